@@ -1,0 +1,325 @@
+//! Cubes: nodes of the 2^k-ary partition of space, named by one ordered integer.
+//!
+//! A point's coordinates are interleaved, most significant bits first, into a
+//! Morton key of up to 96 bits, kept at the top of a 96-bit field. A cube is a
+//! prefix of `level * k` of those bits. Its id is the prefix, filled with zeros,
+//! followed by the level in the lowest byte: ids sort in depth-first order, a
+//! parent directly before its descendants, and the keys inside a cube are one
+//! range of integers.
+
+/// Width of the field that holds a Morton key.
+pub const KEY_BITS: u32 = 96;
+/// The most dimensions of a table.
+pub const MAX_DIMENSIONS: usize = 8;
+
+/// A point's place on the space-filling curve: `KEY_BITS` wide, right aligned.
+pub type MortonKey = u128;
+
+/// How many dimensions there are and how finely each is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    dimensions: u32,
+    bits: u32,
+}
+
+/// Names a cube; sorts in depth-first order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CubeId(u128);
+
+impl CubeId {
+    pub const ROOT: CubeId = CubeId(0);
+
+    /// The id as stored.
+    pub fn to_u128(self) -> u128 {
+        self.0
+    }
+
+    /// How deep the cube lies; the root has level 0.
+    pub fn level(self) -> u32 {
+        (self.0 & 0xff) as u32
+    }
+
+    /// The first key inside.
+    pub fn first_key(self) -> MortonKey {
+        self.0 >> 8
+    }
+}
+
+/// A closed range of coordinates in every dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GridBox {
+    pub low: [u32; MAX_DIMENSIONS],
+    pub high: [u32; MAX_DIMENSIONS],
+}
+
+impl Geometry {
+    /// For 1 to 8 dimensions: 32 bits each up to three, then as many as share 96.
+    pub fn new(dimensions: usize) -> Option<Geometry> {
+        let usable = (1..=MAX_DIMENSIONS).contains(&dimensions);
+        usable.then(|| Geometry { dimensions: dimensions as u32, bits: (KEY_BITS / dimensions as u32).min(32) })
+    }
+
+    pub fn dimensions(&self) -> usize {
+        self.dimensions as usize
+    }
+
+    /// Bits of a coordinate; also the deepest level.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The level whose cubes are single grid points.
+    pub fn deepest(&self) -> u32 {
+        self.bits
+    }
+
+    /// The box of the whole grid.
+    pub fn everything(&self) -> GridBox {
+        GridBox { low: [0; MAX_DIMENSIONS], high: [self.last_coordinate(); MAX_DIMENSIONS] }
+    }
+
+    /// The largest coordinate.
+    pub fn last_coordinate(&self) -> u32 {
+        (u32::MAX as u64 >> (32 - self.bits)) as u32
+    }
+
+    /// Key bits below a cube of this level.
+    fn free_bits(&self, level: u32) -> u32 {
+        KEY_BITS - level * self.dimensions
+    }
+
+    /// The Morton key of a point given by its coordinates.
+    pub fn key(&self, coordinates: &[u32]) -> MortonKey {
+        let mut key: u128 = 0;
+        for bit in (0..self.bits).rev() {
+            for coordinate in &coordinates[..self.dimensions as usize] {
+                key = key << 1 | (coordinate >> bit & 1) as u128;
+            }
+        }
+        key << (KEY_BITS - self.bits * self.dimensions)
+    }
+
+    /// The coordinates of a key.
+    pub fn coordinates(&self, key: MortonKey) -> [u32; MAX_DIMENSIONS] {
+        let mut coordinates = [0; MAX_DIMENSIONS];
+        let mut shift = KEY_BITS;
+        for _ in 0..self.bits {
+            for coordinate in &mut coordinates[..self.dimensions as usize] {
+                shift -= 1;
+                *coordinate = *coordinate << 1 | (key >> shift & 1) as u32;
+            }
+        }
+        coordinates
+    }
+
+    /// The cube of this level around a key.
+    pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
+        let free = self.free_bits(level);
+        // A whole-field shift cannot happen: the field is narrower than u128.
+        CubeId(((key >> free) << free) << 8 | level as u128)
+    }
+
+    /// A stored id, if it names a cube of this geometry.
+    pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
+        let cube = CubeId(id);
+        let sound = cube.level() <= self.deepest() && id >> (KEY_BITS + 8) == 0;
+        (sound && self.cube_of(cube.first_key(), cube.level()) == cube).then_some(cube)
+    }
+
+    pub fn parent(&self, cube: CubeId) -> Option<CubeId> {
+        (cube.level() > 0).then(|| self.cube_of(cube.first_key(), cube.level() - 1))
+    }
+
+    /// The 2^k children in key order; none at the deepest level.
+    pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
+        let level = cube.level();
+        let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };
+        let free = if count > 0 { self.free_bits(level + 1) } else { 0 };
+        (0..count).map(move |child| CubeId((cube.first_key() | child << free) << 8 | (level + 1) as u128))
+    }
+
+    /// From the root down to the cube's parent.
+    pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
+        let geometry = *self;
+        (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
+    }
+
+    /// The last key inside the cube.
+    pub fn last_key(&self, cube: CubeId) -> MortonKey {
+        cube.first_key() | ((1u128 << self.free_bits(cube.level())) - 1)
+    }
+
+    pub fn contains_key(&self, cube: CubeId, key: MortonKey) -> bool {
+        (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
+    }
+
+    /// Is `inner` the cube itself or one of its descendants?
+    pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
+        inner.level() >= cube.level() && self.contains_key(cube, inner.first_key())
+    }
+
+    /// The first id behind the cube and all its descendants, in id order.
+    pub fn end_of(&self, cube: CubeId) -> u128 {
+        (self.last_key(cube) + 1) << 8
+    }
+
+    /// The coordinates that a cube spans.
+    pub fn span(&self, cube: CubeId) -> GridBox {
+        let low = self.coordinates(cube.first_key());
+        let side = (u32::MAX as u64 >> (32 - self.bits)) >> cube.level().min(self.bits);
+        let mut high = low;
+        for coordinate in &mut high[..self.dimensions as usize] {
+            *coordinate += side as u32;
+        }
+        GridBox { low, high }
+    }
+
+    /// Do the cube and the box share a grid point?
+    pub fn meets(&self, cube: CubeId, grid_box: &GridBox) -> bool {
+        let span = self.span(cube);
+        (0..self.dimensions as usize).all(|d| span.low[d] <= grid_box.high[d] && span.high[d] >= grid_box.low[d])
+    }
+
+    /// The smallest cube that holds the whole box.
+    pub fn bounding_cube(&self, grid_box: &GridBox) -> CubeId {
+        let differing = self.key(&grid_box.low) ^ self.key(&grid_box.high);
+        let common = differing.leading_zeros() - (128 - KEY_BITS);
+        self.cube_of(self.key(&grid_box.low), (common / self.dimensions).min(self.deepest()))
+    }
+
+    /// The cubes of one level that meet the box, in key order.
+    pub fn cover<'a>(&self, grid_box: &'a GridBox, level: u32) -> impl Iterator<Item = CubeId> + use<'a> {
+        let geometry = *self;
+        let mut stack = vec![CubeId::ROOT];
+        std::iter::from_fn(move || {
+            while let Some(cube) = stack.pop() {
+                if !geometry.meets(cube, grid_box) {
+                    continue;
+                }
+                if cube.level() == level.min(geometry.deepest()) {
+                    return Some(cube);
+                }
+                let first = stack.len();
+                stack.extend(geometry.children(cube));
+                stack[first..].reverse();
+            }
+            None
+        })
+    }
+}
+
+/// Makes Morton keys of whole columns of coordinates by table look-up.
+pub struct Interleaver {
+    geometry: Geometry,
+    /// `spread[byte]`: the bits of a byte, one in every `dimensions` bits.
+    spread: Box<[u64; 256]>,
+}
+
+impl Interleaver {
+    pub fn new(geometry: Geometry) -> Interleaver {
+        let mut spread = Box::new([0u64; 256]);
+        for (byte, slot) in spread.iter_mut().enumerate() {
+            *slot = (0..8).map(|bit| ((byte >> bit & 1) as u64) << (bit * geometry.dimensions)).sum();
+        }
+        Interleaver { geometry, spread }
+    }
+
+    /// Writes the key of every row; `columns[d][row]` is a coordinate.
+    pub fn keys(&self, columns: &[Vec<u32>], keys: &mut Vec<MortonKey>) {
+        let dimensions = self.geometry.dimensions;
+        let unused = KEY_BITS - self.geometry.bits * dimensions;
+        keys.clear();
+        keys.resize(columns.first().map_or(0, Vec::len), 0);
+        for (d, column) in columns.iter().enumerate() {
+            let base = unused + dimensions - 1 - d as u32;
+            for (key, coordinate) in keys.iter_mut().zip(column) {
+                for byte in 0..self.geometry.bits.div_ceil(8) {
+                    let spread = self.spread[(coordinate >> (8 * byte) & 0xff) as usize];
+                    *key |= (spread as u128) << (base + 8 * byte * dimensions);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_place() -> impl Strategy<Value = (Geometry, Vec<u32>, u32)> {
+        (1usize..=8).prop_flat_map(|k| {
+            let geometry = Geometry::new(k).unwrap();
+            let coordinate = 0..=geometry.last_coordinate();
+            (Just(geometry), prop::collection::vec(coordinate, k), 0..=geometry.deepest())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn keys_and_coordinates_are_inverse((geometry, point, level) in any_place()) {
+            let key = geometry.key(&point);
+            prop_assert!(key >> KEY_BITS == 0);
+            prop_assert_eq!(&geometry.coordinates(key)[..point.len()], &point[..]);
+            let columns: Vec<Vec<u32>> = point.iter().map(|c| vec![*c]).collect();
+            let mut keys = Vec::new();
+            Interleaver::new(geometry).keys(&columns, &mut keys);
+            prop_assert_eq!(keys[0], key);
+            let cube = geometry.cube_of(key, level);
+            prop_assert!(geometry.contains_key(cube, key));
+            prop_assert_eq!(geometry.cube_from_u128(cube.to_u128()), Some(cube));
+            let span = geometry.span(cube);
+            for (d, coordinate) in point.iter().enumerate() {
+                prop_assert!(span.low[d] <= *coordinate && *coordinate <= span.high[d]);
+            }
+        }
+
+        #[test]
+        fn family_ties((geometry, point, level) in any_place()) {
+            let key = geometry.key(&point);
+            let cube = geometry.cube_of(key, level);
+            for ancestor in geometry.ancestors(cube) {
+                prop_assert!(geometry.contains(ancestor, cube) && !geometry.contains(cube, ancestor));
+                prop_assert!(ancestor < cube && cube.to_u128() < geometry.end_of(ancestor));
+            }
+            let children: Vec<CubeId> = geometry.children(cube).collect();
+            prop_assert_eq!(children.len(), if level < geometry.deepest() { 1 << geometry.dimensions() } else { 0 });
+            prop_assert!(children.windows(2).all(|pair| pair[0] < pair[1]));
+            for child in &children {
+                prop_assert_eq!(geometry.parent(*child), Some(cube));
+            }
+            let around = children.iter().filter(|child| geometry.contains_key(**child, key)).count();
+            prop_assert!(children.is_empty() || around == 1);
+        }
+
+        #[test]
+        fn boxes((geometry, a, _) in any_place(), seed in any::<u64>(), level in 0u32..4) {
+            let mut grid_box = geometry.everything();
+            for (d, coordinate) in a.iter().enumerate() {
+                let reach = (seed >> (8 * d)) as u32 & 0xff;
+                grid_box.low[d] = coordinate.saturating_sub(reach);
+                grid_box.high[d] = coordinate.saturating_add(reach).min(geometry.last_coordinate());
+            }
+            let bounding = geometry.bounding_cube(&grid_box);
+            prop_assert!(geometry.contains_key(bounding, geometry.key(&grid_box.low)));
+            prop_assert!(geometry.contains_key(bounding, geometry.key(&grid_box.high)));
+            for child in geometry.children(bounding) {
+                let whole = geometry.contains_key(child, geometry.key(&grid_box.low))
+                    && geometry.contains_key(child, geometry.key(&grid_box.high));
+                prop_assert!(!whole, "a smaller cube holds the box");
+            }
+            let level = level.min(geometry.deepest());
+            let cover: Vec<CubeId> = geometry.cover(&grid_box, level).collect();
+            prop_assert!(cover.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(cover.iter().all(|cube| cube.level() == level && geometry.meets(*cube, &grid_box)));
+            prop_assert!(cover.contains(&geometry.cube_of(geometry.key(&a), level)));
+        }
+    }
+
+    #[test]
+    fn geometry_limits() {
+        assert!(Geometry::new(0).is_none() && Geometry::new(9).is_none());
+        let bits: Vec<u32> = (1..=8).map(|k| Geometry::new(k).unwrap().bits()).collect();
+        assert_eq!(bits, [32, 32, 32, 24, 19, 16, 13, 12]);
+    }
+}

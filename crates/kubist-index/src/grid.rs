@@ -1,0 +1,249 @@
+//! Grids: monotone maps from a dimension's values to integer coordinates.
+//!
+//! A grid is never trusted to be exact, only to be monotone: `a <= b` implies
+//! `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box
+//! through the same grid and then applies the exact predicate, so a coarse or
+//! badly chosen grid costs speed, never rows.
+//!
+//! Of the `2^bits` coordinates of a dimension, one in 64 at either end is kept
+//! for values below and above the domain, laid out logarithmically; the rest
+//! covers the domain. NaN and null have the last coordinate.
+
+use serde::{Deserialize, Serialize};
+
+/// One coordinate in so many is the share of either tail.
+const TAIL_SHARE: u64 = 64;
+/// Doublings of the domain's width that a tail spans: more than `f64` has.
+const TAIL_DOUBLINGS: f64 = 2200.0;
+/// The most knots of a quantile scale.
+pub const MAX_KNOTS: usize = 1024;
+
+/// How the inside of a dimension's domain is divided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Evenly from `low` to `high`; `low < high`, both finite.
+    Linear { low: f64, high: f64 },
+    /// Evenly in rank: as many coordinates between any two neighbouring knots.
+    /// At least two, finite, strictly ascending.
+    Quantile { knots: Vec<f64> },
+}
+
+/// A domain that cannot be: reported with the ends as given.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("a domain needs finite ends with low < high, found {low} to {high}")]
+pub struct BadDomain {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Scale {
+    /// An even division of `[low, high]`.
+    pub fn linear(low: f64, high: f64) -> Result<Scale, BadDomain> {
+        if low.is_finite() && high.is_finite() && low < high {
+            Ok(Scale::Linear { low, high })
+        } else {
+            Err(BadDomain { low, high })
+        }
+    }
+
+    /// Learned from values: linear between the finite extremes, widened by half
+    /// their distance on either side, because a first commit is often one time
+    /// step or one rank's part of the mesh. A single value `v` gives `v ± max(|v|, 1)`.
+    pub fn learn_linear(values: impl IntoIterator<Item = f64>) -> Scale {
+        let (low, high) = extremes(values);
+        if low > high {
+            return Scale::Linear { low: 0.0, high: 1.0 };
+        }
+        let reach = if low < high { (high * 0.5 - low * 0.5).max(f64::MIN_POSITIVE) } else { low.abs().max(1.0) };
+        Scale::Linear { low: (low - reach).max(f64::MIN), high: (high + reach).min(f64::MAX) }
+    }
+
+    /// Learned from values: piecewise linear through at most [`MAX_KNOTS`] of
+    /// their quantiles. Falls back to linear when all finite values are equal.
+    pub fn learn_quantile(values: impl IntoIterator<Item = f64>) -> Scale {
+        let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        let steps = last.clamp(1, MAX_KNOTS - 1);
+        let mut knots: Vec<f64> = match sorted.is_empty() {
+            true => Vec::new(),
+            // + 0.0 turns -0.0 into 0.0, which must not be a knot of its own.
+            false => (0..=steps).map(|i| sorted[i * last / steps] + 0.0).collect(),
+        };
+        knots.dedup();
+        if knots.len() < 2 {
+            return Scale::learn_linear(sorted);
+        }
+        Scale::Quantile { knots }
+    }
+
+    /// The ends of the domain.
+    pub fn domain(&self) -> (f64, f64) {
+        match self {
+            Scale::Linear { low, high } => (*low, *high),
+            Scale::Quantile { knots } => (knots[0], knots[knots.len() - 1]),
+        }
+    }
+
+    /// Is this a scale that could have been made here? For scales read from disk.
+    pub fn check(&self) -> Result<(), BadDomain> {
+        let (sound, low, high) = match self {
+            Scale::Linear { low, high } => (low < high, *low, *high),
+            Scale::Quantile { knots } => (
+                (2..=MAX_KNOTS).contains(&knots.len()) && knots.windows(2).all(|pair| pair[0] < pair[1]),
+                knots.first().copied().unwrap_or(f64::NAN),
+                knots.last().copied().unwrap_or(f64::NAN),
+            ),
+        };
+        if sound && low.is_finite() && high.is_finite() { Ok(()) } else { Err(BadDomain { low, high }) }
+    }
+
+    /// The coordinate of a value on a grid of `2^bits` coordinates, `6 < bits <= 32`.
+    #[inline]
+    pub fn coordinate(&self, value: f64, bits: u32) -> u32 {
+        let count = 1u64 << bits;
+        let tail = count / TAIL_SHARE;
+        let inner = (count - 2 * tail) as f64;
+        let (low, high) = self.domain();
+        if value >= low && value <= high {
+            let cell = match self {
+                Scale::Linear { .. } => fraction(low, high, value) * inner,
+                Scale::Quantile { knots } => {
+                    let piece = knots.partition_point(|knot| *knot <= value).clamp(1, knots.len() - 1);
+                    let within = fraction(knots[piece - 1], knots[piece], value);
+                    ((piece - 1) as f64 + within) / (knots.len() - 1) as f64 * inner
+                }
+            };
+            (tail + (cell as u64).min(inner as u64 - 1)) as u32
+        } else if value < low {
+            (tail - 1 - tail_cell(low, high, low, value, tail)) as u32
+        } else if value > high {
+            (count - tail + tail_cell(low, high, value, high, tail)) as u32
+        } else {
+            (count - 1) as u32
+        }
+    }
+}
+
+fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    values
+        .into_iter()
+        .filter(|value| value.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// Where `value` lies between `low` and `high`: monotone, in [0, 1]. Halves
+/// everything where the width would overflow.
+#[inline]
+fn fraction(low: f64, high: f64, value: f64) -> f64 {
+    let width = high - low;
+    if width.is_finite() {
+        (value - low) / width
+    } else {
+        (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
+    }
+}
+
+/// How many cells beyond the domain: logarithmic in the distance over the width.
+fn tail_cell(low: f64, high: f64, far: f64, near: f64, tail: u64) -> u64 {
+    let half_width = high * 0.5 - low * 0.5;
+    let distance = (far * 0.5 - near * 0.5) / half_width.max(f64::MIN_POSITIVE);
+    let share = (1.0 + distance).log2() / TAIL_DOUBLINGS;
+    ((share * tail as f64) as u64).min(tail - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order;
+    use arrow_schema::{DataType, TimeUnit};
+    use proptest::prelude::*;
+
+    fn any_scale() -> impl Strategy<Value = Scale> {
+        let linear = (any::<f64>(), any::<f64>())
+            .prop_filter_map("domain", |(a, b)| Scale::linear(a.min(b), a.max(b)).ok());
+        let near = (-1e3..1e3f64, 1e-9..1e3f64).prop_map(|(low, width)| Scale::linear(low, low + width).unwrap());
+        let learned = prop::collection::vec(any::<f64>(), 0..50).prop_map(Scale::learn_linear);
+        let quantile = prop::collection::vec(any::<f64>(), 0..3000).prop_map(Scale::learn_quantile);
+        let skewed = prop::collection::vec(0.0..1.0f64, 2..3000)
+            .prop_map(|values| Scale::learn_quantile(values.into_iter().map(|u| u.powi(9))));
+        prop_oneof![linear, near, learned, quantile, skewed]
+    }
+
+    fn special() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            any::<f64>(),
+            -2.0..2.0f64,
+            prop::sample::select(vec![
+                -0.0, 0.0, f64::MIN, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 5e-324, -5e-324,
+                1.0, -1.0, f64::EPSILON,
+            ]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn coordinates_are_monotone(scale in any_scale(), a in special(), b in special(), bits in 7u32..=32) {
+            prop_assert!(scale.check().is_ok(), "{:?}", scale);
+            let (low, high) = if a <= b { (a, b) } else { (b, a) };
+            if !low.is_nan() && !high.is_nan() {
+                prop_assert!(scale.coordinate(low, bits) <= scale.coordinate(high, bits));
+            }
+            prop_assert_eq!(scale.coordinate(0.0, bits), scale.coordinate(-0.0, bits));
+            prop_assert_eq!(scale.coordinate(f64::NAN, bits) as u64, (1u64 << bits) - 1);
+        }
+
+        #[test]
+        fn neighbours_of_a_value_keep_order(scale in any_scale(), key in any::<u64>(), bits in 7u32..=32) {
+            for data_type in [
+                DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64, DataType::UInt8, DataType::UInt16,
+                DataType::UInt32, DataType::UInt64, DataType::Float16, DataType::Float32, DataType::Float64,
+                DataType::Date32, DataType::Date64, DataType::Timestamp(TimeUnit::Nanosecond, None),
+            ] {
+                let width = data_type.primitive_width().unwrap() as u32 * 8;
+                let (first, last) = order::number_keys(&data_type);
+                let last = last.min(u64::MAX >> (64 - width));
+                let key = (key >> (64 - width)).clamp(first, last);
+                let next = (key + 1).min(last).max(key);
+                let place = |key| scale.coordinate(order::number(&data_type, key), bits);
+                prop_assert!(place(key) <= place(next), "{data_type} {key}");
+            }
+        }
+
+        #[test]
+        fn the_domain_gets_most_coordinates(low in -1e6..1e6f64, width in 1e-3..1e6f64) {
+            let scale = Scale::linear(low, low + width).unwrap();
+            let (first, last) = (scale.coordinate(low, 20), scale.coordinate(low + width, 20));
+            prop_assert!((last - first) as f64 > 0.96 * (1 << 20) as f64);
+        }
+    }
+
+    #[test]
+    fn far_values_still_differ() {
+        let scale = Scale::linear(0.0, 1.0).unwrap();
+        let places: Vec<u32> = [2.0, 1e3, 1e9, 1e30, 1e300].iter().map(|v| scale.coordinate(*v, 32)).collect();
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+        let places: Vec<u32> = [-1e300, -1e9, -1.0, 0.0].iter().map(|v| scale.coordinate(*v, 32)).collect();
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+    }
+
+    #[test]
+    fn quantiles_even_out_skewed_values() {
+        let values: Vec<f64> = (0..100_000).map(|i| (i as f64 / 1e5).powi(8)).collect();
+        let scale = Scale::learn_quantile(values.iter().copied());
+        let mut counts = [0u32; 16];
+        for value in values {
+            counts[(scale.coordinate(value, 16) >> 12) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (4500..7500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn bad_domains_are_refused() {
+        for (low, high) in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            assert!(Scale::linear(low, high).is_err());
+        }
+    }
+}

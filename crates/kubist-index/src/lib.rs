@@ -1,0 +1,12 @@
+//! The mathematics of Kubist: grids, cubes, priorities, the lattice of a
+//! table's state and the planner that reads it.
+//!
+//! Pure: no file, no clock, no randomness of its own. Everything here can be
+//! tested from a seed, and is.
+
+pub mod cube;
+pub mod grid;
+pub mod order;
+pub mod plan;
+pub mod priority;
+pub mod state;

@@ -1,0 +1,269 @@
+//! The state of a table: a lattice of what all logs say.
+//!
+//! A commit adds runs and lowers cutoffs; a rewrite adds runs and replicas,
+//! removes runs and lowers cutoffs. Runs form a two-phase set (a removed run
+//! stays removed: I6), cutoffs are min-registers that start at "everything"
+//! (I3), positions are max-registers. So commits of different writers join in
+//! any order, twice or once, to the same state.
+//!
+//! What a run's bytes are, and where they lie, is the payload `L`, which this
+//! module never looks at.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::cube::CubeId;
+use crate::priority::Threshold;
+
+/// Names a run, everywhere and for ever.
+///
+/// From high to low: 48 bits of the origin (a hash of the writer's name, or of
+/// the rewrite log), 48 bits of the entry's sequence number there, 32 bits of
+/// the run's place in that entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u128);
+
+impl RunId {
+    pub fn new(origin: u64, sequence: u64, index: u32) -> RunId {
+        let field = |value: u64| (value & 0xffff_ffff_ffff) as u128;
+        RunId(field(origin) << 80 | field(sequence) << 32 | index as u128)
+    }
+}
+
+/// An immutable sorted set of rows of one cube.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run<L> {
+    pub id: RunId,
+    pub cube: CubeId,
+    pub rows: u64,
+    /// The lowest and the highest priority of its rows.
+    pub priorities: (u64, u64),
+    /// A replica names the runs that it copies (I4); a primary names none.
+    pub copies: Vec<RunId>,
+    pub payload: L,
+}
+
+impl<L> Run<L> {
+    pub fn is_replica(&self) -> bool {
+        !self.copies.is_empty()
+    }
+}
+
+/// One entry of a writer's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit<L> {
+    pub runs: Vec<Run<L>>,
+    /// New cutoffs, and a restatement of every ancestor cutoff that the
+    /// placement of the runs relied on (I5).
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+}
+
+/// One entry of the rewrite log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewrite<L> {
+    pub runs: Vec<Run<L>>,
+    pub removes: Vec<RunId>,
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+    /// The log positions that it read: a snapshot that shows the rewrite shows
+    /// the commits before them (I5).
+    pub needs: Vec<(String, u64)>,
+}
+
+/// The join of prefixes of all logs.
+#[derive(Clone, Debug)]
+pub struct State<L> {
+    added: HashMap<RunId, Arc<Run<L>>>,
+    removed: HashSet<RunId>,
+    cutoffs: HashMap<CubeId, Threshold>,
+    positions: BTreeMap<String, u64>,
+    rewrites: u64,
+}
+
+impl<L> Default for State<L> {
+    fn default() -> Self {
+        State {
+            added: HashMap::new(),
+            removed: HashSet::new(),
+            cutoffs: HashMap::new(),
+            positions: BTreeMap::new(),
+            rewrites: 0,
+        }
+    }
+}
+
+/// A rewrite cannot be shown yet, or is out of turn.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotYet {
+    #[error("rewrite {found} follows rewrite {expected}: one is missing between them")]
+    Gap { expected: u64, found: u64 },
+    #[error("rewrite {number} needs the log of writer {writer} up to position {needed}, known up to {known}")]
+    Behind { number: u64, writer: String, needed: u64, known: u64 },
+}
+
+impl<L> State<L> {
+    /// Joins one entry of a writer's log; `position` is the place behind it.
+    pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
+        self.add(commit.runs);
+        self.lower(commit.cutoffs);
+        match self.positions.get_mut(writer) {
+            Some(known) => *known = (*known).max(position),
+            None => {
+                self.positions.insert(writer.to_string(), position);
+            }
+        }
+    }
+
+    /// Joins the rewrite with this number, counted from 1; each only after all
+    /// before it and after the commits that it needs.
+    pub fn rewrite(&mut self, number: u64, rewrite: Rewrite<L>) -> Result<(), NotYet> {
+        if number <= self.rewrites {
+            return Ok(());
+        }
+        if number != self.rewrites + 1 {
+            return Err(NotYet::Gap { expected: self.rewrites + 1, found: number });
+        }
+        for (writer, needed) in &rewrite.needs {
+            let known = self.position(writer);
+            if known < *needed {
+                return Err(NotYet::Behind { number, writer: writer.clone(), needed: *needed, known });
+            }
+        }
+        self.add(rewrite.runs);
+        self.removed.extend(rewrite.removes);
+        self.lower(rewrite.cutoffs);
+        self.rewrites = number;
+        Ok(())
+    }
+
+    fn add(&mut self, runs: Vec<Run<L>>) {
+        for run in runs {
+            self.added.entry(run.id).or_insert_with(|| Arc::new(run));
+        }
+    }
+
+    fn lower(&mut self, cutoffs: Vec<(CubeId, Threshold)>) {
+        for (cube, cutoff) in cutoffs {
+            let known = self.cutoffs.entry(cube).or_insert(Threshold::ALL);
+            *known = (*known).min(cutoff);
+        }
+    }
+
+    /// The least state that holds both.
+    pub fn join(&mut self, other: &State<L>) {
+        for (id, run) in &other.added {
+            self.added.entry(*id).or_insert_with(|| run.clone());
+        }
+        self.removed.extend(&other.removed);
+        self.lower(other.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect());
+        for (writer, position) in &other.positions {
+            let known = self.positions.entry(writer.clone()).or_default();
+            *known = (*known).max(*position);
+        }
+        self.rewrites = self.rewrites.max(other.rewrites);
+    }
+
+    /// W(cube): "everything" until some entry said less.
+    pub fn cutoff(&self, cube: CubeId) -> Threshold {
+        self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
+    }
+
+    pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
+        self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
+    }
+
+    /// How far a writer's log is known.
+    pub fn position(&self, writer: &str) -> u64 {
+        self.positions.get(writer).copied().unwrap_or(0)
+    }
+
+    /// How many rewrites are applied.
+    pub fn rewrites(&self) -> u64 {
+        self.rewrites
+    }
+
+    pub fn is_live(&self, run: RunId) -> bool {
+        self.added.contains_key(&run) && !self.removed.contains(&run)
+    }
+
+    /// Live primaries, and the replicas whose sources all live (I4); in no
+    /// particular order.
+    pub fn live(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
+        self.added.values().filter(|run| {
+            !self.removed.contains(&run.id) && run.copies.iter().all(|source| self.is_live(*source))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cube::Geometry;
+    use proptest::prelude::*;
+
+    type Entry = (usize, u64, Commit<()>);
+
+    /// Three writers' logs, entry by entry.
+    fn logs() -> impl Strategy<Value = Vec<Entry>> {
+        prop::collection::vec((0usize..3, 0u32..3, 0u128..40), 0..20).prop_map(|choices| {
+            let geometry = Geometry::new(2).unwrap();
+            let mut lengths = [0u64; 3];
+            choices
+                .into_iter()
+                .map(|(writer, level, value)| {
+                    lengths[writer] += 1;
+                    let cube = geometry.cube_of(value << 90 & ((1 << 96) - 1), level);
+                    let id = RunId::new(writer as u64, lengths[writer], 0);
+                    let run = Run { id, cube, rows: 1, priorities: (0, 9), copies: vec![], payload: () };
+                    let cutoffs = vec![(cube, Threshold::new(value << 58))];
+                    (writer, lengths[writer], Commit { runs: vec![run], cutoffs })
+                })
+                .collect()
+        })
+    }
+
+    fn seen(state: &State<()>) -> impl PartialEq + std::fmt::Debug + use<> {
+        let mut runs: Vec<RunId> = state.live().map(|run| run.id).collect();
+        let mut cutoffs: Vec<_> = state.cutoffs().collect();
+        runs.sort();
+        cutoffs.sort();
+        (runs, cutoffs, state.positions.clone())
+    }
+
+    fn apply<'a>(entries: impl Iterator<Item = &'a Entry>) -> State<()> {
+        let mut state = State::default();
+        for (writer, position, commit) in entries {
+            state.commit(["a", "b", "c"][*writer], *position, commit.clone());
+        }
+        state
+    }
+
+    proptest! {
+        #[test]
+        fn join_is_commutative_associative_idempotent(entries in logs(), cuts in prop::array::uniform3(0usize..21)) {
+            let prefix = |cut: usize| apply(entries.iter().take(cut));
+            let (a, b, c) = (prefix(cuts[0]), apply(entries.iter().skip(cuts[1])), prefix(cuts[2]));
+            let join = |x: &State<()>, y: &State<()>| { let mut z = x.clone(); z.join(y); z };
+            prop_assert_eq!(seen(&join(&a, &b)), seen(&join(&b, &a)));
+            prop_assert_eq!(seen(&join(&join(&a, &b), &c)), seen(&join(&a, &join(&b, &c))));
+            prop_assert_eq!(seen(&join(&a, &a)), seen(&a));
+        }
+
+        #[test]
+        fn the_order_of_writers_does_not_matter(entries in logs()) {
+            let by_writer = (0..3).rev().flat_map(|writer| entries.iter().filter(move |entry| entry.0 == writer));
+            prop_assert_eq!(seen(&apply(by_writer)), seen(&apply(entries.iter())));
+        }
+    }
+
+    #[test]
+    fn rewrites_come_in_turn_and_after_what_they_read() {
+        let mut state: State<()> = State::default();
+        let rewrite = |needs| Rewrite { runs: vec![], removes: vec![], cutoffs: vec![], needs };
+        assert!(matches!(state.rewrite(2, rewrite(vec![])), Err(NotYet::Gap { expected: 1, found: 2 })));
+        let behind = state.rewrite(1, rewrite(vec![("a".into(), 5)]));
+        assert!(matches!(behind, Err(NotYet::Behind { needed: 5, known: 0, .. })));
+        state.commit("a", 5, Commit { runs: vec![], cutoffs: vec![] });
+        assert_eq!(state.rewrite(1, rewrite(vec![("a".into(), 5)])), Ok(()));
+        assert_eq!(state.rewrites(), 1);
+    }
+}

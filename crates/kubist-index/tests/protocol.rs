@@ -1,0 +1,300 @@
+//! Random histories of writers, rewriters and readers against the real state
+//! and planner: on any snapshot a query returns every committed matching row
+//! exactly once. Breaking one of the rules that histories keep must be caught.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubist_index::cube::{CubeId, Geometry};
+use kubist_index::plan::Directory;
+use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::state::{Commit, Rewrite, Run, RunId, State};
+use rand::rngs::SmallRng;
+use rand::seq::{IndexedRandom, IteratorRandom};
+use rand::{Rng, SeedableRng};
+
+const LEVELS: u32 = 4;
+const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    id: u32,
+    point: u32,
+    priority: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rule {
+    RewritesAreSerial,
+    RewritesCloseOverCommits,
+    CommitsRestateCutoffs,
+    ReplicaCoverageIsDisjoint,
+    ReplicasCopyWholeParts,
+}
+
+struct Table {
+    rng: SmallRng,
+    broken: Option<Rule>,
+    geometry: Geometry,
+    logs: Vec<Vec<Commit<Vec<Row>>>>,
+    rewrites: Vec<Rewrite<Vec<Row>>>,
+    made: u32,
+}
+
+impl Table {
+    fn new(seed: u64, broken: Option<Rule>) -> Table {
+        Table {
+            rng: SmallRng::seed_from_u64(seed),
+            broken,
+            geometry: Geometry::new(1).unwrap(),
+            logs: vec![vec![]; 3],
+            rewrites: vec![],
+            made: 0,
+        }
+    }
+
+    fn keeps(&self, rule: Rule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    fn cube(&self, row: &Row, level: u32) -> CubeId {
+        self.geometry.cube_of(self.geometry.key(&[row.point << (32 - LEVELS)]), level)
+    }
+
+    fn holds(&self, cube: CubeId, row: &Row) -> bool {
+        self.cube(row, cube.level()) == cube
+    }
+
+    fn run(&mut self, cube: CubeId, rows: Vec<Row>, copies: Vec<RunId>) -> Run<Vec<Row>> {
+        self.made += 1;
+        let low = rows.iter().map(|row| row.priority).min().unwrap_or(0);
+        let high = rows.iter().map(|row| row.priority).max().unwrap_or(0);
+        let id = RunId::new(1, self.made as u64, 0);
+        Run { id, cube, rows: rows.len() as u64, priorities: (low, high), copies, payload: rows }
+    }
+
+    /// The state of prefixes of the logs; closed over what its rewrites need.
+    fn state(&self, rewrites: usize, mut positions: Vec<usize>) -> State<Vec<Row>> {
+        if self.keeps(Rule::RewritesCloseOverCommits) {
+            for (writer, needed) in self.rewrites[..rewrites].iter().flat_map(|rewrite| &rewrite.needs) {
+                let place = WRITERS.iter().position(|name| name == writer).unwrap();
+                positions[place] = positions[place].max(*needed as usize);
+            }
+        }
+        let mut state = State::default();
+        for (writer, log) in self.logs.iter().enumerate() {
+            for (number, commit) in log[..positions[writer]].iter().enumerate() {
+                state.commit(WRITERS[writer], number as u64 + 1, commit.clone());
+            }
+        }
+        for (number, rewrite) in self.rewrites[..rewrites].iter().enumerate() {
+            let mut rewrite = rewrite.clone();
+            if !self.keeps(Rule::RewritesCloseOverCommits) {
+                rewrite.needs.clear();
+            }
+            state.rewrite(number as u64 + 1, rewrite).unwrap();
+        }
+        state
+    }
+
+    fn any_prefix(&mut self) -> (usize, Vec<usize>) {
+        let rewrites = self.rng.random_range(0..=self.rewrites.len());
+        let positions = self.logs.iter().map(|log| self.rng.random_range(0..=log.len())).collect();
+        (rewrites, positions)
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        self.logs.iter().map(Vec::len).collect()
+    }
+
+    /// A writer with a stale view places rows; it may lower cutoffs; overflow
+    /// may rest anywhere on the path.
+    fn commit(&mut self) {
+        let (rewrites, positions) = match self.rng.random_bool(0.3) {
+            true => (self.rewrites.len(), self.lengths()),
+            false => self.any_prefix(),
+        };
+        let mut known: BTreeMap<CubeId, Threshold> = self.state(rewrites, positions).cutoffs().collect();
+        let mut recorded = BTreeMap::new();
+        let mut placed: BTreeMap<CubeId, Vec<Row>> = BTreeMap::new();
+        let rows: Vec<Row> = (0..self.rng.random_range(1..=8))
+            .map(|_| {
+                self.made += 1;
+                Row { id: self.made, point: self.rng.random_range(0..1 << LEVELS), priority: self.rng.random() }
+            })
+            .collect();
+        if self.rng.random_bool(0.4) {
+            placed.insert(CubeId::ROOT, rows);
+        } else {
+            for level in 0..LEVELS {
+                if self.rng.random_bool(0.5) {
+                    let cube = self.cube(&rows[0], level);
+                    let lower = Threshold::new(self.rng.random::<u64>() as u128);
+                    let cutoff = known.get(&cube).copied().unwrap_or(Threshold::ALL).min(lower);
+                    known.insert(cube, cutoff);
+                    recorded.insert(cube, cutoff);
+                }
+            }
+            let cutoff = |cube| known.get(&cube).copied().unwrap_or(Threshold::ALL);
+            for row in rows {
+                let (mut level, deepest) = (0, self.rng.random_range(0..=LEVELS));
+                while level < deepest && !cutoff(self.cube(&row, level)).admits(row.priority) {
+                    level += 1;
+                }
+                let cube = self.cube(&row, level);
+                placed.entry(cube).or_default().push(row);
+                if self.keeps(Rule::CommitsRestateCutoffs) {
+                    recorded.extend(self.geometry.ancestors(cube).map(|above| (above, cutoff(above))));
+                }
+            }
+        }
+        let runs = placed.into_iter().map(|(cube, rows)| self.run(cube, rows, vec![])).collect();
+        let writer = self.rng.random_range(0..3);
+        self.logs[writer].push(Commit { runs, cutoffs: recorded.into_iter().collect() });
+    }
+
+    /// Merge runs of a cube, push overflow down, or replicate downwards.
+    fn rewrite(&mut self) {
+        let (rewrites, positions) = match self.keeps(Rule::RewritesAreSerial) {
+            true => (self.rewrites.len(), self.any_prefix().1),
+            false => (self.rewrites.len().saturating_sub(self.rng.random_range(0..3)), self.any_prefix().1),
+        };
+        let seen = self.state(rewrites, positions);
+        let mut live: Vec<_> = seen.live().filter(|run| !run.is_replica()).cloned().collect();
+        live.sort_by_key(|run| run.id);
+        let Some(chosen) = live.choose(&mut self.rng).cloned() else { return };
+        let cube = chosen.cube;
+        let mut rewrite = Rewrite { runs: vec![], removes: vec![], cutoffs: vec![], needs: vec![] };
+        let inputs: BTreeSet<RunId>;
+        if self.rng.random_bool(0.5) {
+            if cube.level() == LEVELS {
+                return;
+            }
+            let mut target = cube;
+            for _ in 0..self.rng.random_range(1..=LEVELS - cube.level()) {
+                target = self.geometry.children(target).choose(&mut self.rng).unwrap();
+            }
+            let mut covers = BTreeSet::from([chosen.id]);
+            for run in live.iter().filter(|run| run.cube != target && self.geometry.contains(run.cube, target)) {
+                if self.rng.random_bool(0.3) {
+                    covers.insert(run.id);
+                }
+            }
+            if self.keeps(Rule::ReplicaCoverageIsDisjoint) {
+                for replica in seen.live().filter(|run| run.is_replica() && run.cube == target) {
+                    replica.copies.iter().for_each(|copied| drop(covers.remove(copied)));
+                }
+            }
+            if covers.is_empty() {
+                return;
+            }
+            let whole = self.keeps(Rule::ReplicasCopyWholeParts);
+            let copied = live.iter().filter(|run| covers.contains(&run.id)).flat_map(|run| {
+                let cutoff = seen.cutoff(run.cube);
+                run.payload.iter().filter(move |row| whole || cutoff.admits(row.priority)).copied()
+            });
+            let copied: Vec<Row> = copied.filter(|row| self.holds(target, row)).collect();
+            rewrite.runs.push(self.run(target, copied, covers.iter().copied().collect()));
+            inputs = covers;
+        } else {
+            let chosen_runs: Vec<_> = live
+                .iter()
+                .filter(|run| run.cube == cube && (run.id == chosen.id || self.rng.random_bool(0.6)))
+                .cloned()
+                .collect();
+            let mut cutoff = Threshold::ALL;
+            if cube.level() < LEVELS && self.rng.random_bool(0.5) {
+                cutoff = seen.cutoff(cube);
+                if self.rng.random_bool(0.5) {
+                    cutoff = cutoff.min(Threshold::new(self.rng.random::<u64>() as u128));
+                }
+                rewrite.cutoffs.push((cube, cutoff));
+            }
+            let mut placed: BTreeMap<CubeId, Vec<Row>> = BTreeMap::new();
+            for row in chosen_runs.iter().flat_map(|run| &run.payload) {
+                let target = if cutoff.admits(row.priority) { cube } else { self.cube(row, cube.level() + 1) };
+                placed.entry(target).or_default().push(*row);
+            }
+            rewrite.runs = placed.into_iter().map(|(cube, rows)| self.run(cube, rows, vec![])).collect();
+            inputs = chosen_runs.iter().map(|run| run.id).collect();
+            rewrite.removes = inputs.iter().copied().collect();
+        }
+        for (writer, log) in self.logs.iter().enumerate() {
+            let read = log.iter().rposition(|commit| commit.runs.iter().any(|run| inputs.contains(&run.id)));
+            rewrite.needs.extend(read.map(|place| (WRITERS[writer].to_string(), place as u64 + 1)));
+        }
+        self.rewrites.push(rewrite);
+    }
+
+    /// Asks from a random antichain of starts; gives expected and answered ids.
+    fn query(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let (rewrites, mut positions) = self.any_prefix();
+        let state = self.state(rewrites, positions.clone());
+        if self.keeps(Rule::RewritesCloseOverCommits) {
+            positions = WRITERS.iter().map(|writer| state.position(writer) as usize).collect();
+        }
+        let directory = Directory::new(self.geometry, &state);
+        let (a, b) = (self.rng.random_range(0..1 << LEVELS), self.rng.random_range(0..1 << LEVELS));
+        let (low, high) = (a.min(b), a.max(b));
+        let threshold = match self.rng.random_bool(0.3) {
+            true => Threshold::ALL,
+            false => Threshold::new(self.rng.random::<u64>() as u128),
+        };
+        let Some(range) = PriorityRange::between(Threshold::NONE, threshold) else { return Default::default() };
+        let mut grid_box = self.geometry.everything();
+        (grid_box.low[0], grid_box.high[0]) = (low << (32 - LEVELS), (high << (32 - LEVELS)) | 0x0fff_ffff);
+        let (mut starts, mut stack) = (vec![], vec![CubeId::ROOT]);
+        while let Some(cube) = stack.pop() {
+            match cube.level() < LEVELS && self.rng.random_bool(0.5) {
+                true => stack.extend(self.geometry.children(cube)),
+                false => starts.push(cube),
+            }
+        }
+        let wanted = |row: &Row| low <= row.point && row.point <= high && range.holds(row.priority);
+        let mut answer = vec![];
+        for visit in directory.plan_from(&starts, &grid_box, range).visits {
+            let rows = visit.run.payload.iter().filter(|row| wanted(row));
+            answer.extend(rows.filter(|row| visit.within.is_none_or(|cube| self.holds(cube, row))).map(|row| row.id));
+        }
+        let committed = self.logs.iter().zip(&positions).flat_map(|(log, position)| &log[..*position]);
+        let rows = committed.flat_map(|commit| &commit.runs).flat_map(|run| &run.payload);
+        let mut expected: Vec<u32> = rows.filter(|row| wanted(row)).map(|row| row.id).collect();
+        expected.sort();
+        answer.sort();
+        (expected, answer)
+    }
+}
+
+/// The number of the first history in which a query is wrong.
+fn first_violation(broken: Option<Rule>, histories: u64) -> Option<u64> {
+    (0..histories).find(|seed| {
+        let mut table = Table::new(*seed, broken);
+        (0..table.rng.random_range(3..30)).any(|_| {
+            match table.rng.random_bool(0.5) {
+                true => table.commit(),
+                false => table.rewrite(),
+            }
+            (0..2).any(|_| {
+                let (expected, answer) = table.query();
+                expected != answer
+            })
+        })
+    })
+}
+
+#[test]
+fn every_snapshot_answers_exactly() {
+    assert_eq!(first_violation(None, 3000), None);
+}
+
+#[test]
+fn breaking_a_rule_is_caught() {
+    for rule in [
+        Rule::RewritesAreSerial,
+        Rule::RewritesCloseOverCommits,
+        Rule::CommitsRestateCutoffs,
+        Rule::ReplicaCoverageIsDisjoint,
+        Rule::ReplicasCopyWholeParts,
+    ] {
+        assert!(first_violation(Some(rule), 3000).is_some(), "{rule:?} was broken and nothing failed");
+    }
+}
