@@ -6,6 +6,7 @@
 
 pub mod cube;
 pub mod grid;
+pub mod layout;
 pub mod order;
 pub mod plan;
 pub mod priority;

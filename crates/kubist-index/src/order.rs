@@ -11,7 +11,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, downcast_dictionary_array};
-use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
 /// A fixed-width value with an exact order key.
@@ -21,6 +21,8 @@ pub trait Keyed: Copy {
     fn key(self) -> u64;
     /// The value whose key this is; keys that no value has give some value.
     fn from_key(key: u64) -> Self;
+    /// The value rounded to `f64` (monotone: rounding never changes an order).
+    fn number(self) -> f64;
 }
 
 macro_rules! keyed_signed {
@@ -33,6 +35,10 @@ macro_rules! keyed_signed {
             #[inline(always)]
             fn from_key(key: u64) -> Self {
                 ((key as $unsigned) ^ (1 << (<$unsigned>::BITS - 1))) as $signed
+            }
+            #[inline(always)]
+            fn number(self) -> f64 {
+                self as f64
             }
         }
     )*};
@@ -49,6 +55,10 @@ macro_rules! keyed_unsigned {
             #[inline(always)]
             fn from_key(key: u64) -> Self {
                 key as $unsigned
+            }
+            #[inline(always)]
+            fn number(self) -> f64 {
+                self as f64
             }
         }
     )*};
@@ -70,6 +80,10 @@ macro_rules! keyed_float {
                 let key = key as $bits;
                 let flip = (!key as $signed >> (<$bits>::BITS - 1)) as $bits;
                 <$float>::from_bits(key ^ (flip | (1 << (<$bits>::BITS - 1))))
+            }
+            #[inline(always)]
+            fn number(self) -> f64 {
+                f64::from(self)
             }
         }
     )*};
@@ -205,27 +219,16 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
-/// The number that a key of an exact type stands for, rounded to `f64`
-/// (monotone: rounding never changes an order). Times are in the type's unit.
+/// The number that a key of a fixed-width type stands for, rounded to `f64`.
+/// Times are in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {
-    match data_type {
-        DataType::Float16 => f16::from_key(key).to_f64(),
-        DataType::Float32 => f32::from_key(key) as f64,
-        DataType::Float64 => f64::from_key(key),
-        DataType::Boolean
-        | DataType::UInt8
-        | DataType::UInt16
-        | DataType::UInt32
-        | DataType::UInt64 => key as f64,
-        DataType::Int8 => i8::from_key(key) as f64,
-        DataType::Int16 => i16::from_key(key) as f64,
-        DataType::Int32
-        | DataType::Date32
-        | DataType::Time32(_)
-        | DataType::Decimal32(_, _)
-        | DataType::Interval(IntervalUnit::YearMonth) => i32::from_key(key) as f64,
-        _ => i64::from_key(key) as f64,
+    fn of<T: ArrowPrimitiveType>(key: u64) -> f64
+    where
+        T::Native: Keyed,
+    {
+        T::Native::from_key(key).number()
     }
+    with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
 }
 
 /// Can a column of this type be a dimension: integers, floats, dates, times

@@ -102,6 +102,19 @@ impl<L> Directory<L> {
         self.runs.iter().map(|run| run.cube.level() + 1).max().unwrap_or(0)
     }
 
+    /// W(cube) in this snapshot.
+    pub fn cutoff(&self, cube: CubeId) -> Threshold {
+        self.cubes.binary_search(&cube).map_or(Threshold::ALL, |place| self.cutoffs[place])
+    }
+
+    /// The primary runs of one cube.
+    pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
+        match self.cubes.binary_search(&cube) {
+            Ok(place) => &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize],
+            Err(_) => &[],
+        }
+    }
+
     /// The runs to read for a box and a range of priorities, from the root.
     pub fn plan(&self, grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
         self.plan_from(&[CubeId::ROOT], grid_box, range)

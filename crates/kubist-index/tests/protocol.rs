@@ -181,7 +181,7 @@ impl Table {
             }
             if self.keeps(Rule::ReplicaCoverageIsDisjoint) {
                 for replica in seen.live().filter(|run| run.is_replica() && run.cube == target) {
-                    replica.copies.iter().for_each(|copied| drop(covers.remove(copied)));
+                    covers.retain(|run| !replica.copies.contains(run));
                 }
             }
             if covers.is_empty() {

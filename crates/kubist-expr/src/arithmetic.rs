@@ -1,0 +1,183 @@
+//! Binding of operators and functions: which kind of number they work in, and
+//! what they come to if no column takes part.
+
+use crate::bind::{Meaning, computed, describe, describe_operand, family};
+use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
+use crate::compute::{Values, vector};
+use crate::domain::{Family, Range};
+use crate::error::ExprError;
+use crate::number::{Decimal, Number};
+use crate::value::Literal;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Schema};
+use std::sync::Arc;
+
+/// Operators, functions and how many operands they take.
+const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
+    ("+", Function::Add, 2, 2),
+    ("-", Function::Subtract, 2, 2),
+    ("*", Function::Multiply, 2, 2),
+    ("/", Function::Divide, 2, 2),
+    ("%", Function::Remainder, 2, 2),
+    ("negate", Function::Negate, 1, 1),
+    ("abs", Function::Abs, 1, 1),
+    ("ceil", Function::Ceil, 1, 1),
+    ("cos", Function::Cos, 1, 1),
+    ("exp", Function::Exp, 1, 1),
+    ("floor", Function::Floor, 1, 1),
+    ("greatest", Function::Greatest, 1, usize::MAX),
+    ("least", Function::Least, 1, usize::MAX),
+    ("ln", Function::Ln, 1, 1),
+    ("log10", Function::Log10, 1, 1),
+    ("power", Function::Power, 2, 2),
+    ("sin", Function::Sin, 1, 1),
+    ("sqrt", Function::Sqrt, 1, 1),
+];
+
+const KNOWN_FUNCTIONS: &str =
+    "abs, ceil, cos, exp, floor, greatest, isfinite, isnan, least, ln, log10, power, sin, sqrt";
+
+pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let lower = name.to_ascii_lowercase();
+    if lower == "isnan" || lower == "isfinite" {
+        let operand = operands.pop();
+        let (Some(operand), true) = (operand, operands.is_empty()) else { return Err(arity(&lower, 1, 1)) };
+        return class_of(&lower, operand).map(Meaning::from);
+    }
+    let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
+        let hint = format!("; known are {KNOWN_FUNCTIONS}");
+        return Err(ExprError::Unsupported { construct: format!("the function `{name}`"), hint });
+    };
+    if !(*least..=*most).contains(&operands.len()) {
+        return Err(arity(&lower, *least, *most));
+    }
+    arithmetic(&lower, *function, operands)
+}
+
+fn arity(name: &str, least: usize, most: usize) -> ExprError {
+    let more = if most > least { " or more" } else { "" };
+    let plural = if least == 1 && most == 1 { "" } else { "s" };
+    ExprError::type_mistake(format!("`{name}` takes {least}{more} operand{plural}"))
+}
+
+/// `isnan`, `isfinite`.
+fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
+    let operand = match numeric(name, operand)? {
+        Numeric::Null => return Ok(Test::Constant(None)),
+        Numeric::Literal(number) => {
+            let value = number.as_f64();
+            let finite = matches!(number, Number::Finite(_));
+            return Ok(Test::Constant(Some(if name == "isnan" { value.is_nan() } else { finite })));
+        }
+        Numeric::Operand(operand) => operand,
+    };
+    if name == "isnan" {
+        return Ok(Test::IsNan(operand));
+    }
+    let span = operand.column().and_then(|column| match Family::of(&column.data_type) {
+        Family::Float(width) => Range::Float(-width.greatest(), width.greatest()).span(&column.data_type),
+        _ => Range::Bytes(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded).span(&DataType::Binary),
+    });
+    Ok(Test::IsFinite { operand, span })
+}
+
+enum Numeric {
+    Null,
+    Literal(Number),
+    Operand(Operand),
+}
+
+fn numeric(name: &str, bound: Meaning) -> Result<Numeric, ExprError> {
+    match bound {
+        Meaning::Literal(Literal::Null) => Ok(Numeric::Null),
+        Meaning::Literal(Literal::Number(number)) => Ok(Numeric::Literal(number)),
+        Meaning::Operand(operand) => match family(&operand) {
+            Family::Null => Ok(Numeric::Null),
+            Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) => Ok(Numeric::Operand(*operand)),
+            _ => Err(takes_numbers(name, &describe_operand(&operand))),
+        },
+        other => Err(takes_numbers(name, &describe(&other))),
+    }
+}
+
+fn takes_numbers(name: &str, found: &str) -> ExprError {
+    let name = if name == "negate" { "-" } else { name };
+    ExprError::type_mistake(format!("`{name}` takes numbers, not {found}"))
+}
+
+fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
+    if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
+        return Ok(Meaning::Literal(Literal::Null));
+    }
+    if let (Function::Negate, [Numeric::Literal(number)]) = (function, operands.as_slice()) {
+        return Ok(Meaning::from(number.clone().negated()));
+    }
+    let constant = operands.iter().all(|operand| matches!(operand, Numeric::Literal(_)));
+    let kind = common_kind(function, &operands);
+    let steps = operands.into_iter().filter_map(|operand| match operand {
+        Numeric::Null => None,
+        Numeric::Operand(operand) => Some(computed(operand)),
+        Numeric::Literal(number) => {
+            let integer = match &number {
+                Number::Finite(decimal) if kind == Kind::Int => decimal.as_integer(),
+                _ => None,
+            };
+            let step = integer.map_or(Step::Float(number.as_f64()), Step::Int);
+            Some(Compute { kind, step })
+        }
+    });
+    let compute = Compute { kind, step: Step::Call(function, steps.collect()) };
+    if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
+}
+
+/// The kind of number in which a function of these operands works.
+fn common_kind(function: Function, operands: &[Numeric]) -> Kind {
+    let meet = |a: Kind, b: Kind| if a == b { a } else { Kind::F64 };
+    let columns = operands.iter().filter_map(|operand| match operand {
+        Numeric::Operand(operand) => Some(computed(operand.clone()).kind),
+        _ => None,
+    });
+    let columns = columns.reduce(meet);
+    let literals = operands.iter().filter_map(|operand| match operand {
+        Numeric::Literal(number) => Some(match (columns, number) {
+            (Some(Kind::F32), number) => {
+                let value = number.as_f64();
+                let finite = matches!(number, Number::Finite(_));
+                if finite && !(value as f32).is_finite() { Kind::F64 } else { Kind::F32 }
+            }
+            (Some(Kind::F64), _) => Kind::F64,
+            (_, Number::Finite(decimal)) if decimal.as_integer().is_some() => Kind::Int,
+            _ => Kind::F64,
+        }),
+        _ => None,
+    });
+    let kind = literals.chain(columns).reduce(meet).unwrap_or(Kind::F64);
+    let keeps_integers = !matches!(
+        function,
+        Function::Divide
+            | Function::Power
+            | Function::Sqrt
+            | Function::Exp
+            | Function::Ln
+            | Function::Log10
+            | Function::Sin
+            | Function::Cos
+    );
+    if kind == Kind::Int && !keeps_integers { Kind::F64 } else { kind }
+}
+
+/// The value of a computation without columns.
+fn folded(compute: &Compute) -> Result<Meaning, ExprError> {
+    let one_row = RecordBatchOptions::new().with_row_count(Some(1));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one_row)?;
+    let result = vector(compute, &batch)?;
+    let null = result.nulls.is_some_and(|nulls| nulls.null_count() > 0);
+    let number = match result.values {
+        _ if null => None,
+        Values::Int(values) => values.first().map(|value| Number::Finite(Decimal::from_integer(*value))),
+        Values::F32(values) => values.first().map(|value| Number::from_f64((*value).into())),
+        Values::F64(values) => values.first().map(|value| Number::from_f64(*value)),
+    };
+    Ok(Meaning::Literal(number.map_or(Literal::Null, Literal::Number)))
+}

@@ -1,0 +1,248 @@
+//! The bound form of a predicate: tests over columns, all types settled.
+//!
+//! Names, literals and operators are gone. What is left is what rows and zones
+//! are asked: is this value within a range, among some points, null, NaN?
+
+use crate::domain::{Point, Range, Span};
+use crate::syntax::Op;
+use arrow_buffer::i256;
+use arrow_schema::DataType;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A column, by its place and its name in the schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Column {
+    pub index: usize,
+    pub name: String,
+    /// Of its values: never a dictionary.
+    pub data_type: DataType,
+    /// The order keys that are not NaN.
+    pub numbers: (u64, u64),
+}
+
+/// The type that an arithmetic step works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Integers of 128 bits.
+    Int,
+    F32,
+    F64,
+}
+
+/// A number computed for each row, in `kind`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Compute {
+    pub kind: Kind,
+    pub step: Step,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    Column(Column),
+    Int(i128),
+    Float(f64),
+    Call(Function, Vec<Compute>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Power,
+    Negate,
+    Abs,
+    Sqrt,
+    Floor,
+    Ceil,
+    Exp,
+    Ln,
+    Log10,
+    Sin,
+    Cos,
+    Least,
+    Greatest,
+}
+
+/// What a test looks at: a column as stored, or a computed number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    Column(Column),
+    Compute(Compute),
+}
+
+/// Sorted points of one family without repetition, and their order keys if the
+/// operand is a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Points {
+    pub points: PointList,
+    pub spans: Vec<Span>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PointList {
+    Whole(Vec<i256>),
+    Float(Vec<f64>),
+    Bytes(Vec<Vec<u8>>),
+}
+
+/// Two sides that are compared with each other, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Sides {
+    /// Integers times a factor: times of different units.
+    Int { left: Compute, left_factor: i128, right: Compute, right_factor: i128 },
+    Float { left: Compute, right: Compute },
+    /// Decimals times a power of ten.
+    Wide { left: Column, left_factor: i256, right: Column, right_factor: i256 },
+    Bytes { left: Column, right: Column },
+}
+
+/// A question that each row answers with true, false or unknown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Test {
+    Constant(Option<bool>),
+    /// True inside the range; unknown for null and NaN. `span` is the range in
+    /// the order keys of the column.
+    Within { operand: Operand, range: Range, span: Option<Span> },
+    /// True for the points; where it is not, unknown if `null` is listed too.
+    Among { operand: Operand, points: Arc<Points>, null: bool },
+    /// `span`: the keys that the pattern's fixed beginning leaves.
+    Like { column: Column, pattern: String, ignore_case: bool, span: Option<Span> },
+    Compare { op: Op, sides: Box<Sides> },
+    IsNull(Operand),
+    IsNan(Operand),
+    /// `span`: the keys of the finite numbers.
+    IsFinite { operand: Operand, span: Option<Span> },
+    /// Is the test true, false, unknown (`None`)?
+    IsTruth(Box<Test>, Option<bool>),
+    /// Do both give the same answer? Unknown if one is.
+    Same(Box<Test>, Box<Test>),
+    Not(Box<Test>),
+    And(Vec<Test>),
+    Or(Vec<Test>),
+}
+
+impl Operand {
+    pub(crate) fn column(&self) -> Option<&Column> {
+        match self {
+            Operand::Column(column) => Some(column),
+            Operand::Compute(_) => None,
+        }
+    }
+}
+
+impl PointList {
+    pub(crate) fn new(points: Vec<Point>) -> PointList {
+        let mut whole = Vec::new();
+        let mut floats = Vec::new();
+        let mut bytes = Vec::new();
+        for point in points {
+            match point {
+                Point::Whole(value) => whole.push(value),
+                Point::Float(value) => floats.push(value),
+                Point::Bytes(value) => bytes.push(value),
+            }
+        }
+        if !bytes.is_empty() {
+            bytes.sort_unstable();
+            bytes.dedup();
+            PointList::Bytes(bytes)
+        } else if !floats.is_empty() {
+            floats.sort_unstable_by(f64::total_cmp);
+            floats.dedup();
+            PointList::Float(floats)
+        } else {
+            whole.sort_unstable();
+            whole.dedup();
+            PointList::Whole(whole)
+        }
+    }
+
+    /// The points as ranges of one value, ascending.
+    pub(crate) fn ranges(&self) -> Vec<Range> {
+        use std::ops::Bound::Included;
+        match self {
+            PointList::Whole(points) => points.iter().map(|p| Range::Whole(*p, *p)).collect(),
+            PointList::Float(points) => points.iter().map(|p| Range::Float(*p, *p)).collect(),
+            PointList::Bytes(points) => {
+                points.iter().map(|p| Range::Bytes(Included(p.clone()), Included(p.clone()))).collect()
+            }
+        }
+    }
+}
+
+impl Test {
+    /// All of the tests. Ranges of one column become one range.
+    pub(crate) fn all(tests: Vec<Test>) -> Test {
+        let mut kept: Vec<Test> = Vec::new();
+        let mut ranged: HashMap<usize, usize> = HashMap::new();
+        let mut pending: Vec<Test> = tests.into_iter().rev().collect();
+        while let Some(test) = pending.pop() {
+            match test {
+                Test::Constant(Some(true)) => {}
+                Test::And(inner) => pending.extend(inner.into_iter().rev()),
+                Test::Within { operand: Operand::Column(column), range, span } => {
+                    let twin = ranged.get(&column.index).and_then(|place| kept.get_mut(*place));
+                    if let Some(Test::Within { range: other, span: other_span, .. }) = twin {
+                        *other = other.intersect(&range);
+                        *other_span = other.span(&column.data_type);
+                    } else {
+                        ranged.insert(column.index, kept.len());
+                        kept.push(Test::Within { operand: Operand::Column(column), range, span });
+                    }
+                }
+                other => kept.push(other),
+            }
+        }
+        match kept.len() {
+            0 => Test::Constant(Some(true)),
+            1 => kept.remove(0),
+            _ => Test::And(kept),
+        }
+    }
+
+    /// Calls `visit` for every column that the test reads.
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        match self {
+            Test::Constant(_) => {}
+            Test::Within { operand, .. }
+            | Test::Among { operand, .. }
+            | Test::IsFinite { operand, .. }
+            | Test::IsNull(operand)
+            | Test::IsNan(operand) => match operand {
+                Operand::Column(column) => visit(column),
+                Operand::Compute(compute) => compute.each_column(visit),
+            },
+            Test::Like { column, .. } => visit(column),
+            Test::Compare { sides, .. } => match &**sides {
+                Sides::Int { left, right, .. } | Sides::Float { left, right } => {
+                    left.each_column(visit);
+                    right.each_column(visit);
+                }
+                Sides::Wide { left, right, .. } | Sides::Bytes { left, right } => {
+                    visit(left);
+                    visit(right);
+                }
+            },
+            Test::IsTruth(test, _) | Test::Not(test) => test.each_column(visit),
+            Test::Same(left, right) => {
+                left.each_column(visit);
+                right.each_column(visit);
+            }
+            Test::And(tests) | Test::Or(tests) => tests.iter().for_each(|test| test.each_column(visit)),
+        }
+    }
+}
+
+impl Compute {
+    fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        match &self.step {
+            Step::Column(column) => visit(column),
+            Step::Call(_, operands) => operands.iter().for_each(|operand| operand.each_column(visit)),
+            Step::Int(_) | Step::Float(_) => {}
+        }
+    }
+}

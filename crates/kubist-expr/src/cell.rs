@@ -1,0 +1,77 @@
+//! The native values of fixed-width columns, and how they take part in ranges,
+//! comparisons and arithmetic.
+
+use arrow_buffer::i256;
+use half::f16;
+
+/// A native value of a fixed-width column.
+pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
+    /// The value itself; `value` is known to fit.
+    fn from_whole(value: i256) -> Self;
+    fn from_float(value: f64) -> Self;
+    fn as_f64(self) -> f64;
+    /// The integer itself, if it is one of at most 128 bits.
+    fn as_i128(self) -> i128;
+}
+
+macro_rules! integer_cells {
+    ($($native:ty),*) => {$(
+        impl Cell for $native {
+            fn from_whole(value: i256) -> Self {
+                value.as_i128() as $native
+            }
+            fn from_float(value: f64) -> Self {
+                value as $native
+            }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn as_i128(self) -> i128 {
+                self as i128
+            }
+        }
+    )*};
+}
+integer_cells!(i8, i16, i32, i64, i128, u8, u16, u32, u64);
+
+macro_rules! float_cells {
+    ($($native:ty, $from:expr, $to:expr);*) => {$(
+        impl Cell for $native {
+            fn from_whole(value: i256) -> Self {
+                $from(value.as_i128() as f64)
+            }
+            fn from_float(value: f64) -> Self {
+                $from(value)
+            }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                $to(self)
+            }
+            #[inline(always)]
+            fn as_i128(self) -> i128 {
+                self.as_f64() as i128
+            }
+        }
+    )*};
+}
+float_cells!(f16, f16::from_f64, f16::to_f64; f32, |value| value as f32, f64::from; f64, |value| value, |value| value);
+
+impl Cell for i256 {
+    fn from_whole(value: i256) -> Self {
+        value
+    }
+    fn from_float(value: f64) -> Self {
+        i256::from_f64(value).unwrap_or(i256::ZERO)
+    }
+    fn as_f64(self) -> f64 {
+        match self.to_i128() {
+            Some(small) => small as f64,
+            None => self.to_string().parse().unwrap_or(f64::NAN),
+        }
+    }
+    fn as_i128(self) -> i128 {
+        i256::as_i128(self)
+    }
+}

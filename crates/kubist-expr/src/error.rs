@@ -1,0 +1,64 @@
+//! What can be wrong with a predicate, and what the caller can do about it.
+//!
+//! Every kind but the last two is a mistake in the question: the message names
+//! the place, the construct or the column, so that the one who asked can mend
+//! it. The last two say that a batch does not fit the schema that the predicate
+//! was bound to, or that a kernel gave up on it.
+
+use arrow_schema::DataType;
+
+/// Why an expression cannot be parsed, bound or evaluated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ExprError {
+    /// The text is not an expression. `position` counts characters from 1.
+    #[error("at character {position}: {message}")]
+    Syntax { position: usize, message: String },
+
+    /// The text may be SQL, but not the part of SQL that predicates are.
+    #[error("{construct} is not supported in a predicate{hint}")]
+    Unsupported { construct: String, hint: String },
+
+    /// The expression is nested deeper than it may be.
+    #[error("the expression is nested too deeply (more than {limit} levels)")]
+    TooDeep { limit: usize },
+
+    /// No column of this name.
+    #[error("no column `{name}`{hint}; {available}")]
+    UnknownColumn { name: String, hint: String, available: String },
+
+    /// More than one column could be meant.
+    #[error("column `{name}` is ambiguous: {candidates}")]
+    AmbiguousColumn { name: String, candidates: String },
+
+    /// The operands' types do not go together.
+    #[error("{message}")]
+    Type { message: String },
+
+    /// A batch that does not fit the predicate's schema.
+    #[error("the batch has no column `{column}` of type {expected}{found}")]
+    Batch { column: String, expected: DataType, found: String },
+
+    /// An Arrow kernel failed.
+    #[error("evaluating the predicate: {message}")]
+    Evaluation { message: String },
+}
+
+impl ExprError {
+    pub(crate) fn unsupported(construct: impl Into<String>) -> Self {
+        ExprError::Unsupported { construct: construct.into(), hint: String::new() }
+    }
+
+    pub(crate) fn unsupported_but(construct: impl Into<String>, hint: &str) -> Self {
+        ExprError::Unsupported { construct: construct.into(), hint: format!("; {hint}") }
+    }
+
+    pub(crate) fn type_mistake(message: impl Into<String>) -> Self {
+        ExprError::Type { message: message.into() }
+    }
+}
+
+impl From<arrow_schema::ArrowError> for ExprError {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        ExprError::Evaluation { message: error.to_string() }
+    }
+}

@@ -1,0 +1,158 @@
+//! From text to tokens.
+//!
+//! SQL's own: `'text'` with doubled quotes, `"column"` or `` `column` ``,
+//! `X'00FF'`, numbers with exponents. Symbols that predicates do not know are
+//! tokens too, so that the parser can name them.
+
+use crate::error::ExprError;
+use crate::number::Decimal;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Token {
+    /// A keyword or a bare name.
+    Word(String),
+    /// A quoted name.
+    Quoted(String),
+    Number(Decimal),
+    Text(String),
+    Bytes(Vec<u8>),
+    Symbol(&'static str),
+    End,
+}
+
+/// Longest first: the first that fits is taken.
+const SYMBOLS: &[&str] = &[
+    "->>", "<=>", "!~*", "==", "=", "<>", "!=", "<=", ">=", "||", "::", "->", "&&", "!~", "~*", "<<", ">>", "<", ">",
+    "+", "-", "*", "/", "%", "^", "(", ")", ",", ".", "~", "&", "|", "!", "[", "]", "{", "}", ":", ";", "?", "@", "#",
+    "$",
+];
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// The tokens of `text`, each with its place in bytes; the last one is `End`.
+pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
+    let mut lexer = Lexer { text, at: 0 };
+    let mut tokens = Vec::new();
+    loop {
+        lexer.take_while(char::is_whitespace);
+        let start = lexer.at;
+        let token = lexer.token()?;
+        let end = token == Token::End;
+        tokens.push((token, start));
+        if end {
+            return Ok(tokens);
+        }
+    }
+}
+
+/// The error that something is wrong at byte `at` of `text`.
+pub(crate) fn mistake(text: &str, at: usize, message: impl Into<String>) -> ExprError {
+    let position = text.char_indices().take_while(|(index, _)| *index < at).count() + 1;
+    ExprError::Syntax { position, message: message.into() }
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn token(&mut self) -> Result<Token, ExprError> {
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else { return Ok(Token::End) };
+        if rest.starts_with("--") || rest.starts_with("/*") {
+            return Err(ExprError::unsupported("a comment"));
+        }
+        let after = rest[first.len_utf8()..].chars().next();
+        match first {
+            '\'' => Ok(Token::Text(self.quoted('\'')?)),
+            '"' | '`' => Ok(Token::Quoted(self.quoted(first)?)),
+            '0'..='9' => self.number(),
+            '.' if after.is_some_and(|c| c.is_ascii_digit()) => self.number(),
+            _ if first.is_alphabetic() || first == '_' => self.word(),
+            _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+                Some(symbol) => {
+                    self.at += symbol.len();
+                    Ok(Token::Symbol(symbol))
+                }
+                None => Err(mistake(self.text, self.at, format!("unexpected character {first:?}"))),
+            },
+        }
+    }
+
+    fn word(&mut self) -> Result<Token, ExprError> {
+        let start = self.at;
+        let word = self.take_while(|c| c.is_alphanumeric() || c == '_' || c == '$');
+        if !self.rest().starts_with('\'') {
+            return Ok(Token::Word(word.to_owned()));
+        }
+        match word {
+            "x" | "X" => {
+                let digits = self.quoted('\'')?;
+                let bytes = hex(&digits).ok_or_else(|| {
+                    mistake(self.text, start, "X'...' takes an even number of hexadecimal digits")
+                })?;
+                Ok(Token::Bytes(bytes))
+            }
+            "e" | "E" | "n" | "N" | "b" | "B" | "r" | "R" | "u" | "U" => {
+                Err(ExprError::unsupported(format!("the literal {word}'...'")))
+            }
+            _ => Ok(Token::Word(word.to_owned())),
+        }
+    }
+
+    fn number(&mut self) -> Result<Token, ExprError> {
+        let start = self.at;
+        self.take_while(|c| c.is_ascii_digit() || c == '.');
+        let mark = self.at;
+        if self.take_while(|c| c == 'e' || c == 'E').len() == 1 {
+            if self.rest().starts_with(['+', '-']) {
+                self.at += 1;
+            }
+            self.take_while(|c| c.is_ascii_digit());
+        } else {
+            self.at = mark;
+        }
+        // What is glued to a number is a mistake, not a second word.
+        self.take_while(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let text = &self.text[start..self.at];
+        Decimal::parse(text)
+            .map(Token::Number)
+            .ok_or_else(|| mistake(self.text, start, format!("`{text}` is not a number")))
+    }
+
+    /// What is between two `quote`s; a doubled one stands for itself.
+    fn quoted(&mut self, quote: char) -> Result<String, ExprError> {
+        let start = self.at;
+        let mut content = String::new();
+        self.at += 1;
+        loop {
+            content.push_str(self.take_while(|c| c != quote));
+            if self.rest().is_empty() {
+                return Err(mistake(self.text, start, format!("the {quote} that opens here is never closed")));
+            }
+            self.at += 1;
+            if !self.rest().starts_with(quote) {
+                return Ok(content);
+            }
+            self.at += 1;
+            content.push(quote);
+        }
+    }
+}
+
+fn hex(digits: &str) -> Option<Vec<u8>> {
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) || digits.len() % 2 == 1 {
+        return None;
+    }
+    digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

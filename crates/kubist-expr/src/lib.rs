@@ -1,0 +1,215 @@
+//! Predicates over Arrow record batches: parsed from SQL, bound to a schema,
+//! evaluated exactly, and decided from zone statistics where these suffice.
+//!
+//! ```
+//! use arrow_schema::{DataType, Field, Schema};
+//! use kubist_expr::Predicate;
+//!
+//! let schema = Schema::new(vec![
+//!     Field::new("diameter", DataType::Float32, true),
+//!     Field::new("deposited", DataType::Boolean, false),
+//! ]);
+//! let predicate = Predicate::parse("diameter > 2e-5 AND NOT deposited", &schema)?;
+//! assert_eq!(predicate.columns(), [0, 1]);
+//! # Ok::<(), kubist_expr::ExprError>(())
+//! ```
+//!
+//! No I/O happens here, and nothing but the schema, the batch and the zone
+//! statistics that are handed in decides an answer.
+//!
+//! # Rules
+//!
+//! **Three values.** A test answers true, false or unknown (Kleene's logic), and
+//! a predicate selects the rows that answer true. A comparison with null *or
+//! NaN* is unknown, and so is its negation: neither `x > 5` nor `NOT (x > 5)`
+//! nor `x <> 5` selects a row where `x` is NaN. `IS NULL` is about nulls only;
+//! NaN is found by `isnan(x)`. `IS TRUE`, `IS FALSE` and `IS UNKNOWN` turn the
+//! three values into two. `-0.0 = 0.0`.
+//!
+//! **A literal adopts the type of what it meets.** Against a float column it is
+//! rounded to the nearest float of that width (a finite literal beyond the
+//! greatest one stays between it and infinity: `x <= 1e300` holds for every
+//! finite 32-bit `x`, and not for infinity). Against integers and decimals it is
+//! exact: `pid >= 2.5` is `pid >= 3`, `pid = 2.5` never holds, and nothing
+//! overflows. Against dates, times and timestamps it is ISO 8601 text, exact
+//! even where finer than the column, or a number in the column's unit; text
+//! without an offset is UTC. Against booleans it is `TRUE` or `FALSE`, against
+//! binary `X'00FF'`. Text and bytes compare byte by byte. Everything else is a
+//! type mistake, and an error. `inf` and `nan` are numbers where no column has
+//! that name.
+//!
+//! **Columns among themselves.** Integers compare exactly whatever their widths,
+//! as do decimals of any scale, and times of any unit (a date is its midnight,
+//! UTC). With a float on either side both become 64-bit floats, unless both are
+//! of 32 bits or fewer: then 32-bit ones. Dictionaries are their values.
+//!
+//! **Arithmetic.** `+ - * %` and `abs least greatest floor ceil` of integers are
+//! integers, computed in 128 bits: sums and products of columns cannot overflow;
+//! what does is null, and so is the remainder by zero. `/` is a division of
+//! floats, also between integers (`1/2` is 0.5, `1/0` is infinity). `%` takes
+//! the sign of its left side. `sqrt exp ln log10 sin cos power` (or `^`, which
+//! binds before a minus: `-2^2` is -4) are floats. 32-bit floats stay such,
+//! unless they meet a 64-bit float, an integer column, or a literal beyond their
+//! range. Decimals become 64-bit floats. A null operand makes a null, a NaN
+//! operand makes NaN, for `least` and `greatest` too.
+//!
+//! **Names.** A name is looked up exactly; without quotes, and if that fails,
+//! ignoring case. `"my column"` or `` `my column` `` quotes it. Dots are part of
+//! a name.
+//!
+//! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`,
+//! `[NOT] BETWEEN`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and
+//! `ILIKE` (`%`, `_`, escape `\`), arithmetic, functions, parentheses. Whatever
+//! else SQL has is an error that names it. At most 64 parentheses, calls and
+//! signs may be open at once, and 128 operators stand in one chain; `AND`, `OR`
+//! and `IN` may be of any length.
+
+mod arithmetic;
+mod bind;
+mod bound;
+mod cell;
+mod compute;
+mod domain;
+mod error;
+mod evaluate;
+mod lex;
+mod moment;
+mod names;
+mod number;
+mod parse;
+mod syntax;
+mod value;
+mod zone;
+
+pub use error::ExprError;
+pub use value::Value;
+pub use zone::{Nulls, Verdict, Zone};
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use bound::Test;
+use domain::{Family, Range};
+use kubist_index::order;
+use std::fmt;
+use syntax::Op;
+use value::Literal;
+
+/// A condition on the rows of a table, bound to its schema.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    test: Test,
+    /// What was asked, each part in SQL; all of them must hold.
+    parts: Vec<String>,
+}
+
+impl Predicate {
+    /// The predicate that selects every row, whatever it holds.
+    pub fn always() -> Predicate {
+        Predicate { test: Test::Constant(Some(true)), parts: Vec::new() }
+    }
+
+    /// Parses an SQL condition and binds it to `schema`.
+    pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
+        let test = bind::condition(parse::parse(sql)?, schema)?;
+        Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
+    }
+
+    /// The rows whose `column` lies between `low` and `high`, both included.
+    /// Null and NaN lie between no two values, but with neither end given every
+    /// row matches. `column` is an exact name.
+    pub fn range(
+        schema: &Schema,
+        column: &str,
+        low: Option<&Value>,
+        high: Option<&Value>,
+    ) -> Result<Predicate, ExprError> {
+        let column = bind::column(schema, column, true)?;
+        let mut tests = Vec::new();
+        let mut parts = Vec::new();
+        for (op, end) in [(Op::Ge, low), (Op::Le, high)] {
+            let Some(end) = end else { continue };
+            let sign = if op == Op::Ge { ">=" } else { "<=" };
+            parts.push(format!("\"{}\" {sign} {end}", column.name.replace('"', "\"\"")));
+            tests.push(bind::column_against(op, column.clone(), &Literal::from(end))?);
+        }
+        Ok(Predicate { test: Test::all(tests), parts })
+    }
+
+    /// The rows that both predicates select; both are bound to one schema.
+    pub fn and(self, other: Predicate) -> Predicate {
+        let mut parts = self.parts;
+        parts.extend(other.parts);
+        Predicate { test: Test::all(vec![self.test, other.test]), parts }
+    }
+
+    /// Is this known to select every row of every batch?
+    pub fn is_always(&self) -> bool {
+        self.test == Test::Constant(Some(true))
+    }
+
+    /// The places in the schema of the columns that it reads, ascending.
+    pub fn columns(&self) -> Vec<usize> {
+        let mut columns = Vec::new();
+        self.test.each_column(&mut |column| columns.push(column.index));
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// One answer a row, without nulls: true for the rows that it selects. The
+    /// batch needs only the columns that it reads, and is searched by name.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray, ExprError> {
+        Ok(BooleanArray::new(evaluate::rows(&self.test, batch, true)?, None))
+    }
+
+    /// What the zone's statistics, by place in the schema, say beforehand.
+    pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
+        zone::verdict(&self.test, zone)
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parts.as_slice() {
+            [] => f.write_str("TRUE"),
+            [part] => f.write_str(part),
+            [first, rest @ ..] => {
+                write!(f, "({first})")?;
+                rest.iter().try_for_each(|part| write!(f, " AND ({part})"))
+            }
+        }
+    }
+}
+
+/// The inclusive range of order keys that the closed range from `low` to `high`
+/// selects in a column of this type; `None` if it selects nothing. Where keys
+/// are exact (`order::is_exact`) these are exactly the keys of the values
+/// inside; elsewhere a value inside has a key inside, and perhaps others too.
+/// An end that is not given is open: it leaves out NaN, unless the other end is
+/// not given either.
+pub fn key_range(
+    data_type: &DataType,
+    low: Option<&Value>,
+    high: Option<&Value>,
+) -> Result<Option<(u64, u64)>, ExprError> {
+    let family = Family::of(data_type);
+    let mut keys = if low.or(high).is_some() { order::number_keys(data_type) } else { (0, u64::MAX) };
+    let mut both: Option<Range> = None;
+    for (op, end) in [(Op::Ge, low), (Op::Le, high)] {
+        let Some(end) = end else { continue };
+        let literal = Literal::from(end);
+        let place = family
+            .place(&literal)
+            .map_err(|reason| bind::mismatch(&format!("a column of type {data_type}"), &literal, reason))?;
+        let Some(range) = family.range(op, &place) else { return Ok(None) };
+        both = Some(match both {
+            Some(other) => other.intersect(&range),
+            None => range,
+        });
+    }
+    if let Some(range) = both {
+        let Some(span) = range.span(data_type) else { return Ok(None) };
+        keys = (keys.0.max(span.low), keys.1.min(span.high));
+    }
+    Ok(Some(keys))
+}

@@ -1,0 +1,464 @@
+//! From tokens to a tree, by recursive descent.
+//!
+//! The grammar, loosest first: `OR`, `AND`, `NOT`, comparisons and their kin
+//! (`IN`, `BETWEEN`, `LIKE`, `IS`), `+ -`, `* / %`, unary `-`, `^` (which binds
+//! its right side first: `-2^2` is -4). Written by hand rather than cut out of a
+//! general SQL parser, for two guarantees: time is linear in the text, and the
+//! tree is never higher than `MAX_HEIGHT`, so that no walk over it and not even
+//! its end can exhaust the stack. `AND`, `OR` and `IN` grow wide, not deep.
+
+use crate::error::ExprError;
+use crate::lex::{Token, mistake, tokens};
+use crate::moment::Moment;
+use crate::number::Number;
+use crate::syntax::{Op, Syntax};
+use crate::value::Literal;
+
+/// Levels that a tree may have, chains of operators included.
+const MAX_HEIGHT: usize = 128;
+
+/// Parentheses, calls and signs that may be open at once: the parser itself
+/// takes some kB of stack for each, unoptimised.
+const MAX_DEPTH: usize = 64;
+
+/// Words that begin or join what predicates do not know.
+const FOREIGN: &[&str] = &[
+    "ALL", "ANY", "ARRAY", "AT", "CASE", "CAST", "COLLATE", "DISTINCT", "DIV", "ESCAPE", "EXISTS", "EXTRACT", "FILTER",
+    "FROM", "GLOB", "GROUP", "HAVING", "INTERVAL", "ISNULL", "LIMIT", "MATCH", "NOTNULL", "ORDER", "OVER", "OVERLAPS",
+    "REGEXP", "RLIKE", "ROW", "SELECT", "SIMILAR", "SOME", "STRUCT", "SUBSTRING", "SYMMETRIC", "TRIM", "UNION", "WHERE",
+    "XOR",
+];
+
+/// Words that cannot be bare names.
+const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
+
+/// A tree and how many levels it has.
+struct Tree {
+    syntax: Box<Syntax>,
+    height: usize,
+}
+
+/// Both ways out are a pointer or two, so that recursion is cheap in stack.
+type Parsed<T = Tree> = Result<T, Box<ExprError>>;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, usize)>,
+    next: usize,
+    depth: usize,
+}
+
+/// Parses one whole expression.
+pub(crate) fn parse(text: &str) -> Result<Syntax, ExprError> {
+    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
+    if parser.peek() == &Token::End {
+        return Err(mistake(text, 0, "the expression is empty"));
+    }
+    let tree = parser.disjunction().map_err(|error| *error)?;
+    match parser.peek() {
+        Token::End => Ok(*tree.syntax),
+        _ => Err(*parser.unexpected()),
+    }
+}
+
+fn leaf(syntax: Syntax) -> Tree {
+    Tree { syntax: Box::new(syntax), height: 1 }
+}
+
+/// A tree over others, `make` given them in order.
+fn over<const N: usize>(trees: [Tree; N], make: impl FnOnce([Box<Syntax>; N]) -> Syntax) -> Parsed {
+    let height = 1 + trees.iter().map(|tree| tree.height).max().unwrap_or(0);
+    if height > MAX_HEIGHT {
+        return Err(ExprError::TooDeep { limit: MAX_HEIGHT }.into());
+    }
+    Ok(Tree { syntax: Box::new(make(trees.map(|tree| tree.syntax))), height })
+}
+
+/// A tree over any number of others.
+fn over_all(trees: Vec<Tree>, make: impl FnOnce(Vec<Syntax>) -> Syntax) -> Parsed {
+    let tallest = trees.iter().map(|tree| tree.height).max().unwrap_or(0);
+    let tallest = Tree { height: tallest, ..leaf(Syntax::Literal(Literal::Null)) };
+    over([tallest], |_| make(trees.into_iter().map(|tree| *tree.syntax).collect()))
+}
+
+fn negated_if(negated: bool, tree: Tree) -> Parsed {
+    if negated { over([tree], |[operand]| Syntax::Not(operand)) } else { Ok(tree) }
+}
+
+fn call(name: &str, operands: Vec<Tree>) -> Parsed {
+    over_all(operands, |operands| Syntax::Call { name: name.to_owned(), operands })
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Token {
+        self.ahead(0)
+    }
+
+    fn ahead(&self, count: usize) -> &Token {
+        self.tokens.get(self.next + count).map_or(&Token::End, |(token, _)| token)
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.next += 1;
+        token
+    }
+
+    fn is_symbol(&self, symbol: &str) -> bool {
+        matches!(self.peek(), Token::Symbol(next) if *next == symbol)
+    }
+
+    fn is_word(&self, count: usize, word: &str) -> bool {
+        matches!(self.ahead(count), Token::Word(next) if next.eq_ignore_ascii_case(word))
+    }
+
+    fn skip_symbol(&mut self, symbol: &str) -> bool {
+        let found = self.is_symbol(symbol);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn skip_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(0, word);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Parsed<()> {
+        if self.skip_symbol(symbol) { Ok(()) } else { Err(self.unexpected_but(&format!("expected `{symbol}`, "))) }
+    }
+
+    fn here(&self, message: impl Into<String>) -> Box<ExprError> {
+        let at = self.tokens.get(self.next).map_or(self.text.len(), |(_, at)| *at);
+        Box::new(mistake(self.text, at, message))
+    }
+
+    fn unexpected(&self) -> Box<ExprError> {
+        self.unexpected_but("")
+    }
+
+    fn unexpected_but(&self, expected: &str) -> Box<ExprError> {
+        let found = match self.peek() {
+            Token::End => "the end".to_owned(),
+            Token::Word(word) => {
+                let upper = word.to_ascii_uppercase();
+                if FOREIGN.contains(&upper.as_str()) {
+                    return ExprError::unsupported(upper).into();
+                }
+                format!("`{word}`")
+            }
+            Token::Quoted(name) => format!("\"{name}\""),
+            Token::Number(number) => format!("the number {number}"),
+            Token::Text(text) => format!("the text '{text}'"),
+            Token::Bytes(_) => "X'...'".to_owned(),
+            Token::Symbol("&&") => return ExprError::unsupported_but("`&&`", "write AND").into(),
+            Token::Symbol("||") => return ExprError::unsupported_but("`||`", "write OR; texts cannot be joined").into(),
+            Token::Symbol("!") => return ExprError::unsupported_but("`!`", "write NOT").into(),
+            Token::Symbol("&") => return ExprError::unsupported_but("`&`", "write AND").into(),
+            Token::Symbol("|") => return ExprError::unsupported_but("`|`", "write OR").into(),
+            Token::Symbol("::") => return ExprError::unsupported("a cast with `::`").into(),
+            Token::Symbol(symbol @ ("(" | ")" | "," | "." | ";")) => format!("`{symbol}`"),
+            Token::Symbol(symbol) if expected.is_empty() && operator(symbol).is_none() => {
+                return ExprError::unsupported(format!("`{symbol}`")).into();
+            }
+            Token::Symbol(symbol) => format!("`{symbol}`"),
+        };
+        self.here(format!("{expected}found {found}"))
+    }
+
+    /// Runs `parse` one level deeper.
+    fn deeper(&mut self, parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+        if self.depth == MAX_DEPTH {
+            return Err(ExprError::TooDeep { limit: MAX_DEPTH }.into());
+        }
+        self.depth += 1;
+        let tree = parse(self);
+        self.depth -= 1;
+        tree
+    }
+
+    fn disjunction(&mut self) -> Parsed {
+        let first = self.conjunction()?;
+        if !self.is_word(0, "OR") {
+            return Ok(first);
+        }
+        let mut trees = vec![first];
+        while self.skip_word("OR") {
+            trees.push(self.conjunction()?);
+        }
+        over_all(trees, Syntax::Or)
+    }
+
+    fn conjunction(&mut self) -> Parsed {
+        let first = self.negation()?;
+        if !self.is_word(0, "AND") {
+            return Ok(first);
+        }
+        let mut trees = vec![first];
+        while self.skip_word("AND") {
+            trees.push(self.negation()?);
+        }
+        over_all(trees, Syntax::And)
+    }
+
+    fn negation(&mut self) -> Parsed {
+        if !self.skip_word("NOT") {
+            return self.comparison();
+        }
+        let operand = self.deeper(Self::negation)?;
+        negated_if(true, operand)
+    }
+
+    fn comparison(&mut self) -> Parsed {
+        let mut left = self.sum()?;
+        let mut compared = false;
+        loop {
+            let negated = self.is_word(0, "NOT")
+                && ["IN", "BETWEEN", "LIKE", "ILIKE"].iter().any(|word| self.is_word(1, word));
+            self.next += usize::from(negated);
+            if let Some(op) = self.comparison_operator() {
+                if compared {
+                    return Err(self.here("comparisons do not chain: write `a < x AND x < b`"));
+                }
+                self.next += 1;
+                compared = true;
+                let right = self.sum()?;
+                left = over([left, right], |[left, right]| Syntax::Compare { op, left, right })?;
+            } else if self.skip_word("BETWEEN") {
+                let low = self.sum()?;
+                if !self.skip_word("AND") {
+                    return Err(self.unexpected_but("BETWEEN expects AND, "));
+                }
+                let high = self.sum()?;
+                let between = over([left, low, high], |[operand, low, high]| Syntax::Between { operand, low, high })?;
+                left = negated_if(negated, between)?;
+            } else if self.skip_word("IN") {
+                left = negated_if(negated, self.list(left)?)?;
+            } else if self.is_word(0, "LIKE") || self.is_word(0, "ILIKE") {
+                let ignore_case = self.is_word(0, "ILIKE");
+                self.next += 1;
+                let pattern = self.sum()?;
+                if self.is_word(0, "ESCAPE") {
+                    return Err(ExprError::unsupported_but("ESCAPE", "the escape character of LIKE is `\\`").into());
+                }
+                let like = over([left, pattern], |[operand, pattern]| Syntax::Like { operand, pattern, ignore_case })?;
+                left = negated_if(negated, like)?;
+            } else if self.skip_word("IS") {
+                left = self.is(left)?;
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    fn comparison_operator(&self) -> Option<Op> {
+        match self.peek() {
+            Token::Symbol(symbol) => operator(symbol),
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, operand: Tree) -> Parsed {
+        self.expect("(")?;
+        let mut trees = vec![operand];
+        loop {
+            trees.push(self.deeper(Self::sum)?);
+            if !self.skip_symbol(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        over_all(trees, |mut items| {
+            let operand = Box::new(items.remove(0));
+            Syntax::In { operand, items }
+        })
+    }
+
+    fn is(&mut self, operand: Tree) -> Parsed {
+        let negated = self.skip_word("NOT");
+        let truth = if self.skip_word("NULL") {
+            let test = over([operand], |[operand]| Syntax::IsNull(operand))?;
+            return negated_if(negated, test);
+        } else if self.skip_word("TRUE") {
+            Some(true)
+        } else if self.skip_word("FALSE") {
+            Some(false)
+        } else if self.skip_word("UNKNOWN") {
+            None
+        } else if self.is_word(0, "DISTINCT") {
+            return Err(ExprError::unsupported("IS DISTINCT FROM").into());
+        } else {
+            return Err(self.unexpected_but("IS expects NULL, TRUE, FALSE or UNKNOWN, "));
+        };
+        let test = over([operand], |[operand]| Syntax::IsTruth { operand, truth })?;
+        negated_if(negated, test)
+    }
+
+    fn sum(&mut self) -> Parsed {
+        let mut left = self.product()?;
+        while let Token::Symbol(symbol @ ("+" | "-")) = *self.peek() {
+            self.next += 1;
+            let right = self.product()?;
+            left = call(symbol, vec![left, right])?;
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Parsed {
+        let mut left = self.signed()?;
+        while let Token::Symbol(symbol @ ("*" | "/" | "%")) = *self.peek() {
+            self.next += 1;
+            let right = self.signed()?;
+            left = call(symbol, vec![left, right])?;
+        }
+        Ok(left)
+    }
+
+    fn signed(&mut self) -> Parsed {
+        if self.skip_symbol("-") {
+            let operand = self.deeper(Self::signed)?;
+            call("negate", vec![operand])
+        } else if self.skip_symbol("+") {
+            self.deeper(Self::signed)
+        } else {
+            self.power()
+        }
+    }
+
+    fn power(&mut self) -> Parsed {
+        let base = self.primary()?;
+        if !self.skip_symbol("^") {
+            return Ok(base);
+        }
+        let exponent = self.deeper(Self::signed)?;
+        call("power", vec![base, exponent])
+    }
+
+    fn primary(&mut self) -> Parsed {
+        match self.peek() {
+            Token::Symbol("(") => {
+                self.next += 1;
+                let tree = self.deeper(Self::disjunction)?;
+                if self.is_symbol(",") {
+                    return Err(ExprError::unsupported("a row value `(a, b)`").into());
+                }
+                self.expect(")")?;
+                Ok(tree)
+            }
+            Token::Number(_) | Token::Text(_) | Token::Bytes(_) => {
+                let literal = match self.advance() {
+                    Token::Number(number) => Literal::Number(Number::Finite(number)),
+                    Token::Text(text) => Literal::Text(text),
+                    Token::Bytes(bytes) => Literal::Binary(bytes),
+                    _ => Literal::Null,
+                };
+                Ok(leaf(Syntax::Literal(literal)))
+            }
+            Token::Quoted(_) => self.name(),
+            Token::Word(word) => {
+                let upper = word.to_ascii_uppercase();
+                self.word(&upper)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn word(&mut self, upper: &str) -> Parsed {
+        let constant = match upper {
+            "TRUE" => Some(Literal::Bool(true)),
+            "FALSE" => Some(Literal::Bool(false)),
+            "NULL" => Some(Literal::Null),
+            _ => None,
+        };
+        if let Some(literal) = constant {
+            self.next += 1;
+            return Ok(leaf(Syntax::Literal(literal)));
+        }
+        if RESERVED.contains(&upper) {
+            return Err(self.unexpected());
+        }
+        // A column may well be named after a foreign word; what follows tells.
+        let named = match self.ahead(1) {
+            Token::Symbol("(" | "[") => false,
+            Token::Symbol(_) | Token::End => true,
+            Token::Word(next) => RESERVED.contains(&next.to_ascii_uppercase().as_str()),
+            _ => false,
+        };
+        if FOREIGN.contains(&upper) && !named {
+            return Err(match upper {
+                "CAST" => ExprError::unsupported_but(upper, "literals adopt the type of their column").into(),
+                _ => ExprError::unsupported(upper).into(),
+            });
+        }
+        match self.ahead(1) {
+            Token::Text(text) if matches!(upper, "DATE" | "TIME" | "TIMESTAMP") => {
+                let text = text.clone();
+                let moment = Moment::parse(&text).filter(|moment| moment.of_day == (upper == "TIME"));
+                let Some(moment) = moment else {
+                    return Err(self.here(format!("{upper} '{text}' is no ISO 8601 date or time")));
+                };
+                self.next += 2;
+                Ok(leaf(Syntax::Literal(Literal::Moment { moment, text })))
+            }
+            Token::Symbol("(") => self.function(),
+            _ => self.name(),
+        }
+    }
+
+    fn function(&mut self) -> Parsed {
+        let Token::Word(name) = self.advance() else { return Err(self.unexpected()) };
+        self.expect("(")?;
+        let mut operands = Vec::new();
+        if !self.is_symbol(")") {
+            loop {
+                if self.is_symbol("*") || self.is_word(0, "DISTINCT") {
+                    return Err(ExprError::unsupported(format!("the aggregate `{name}`")).into());
+                }
+                operands.push(self.deeper(Self::disjunction)?);
+                if !self.skip_symbol(",") {
+                    break;
+                }
+            }
+        }
+        self.expect(")")?;
+        if self.is_word(0, "OVER") || self.is_word(0, "FILTER") {
+            return Err(self.unexpected());
+        }
+        call(&name, operands)
+    }
+
+    /// A column; dots are part of its name.
+    fn name(&mut self) -> Parsed {
+        let mut name = String::new();
+        let mut quoted = false;
+        loop {
+            match self.advance() {
+                Token::Word(part) => name.push_str(&part),
+                Token::Quoted(part) => {
+                    name.push_str(&part);
+                    quoted = true;
+                }
+                _ => {
+                    self.next -= 1;
+                    return Err(self.unexpected_but("expected a name after `.`, "));
+                }
+            }
+            if !self.skip_symbol(".") {
+                return Ok(leaf(Syntax::Column { name, quoted }));
+            }
+            name.push('.');
+        }
+    }
+}
+
+fn operator(symbol: &str) -> Option<Op> {
+    Some(match symbol {
+        "=" | "==" => Op::Eq,
+        "<>" | "!=" => Op::Ne,
+        "<" => Op::Lt,
+        "<=" => Op::Le,
+        ">" => Op::Gt,
+        ">=" => Op::Ge,
+        _ => return None,
+    })
+}

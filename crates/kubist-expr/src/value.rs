@@ -1,0 +1,110 @@
+//! Literals: the values that a user writes or passes, not yet of any type.
+
+use crate::moment::Moment;
+use crate::number::{Decimal, Number};
+use std::fmt;
+
+/// A literal as a user gives it. It adopts the type of the column that it
+/// meets; see the crate's head for how.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Matches nothing, as a null in SQL.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer; against dates, times and durations: in the column's unit.
+    Int(i128),
+    /// A double; against decimals it stands for its shortest decimal text.
+    Float(f64),
+    /// Text; against dates and times: ISO 8601.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+}
+
+macro_rules! value_from {
+    ($($source:ty => $value:ident => $made:expr;)*) => {$(
+        impl From<$source> for Value {
+            fn from($value: $source) -> Value {
+                $made
+            }
+        }
+    )*};
+}
+value_from! {
+    bool => value => Value::Bool(value);
+    i32 => value => Value::Int(value.into());
+    i64 => value => Value::Int(value.into());
+    u64 => value => Value::Int(value.into());
+    i128 => value => Value::Int(value);
+    f64 => value => Value::Float(value);
+    &str => value => Value::Text(value.to_owned());
+    String => value => Value::Text(value);
+    Vec<u8> => value => Value::Binary(value);
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Literal::from(self).fmt(f)
+    }
+}
+
+/// A literal with its digits as written and its dates understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Literal {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    Binary(Vec<u8>),
+    /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
+    Moment { moment: Moment, text: String },
+}
+
+impl From<&Value> for Literal {
+    fn from(value: &Value) -> Literal {
+        match value {
+            Value::Null => Literal::Null,
+            Value::Bool(value) => Literal::Bool(*value),
+            Value::Int(value) => Literal::Number(Number::Finite(Decimal::from_integer(*value))),
+            Value::Float(value) => Literal::Number(Number::from_f64(*value)),
+            Value::Text(value) => Literal::Text(value.clone()),
+            Value::Binary(value) => Literal::Binary(value.clone()),
+        }
+    }
+}
+
+impl Literal {
+    /// What it is and what it says, for messages.
+    pub(crate) fn described(&self) -> String {
+        let noun = match self {
+            Literal::Null => return "NULL".to_owned(),
+            Literal::Bool(_) => "the boolean",
+            Literal::Number(_) => "the number",
+            Literal::Text(_) => "the text",
+            Literal::Binary(_) => "the bytes",
+            Literal::Moment { .. } => "the time",
+        };
+        format!("{noun} {self}")
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Literal::Null => f.write_str("NULL"),
+            Literal::Bool(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
+            Literal::Number(number) => number.fmt(f),
+            Literal::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Literal::Binary(bytes) => {
+                f.write_str("X'")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+                f.write_str("'")
+            }
+            Literal::Moment { moment, text } => {
+                let kind = if moment.of_day { "TIME" } else { "TIMESTAMP" };
+                write!(f, "{kind} '{text}'")
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What a zone's statistics say about a predicate, before any row is read.
+//!
+//! Every test is asked three things of a zone: can some row answer true, can
+//! some row answer false, can some row answer unknown? Three separate bits make
+//! `NOT` exact (it swaps two of them) and everything else conservative: a bit
+//! may be set without need, which costs a read; it is never missing.
+
+use crate::bound::{Column, Operand, Test};
+use crate::domain::Span;
+
+/// Statistics of one column over the rows of a zone. They may be loose: a wider
+/// range and `Nulls::Some` are always true. A column whose type has no order
+/// keys, or of which nothing is known, has the range from 0 to `u64::MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// The least order key of the rows that are not null, NaN included.
+    pub min: u64,
+    /// The greatest one. Without meaning, as `min`, if all rows are null.
+    pub max: u64,
+    /// Which rows are null.
+    pub nulls: Nulls,
+}
+
+/// How many of a zone's rows are null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// No row is.
+    None,
+    /// Some may be.
+    Some,
+    /// Every row is.
+    All,
+}
+
+/// How many of a zone's rows a predicate selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No row, for certain: the zone need not be read.
+    None,
+    /// Perhaps some: read and evaluate.
+    Some,
+    /// Every row, for certain: read, but do not evaluate.
+    All,
+}
+
+/// The answers that rows of a zone can give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answers {
+    yes: bool,
+    no: bool,
+    unknown: bool,
+}
+
+const ANY: Answers = Answers { yes: true, no: true, unknown: true };
+
+pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
+    match answers(test, zone) {
+        Answers { yes: false, .. } => Verdict::None,
+        Answers { no: false, unknown: false, .. } => Verdict::All,
+        _ => Verdict::Some,
+    }
+}
+
+/// The numbers of a zone: all rows that are neither null nor NaN.
+struct Numbers {
+    /// Their keys lie between these; `None` if there are none.
+    keys: Option<(u64, u64)>,
+    /// Can there be NaN?
+    nan: bool,
+    nulls: Nulls,
+}
+
+impl Numbers {
+    fn of(column: &Column, zone: &dyn Fn(usize) -> Zone) -> Numbers {
+        let Zone { min, max, nulls } = zone(column.index);
+        let (least, greatest) = column.numbers;
+        if nulls == Nulls::All {
+            return Numbers { keys: None, nan: false, nulls };
+        }
+        // Statistics that contradict themselves say nothing.
+        let (min, max) = if min <= max { (min, max) } else { (0, u64::MAX) };
+        let (low, high) = (min.max(least), max.min(greatest));
+        Numbers { keys: (low <= high).then_some((low, high)), nan: min < least || max > greatest, nulls }
+    }
+
+    /// The answers of a test that is true for the numbers within a span.
+    fn within(&self, span: Option<&Span>) -> Answers {
+        let unknown = self.nan || self.nulls != Nulls::None;
+        let Some((low, high)) = self.keys else { return Answers { yes: false, no: false, unknown } };
+        let Some(span) = span else { return Answers { yes: false, no: true, unknown } };
+        Answers {
+            yes: low <= span.high && span.low <= high,
+            no: low < span.sure_low || high > span.sure_high,
+            unknown,
+        }
+    }
+}
+
+fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
+    let numbers = |operand: &Operand| operand.column().map(|column| Numbers::of(column, zone));
+    match test {
+        Test::Constant(answer) => {
+            Answers { yes: *answer == Some(true), no: *answer == Some(false), unknown: answer.is_none() }
+        }
+        Test::Within { operand, span, .. } => match numbers(operand) {
+            Some(numbers) => numbers.within(span.as_ref()),
+            None => ANY,
+        },
+        Test::Among { operand, points, null } => match numbers(operand) {
+            Some(numbers) => among(&numbers, &points.spans, *null),
+            None => ANY,
+        },
+        Test::Like { column, span, .. } => {
+            let numbers = Numbers::of(column, zone);
+            Answers { no: numbers.keys.is_some(), ..numbers.within(span.as_ref()) }
+        }
+        Test::IsNull(operand) => match numbers(operand) {
+            Some(numbers) => {
+                Answers { yes: numbers.nulls != Nulls::None, no: numbers.nulls != Nulls::All, unknown: false }
+            }
+            None => Answers { unknown: false, ..ANY },
+        },
+        Test::IsNan(operand) => match numbers(operand) {
+            Some(numbers) => {
+                Answers { yes: numbers.nan, no: numbers.keys.is_some(), unknown: numbers.nulls != Nulls::None }
+            }
+            None => ANY,
+        },
+        Test::IsFinite { operand, span } => match numbers(operand) {
+            Some(numbers) => {
+                let finite = numbers.within(span.as_ref());
+                Answers { no: finite.no || numbers.nan, unknown: numbers.nulls != Nulls::None, ..finite }
+            }
+            None => ANY,
+        },
+        Test::Compare { .. } => ANY,
+        Test::IsTruth(test, truth) => {
+            let Answers { yes, no, unknown } = answers(test, zone);
+            let (yes, no) = match truth {
+                Some(true) => (yes, no || unknown),
+                Some(false) => (no, yes || unknown),
+                None => (unknown, yes || no),
+            };
+            Answers { yes, no, unknown: false }
+        }
+        Test::Same(left, right) => {
+            let (a, b) = (answers(left, zone), answers(right, zone));
+            Answers {
+                yes: (a.yes && b.yes) || (a.no && b.no),
+                no: (a.yes && b.no) || (a.no && b.yes),
+                unknown: a.unknown || b.unknown,
+            }
+        }
+        Test::Not(test) => {
+            let inner = answers(test, zone);
+            Answers { yes: inner.no, no: inner.yes, unknown: inner.unknown }
+        }
+        Test::And(tests) => {
+            let mut all = Answers { yes: true, no: false, unknown: false };
+            for test in tests {
+                let next = answers(test, zone);
+                // Unknown needs an unknown, and nothing false beside it.
+                all.unknown = (all.unknown && (next.yes || next.unknown)) || (next.unknown && all.yes);
+                all.yes &= next.yes;
+                all.no |= next.no;
+            }
+            all
+        }
+        Test::Or(tests) => {
+            let mut any = Answers { yes: false, no: true, unknown: false };
+            for test in tests {
+                let next = answers(test, zone);
+                any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
+                any.no &= next.no;
+                any.yes |= next.yes;
+            }
+            any
+        }
+    }
+}
+
+/// `spans` ascend.
+fn among(numbers: &Numbers, spans: &[Span], null: bool) -> Answers {
+    let unknown = numbers.nan || numbers.nulls != Nulls::None;
+    let Some((low, high)) = numbers.keys else { return Answers { yes: false, no: false, unknown } };
+    let first = spans.partition_point(|span| span.high < low);
+    let Some(span) = spans.get(first).filter(|span| span.low <= high) else {
+        return Answers { yes: false, no: !null, unknown: unknown || null };
+    };
+    let miss = low < span.sure_low || high > span.sure_high;
+    Answers { yes: true, no: miss && !null, unknown: unknown || (miss && null) }
+}

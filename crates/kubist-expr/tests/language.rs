@@ -1,0 +1,327 @@
+//! What users may write, and what they are told when they may not.
+
+use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{NullArray, TimestampMillisecondArray, TimestampSecondArray};
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range};
+use std::sync::Arc;
+
+fn batch() -> RecordBatch {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("pid", Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), None]))),
+        ("Diameter", Arc::new(Float32Array::from(vec![1e-5, 0.1, f32::NAN, f32::INFINITY]))),
+        ("x", Arc::new(Float64Array::from(vec![-0.0, 1.5, f64::NAN, -2.0]))),
+        ("deposited", Arc::new(BooleanArray::from(vec![Some(true), Some(false), None, Some(true)]))),
+        ("time", Arc::new(TimestampMillisecondArray::from(vec![0, 1, 86_400_000, -1]))),
+        ("my col", Arc::new(StringArray::from(vec!["a", "b'c", "%", "\n"]))),
+        ("pos.x", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
+        ("Mass", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
+        ("mass", Arc::new(Int64Array::from(vec![4, 3, 2, 1]))),
+        ("nothing", Arc::new(NullArray::new(4))),
+        ("order", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// The rows that a condition selects.
+fn rows(sql: &str) -> Vec<usize> {
+    let batch = batch();
+    let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let found = predicate.evaluate(&batch).unwrap();
+    assert_eq!(found.null_count(), 0);
+    (0..4).filter(|row| found.value(*row)).collect()
+}
+
+fn error(sql: &str) -> String {
+    match Predicate::parse(sql, batch().schema_ref()) {
+        Ok(predicate) => panic!("{sql} was taken: {predicate:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn nan_and_null_answer_no_comparison_nor_its_negation() {
+    assert_eq!(rows("x > 0"), [1]);
+    assert_eq!(rows("NOT (x > 0)"), [0, 3]);
+    assert_eq!(rows("x <> 1.5"), [0, 3]);
+    assert_eq!(rows("NOT x = 1.5"), [0, 3]);
+    assert_eq!(rows("x NOT IN (1.5)"), [0, 3]);
+    assert_eq!(rows("x NOT IN (1.5, NULL)"), []);
+    assert_eq!(rows("x IN (1.5, NULL)"), [1]);
+    assert_eq!(rows("x = x"), [0, 1, 3]);
+    assert_eq!(rows("x IS NULL"), []);
+    assert_eq!(rows("isnan(x)"), [2]);
+    assert_eq!(rows("NOT isnan(x)"), [0, 1, 3]);
+    assert_eq!(rows("(x > 0) IS UNKNOWN"), [2]);
+    assert_eq!(rows("(x > 0) IS NOT TRUE"), [0, 2, 3]);
+    assert_eq!(rows("pid <> 2"), [0, 2]);
+    assert_eq!(rows("pid IS NULL OR pid = 1"), [0, 3]);
+    assert_eq!(rows("isnan(pid)"), []);
+    assert_eq!(rows("isfinite(pid)"), [0, 1, 2]);
+    assert_eq!(rows("nothing IS NULL"), [0, 1, 2, 3]);
+    assert_eq!(rows("nothing > 1 OR nothing = pid OR nothing LIKE 'a' OR nothing"), []);
+}
+
+#[test]
+fn literals_adopt_the_type_that_they_meet() {
+    assert_eq!(rows("diameter = 0.1"), [1]);
+    assert_eq!(rows("x = 0"), [0]);
+    assert_eq!(rows("x >= 0.0 AND x <= -0.0"), [0]);
+    assert_eq!(rows("x < 0"), [3]);
+    assert_eq!(rows("diameter <= 1e300"), [0, 1]);
+    assert_eq!(rows("diameter > 1e300"), [3]);
+    assert_eq!(rows("diameter <= inf"), [0, 1, 3]);
+    assert_eq!(rows("isfinite(diameter)"), [0, 1]);
+    assert_eq!(rows("pid >= 1.5"), [1, 2]);
+    assert_eq!(rows("pid = 2.5"), []);
+    assert_eq!(rows("pid <> 2.5"), [0, 1, 2]);
+    assert_eq!(rows("pid < 99999999999999999999999999999999999999999999999999999999999999999999999999999"), [0, 1, 2]);
+    assert_eq!(rows("pid > -1e400"), [0, 1, 2]);
+    assert_eq!(rows("time > '1970-01-01'"), [1, 2]);
+    assert_eq!(rows("time < '1970-01-01T00:00:00.0005Z'"), [0, 3]);
+    assert_eq!(rows("time = TIMESTAMP '1970-01-02 00:00:00'"), [2]);
+    assert_eq!(rows("time >= DATE '1970-01-01' and time < 2"), [0, 1]);
+    assert_eq!(rows("deposited"), [0, 3]);
+    assert_eq!(rows("NOT deposited"), [1]);
+    assert_eq!(rows("deposited = false"), [1]);
+    assert_eq!(rows("deposited <> (pid = 1)"), []);
+    assert_eq!(rows("(pid > 1) = deposited"), []);
+    assert_eq!(rows("(pid > 1) = (x > 0)"), [0, 1]);
+}
+
+#[test]
+fn arithmetic_follows_the_rules() {
+    assert_eq!(rows("pid / 2 = 0.5"), [0]);
+    assert_eq!(rows("pid / 0 = inf"), [0, 1, 2]);
+    assert_eq!(rows("pid % 2 = 1"), [0, 2]);
+    assert_eq!(rows("pid % 0 IS NULL"), [0, 1, 2, 3]);
+    assert_eq!(rows("-pid % 2 = -1"), [0, 2]);
+    assert_eq!(rows("-pid ^ 2 = -9"), [2]);
+    assert_eq!(rows("2 ^ 3 ^ 2 = 512 AND mass = 4"), [0]);
+    assert_eq!(rows("pid + 2 * 3 - 1 = 6"), [0]);
+    assert_eq!(rows("9223372036854775807 + pid > 9223372036854775808"), [1, 2]);
+    assert_eq!(rows("pid * 170141183460469231731687303715884105727 IS NULL"), [1, 2, 3]);
+    assert_eq!(rows("sqrt(power(x, 2)) = abs(x)"), [0, 1, 3]);
+    assert_eq!(rows("least(mass, \"Mass\", 2) = 2"), [1, 2]);
+    assert_eq!(rows("greatest(x, 0) = 0"), [0, 3]);
+    assert_eq!(rows("diameter * 2 = 0.2"), [1]);
+    assert_eq!(rows("diameter * 1e300 > 1e299"), [1, 3]);
+    assert_eq!(rows("diameter * 1e39 < 1.1e38"), [0, 1]);
+    assert_eq!(rows("floor(x) = 1 OR ceil(x) = -2"), [1, 3]);
+    assert_eq!(rows("exp(ln(mass)) > 3.9"), [0]);
+    assert_eq!(rows("log10(mass * 100 / mass) = 2 AND sin(x * 0) = 0 AND cos(x * 0) = 1"), [0, 1, 3]);
+    assert_eq!(rows("1 + NULL IS NULL"), [0, 1, 2, 3]);
+    assert_eq!(rows("1 < 2 AND 0.1 = 1e-1 AND 'a' < 'b' AND 1 / 3 > 0.33"), [0, 1, 2, 3]);
+}
+
+#[test]
+fn names_are_found_as_documented() {
+    assert_eq!(rows("\"my col\" = 'b''c'"), [1]);
+    assert_eq!(rows("`my col` LIKE '\\%'"), [2]);
+    assert_eq!(rows("\"my col\" LIKE '_'"), [0, 2, 3]);
+    assert_eq!(rows("DIAMETER > 1"), [3]);
+    assert_eq!(rows("mass = 4"), [0]);
+    assert_eq!(rows("Mass = 4"), [3]);
+    assert_eq!(rows("pos.x > 3"), [3]);
+    assert_eq!(rows("order = 2 AND time = 1"), [1]);
+    assert_eq!(
+        error("MASS = 4"),
+        "column `MASS` is ambiguous: `Mass`, `mass`"
+    );
+    assert!(error("\"diameter\" > 1").starts_with("no column `diameter`; did you mean `Diameter`?; the columns are `pid`"));
+    assert!(error("diametr > 1").contains("did you mean `Diameter`"));
+    assert!(error("\"my col\" = \"abc\"").contains("a text takes single quotes"));
+    assert!(error("nowhere > 1").starts_with("no column `nowhere`; the columns are `pid`, `Diameter`, `x`"));
+}
+
+#[test]
+fn precedence_is_that_of_sql() {
+    assert_eq!(rows("mass = 4 OR mass = 3 AND mass = 1"), [0]);
+    assert_eq!(rows("NOT mass = 4 AND mass > 2"), [1]);
+    assert_eq!(rows("mass BETWEEN 1 AND 2 AND pid IS NULL"), [3]);
+    assert_eq!(rows("mass NOT BETWEEN 2 AND 3"), [0, 3]);
+    assert_eq!(rows("mass BETWEEN 3 AND 2"), []);
+    assert_eq!(rows("mass IN (1, 2 * 2)"), [0, 3]);
+    assert_eq!(rows("mass IN (pid, 4)"), [0]);
+    assert_eq!(rows("mass = 1 IS NOT FALSE"), [3]);
+    assert_eq!(rows("TRUE"), [0, 1, 2, 3]);
+    assert_eq!(rows("NULL OR FALSE"), []);
+    assert_eq!(rows("+mass == 4"), [0]);
+    assert_eq!(rows("mass>=4"), [0]);
+}
+
+#[test]
+fn mistakes_name_what_is_wrong() {
+    for (sql, message) in [
+        ("", "at character 1: the expression is empty"),
+        ("  ", "at character 1: the expression is empty"),
+        ("x >", "at character 4: found the end"),
+        ("x > 1 AND", "at character 10: found the end"),
+        ("x 5", "at character 3: found the number 5"),
+        ("(x > 1", "at character 7: expected `)`, found the end"),
+        ("é > 1 )", "at character 7: found `)`"),
+        ("x > 1e", "at character 5: `1e` is not a number"),
+        ("x > 1_000", "at character 5: `1_000` is not a number"),
+        ("x > 0x10", "at character 5: `0x10` is not a number"),
+        ("x = 'abc", "at character 5: the ' that opens here is never closed"),
+        ("x = X'0'", "at character 5: X'...' takes an even number of hexadecimal digits"),
+        ("x = \u{1}", "at character 5: unexpected character '\\u{1}'"),
+        ("1 < x < 2", "at character 7: comparisons do not chain: write `a < x AND x < b`"),
+        ("x BETWEEN 1 OR 2", "at character 13: BETWEEN expects AND, found `OR`"),
+        ("x IS 5", "at character 6: IS expects NULL, TRUE, FALSE or UNKNOWN, found the number 5"),
+        ("time > DATE 'today'", "at character 8: DATE 'today' is no ISO 8601 date or time"),
+        ("x > 1 -- c", "a comment is not supported in a predicate"),
+        ("CASE WHEN x > 1 THEN TRUE END", "CASE is not supported in a predicate"),
+        ("CAST(x AS INT) > 1", "CAST is not supported in a predicate; literals adopt the type of their column"),
+        ("EXISTS (SELECT 1)", "EXISTS is not supported in a predicate"),
+        ("pid IN (SELECT 1)", "SELECT is not supported in a predicate"),
+        ("x > 1 && x < 2", "`&&` is not supported in a predicate; write AND"),
+        ("x::int > 1", "a cast with `::` is not supported in a predicate"),
+        ("time > INTERVAL '1 day'", "INTERVAL is not supported in a predicate"),
+        ("x IS DISTINCT FROM 1", "IS DISTINCT FROM is not supported in a predicate"),
+        ("\"my col\" SIMILAR TO 'a'", "SIMILAR is not supported in a predicate"),
+        ("\"my col\" ~ 'a'", "`~` is not supported in a predicate"),
+        ("\"my col\" LIKE 'a' ESCAPE '!'", "ESCAPE is not supported in a predicate; the escape character of LIKE is `\\`"),
+        ("(pid, x) IN ((1, 2))", "a row value `(a, b)` is not supported in a predicate"),
+        ("count(*) > 1", "the aggregate `count` is not supported in a predicate"),
+        ("x > E'a'", "the literal E'...' is not supported in a predicate"),
+        ("SELECT x FROM t", "SELECT is not supported in a predicate"),
+        ("x > 5; DROP TABLE t", "at character 6: found `;`"),
+        (
+            "tan(x) > 1",
+            "the function `tan` is not supported in a predicate; known are abs, ceil, cos, exp, floor, greatest, \
+             isfinite, isnan, least, ln, log10, power, sin, sqrt",
+        ),
+        ("x > 'abc'", "column `x` of type Float64 cannot be compared with the text 'abc'"),
+        ("pid = TRUE", "column `pid` of type Int64 cannot be compared with the boolean TRUE"),
+        ("deposited = 1", "column `deposited` of type Boolean cannot be compared with the number 1"),
+        ("\"my col\" < 5", "column `my col` of type Utf8 cannot be compared with the number 5"),
+        ("x IN (1, 'a')", "column `x` of type Float64 cannot be compared with the text 'a'"),
+        (
+            "time > 'tomorrow'",
+            "column `time` of type Timestamp(ms) cannot be compared with the text 'tomorrow': that is no ISO 8601 \
+             date or time",
+        ),
+        (
+            "time > '12:00'",
+            "column `time` of type Timestamp(ms) cannot be compared with the text '12:00': that is a time of day \
+             without a date",
+        ),
+        ("x = deposited", "column `x` of type Float64 cannot be compared with column `deposited` of type Boolean"),
+        ("x + 1 = 'a'", "a computed number cannot be compared with the text 'a'"),
+        ("x AND TRUE", "column `x` of type Float64 is not a condition: compare it with something"),
+        ("5", "the number 5 is not a condition: compare it with something"),
+        ("(x > 1) > TRUE", "two conditions can be compared with = and <> only"),
+        ("(x > 1) = 1", "a condition cannot be compared with the number 1"),
+        ("deposited + 1 > 1", "`+` takes numbers, not column `deposited` of type Boolean"),
+        ("-time > 1", "`-` takes numbers, not column `time` of type Timestamp(ms)"),
+        ("sqrt() > 1", "`sqrt` takes 1 operand"),
+        ("power(x) > 1", "`power` takes 2 operands"),
+        ("least() > 1", "`least` takes 1 or more operands"),
+        ("isnan(x, x)", "`isnan` takes 1 operand"),
+        ("x LIKE 'a'", "LIKE takes a text column, not column `x` of type Float64"),
+        ("\"my col\" ILIKE 5", "ILIKE takes a text as pattern, not the number 5"),
+        ("'a' LIKE 'a'", "LIKE takes a text column, not the text 'a'"),
+    ] {
+        assert_eq!(error(sql), message, "{sql}");
+    }
+}
+
+#[test]
+fn types_without_an_order_can_only_be_null() {
+    let list = DataType::new_list(DataType::Int64, true);
+    let schema = Schema::new(vec![
+        Field::new("list", list.clone(), true),
+        Field::new("point", DataType::Struct(Fields::empty()), true),
+    ]);
+    assert!(Predicate::parse("list IS NOT NULL AND point IS NULL", &schema).is_ok());
+    let error = Predicate::parse("list = 5", &schema).unwrap_err();
+    assert!(matches!(error, ExprError::Type { .. }), "{error}");
+    assert!(Predicate::parse("list = list", &schema).is_err());
+    assert!(Predicate::range(&schema, "list", Some(&Value::Int(1)), None).is_err());
+    assert!(key_range(&list, Some(&Value::Int(1)), None).is_err());
+    assert_eq!(key_range(&list, None, None), Ok(Some((0, u64::MAX))));
+}
+
+#[test]
+fn predicates_join_and_say_what_they_are() {
+    let batch = batch();
+    let schema = batch.schema_ref();
+    let pid = Predicate::range(schema, "pid", Some(&1i64.into()), Some(&2.5.into())).unwrap();
+    assert_eq!(pid.to_string(), "(\"pid\" >= 1) AND (\"pid\" <= 25e-1)");
+    let where_ = Predicate::parse(" mass = 4 OR mass = 3 ", schema).unwrap();
+    let both = pid.clone().and(where_).and(Predicate::always());
+    assert_eq!(both.to_string(), "(\"pid\" >= 1) AND (\"pid\" <= 25e-1) AND (mass = 4 OR mass = 3)");
+    assert_eq!(both.columns(), [0, 8]);
+    assert_eq!(both.evaluate(&batch).unwrap().true_count(), 2);
+    assert!(!both.is_always());
+    assert!(Predicate::always().and(Predicate::always()).is_always());
+    assert!(Predicate::parse("TRUE AND NOT FALSE", schema).unwrap().is_always());
+    assert_eq!(Predicate::always().to_string(), "TRUE");
+    assert_eq!(Predicate::always().evaluate(&batch).unwrap().true_count(), 4);
+    assert_eq!(Predicate::range(schema, "x", None, None).unwrap().evaluate(&batch).unwrap().true_count(), 4);
+    let inside = Predicate::range(schema, "x", Some(&f64::NEG_INFINITY.into()), None).unwrap();
+    assert_eq!(inside.evaluate(&batch).unwrap().true_count(), 3);
+    assert!(Predicate::range(schema, "X", None, None).is_err());
+    let null = Predicate::range(schema, "pid", Some(&Value::Null), None).unwrap();
+    assert_eq!(null.evaluate(&batch).unwrap().true_count(), 0);
+}
+
+#[test]
+fn a_batch_that_does_not_fit_is_refused() {
+    let batch = batch();
+    let predicate = Predicate::parse("x > 1", batch.schema_ref()).unwrap();
+    let missing = predicate.evaluate(&batch.project(&[0]).unwrap()).unwrap_err();
+    assert_eq!(missing.to_string(), "the batch has no column `x` of type Float64");
+    let other = RecordBatch::try_from_iter([("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    let other = predicate.evaluate(&other).unwrap_err();
+    assert_eq!(other.to_string(), "the batch has no column `x` of type Float64, but one of type Int64");
+}
+
+#[test]
+fn zones_decide_what_they_can() {
+    let schema = Schema::new(vec![
+        Field::new("t", DataType::Timestamp(TimeUnit::Second, None), true),
+        Field::new("name", DataType::Utf8, true),
+        Field::new("x", DataType::Float32, true),
+    ]);
+    let key = |array: ArrayRef| kubist_index::order::keys(array.as_ref()).unwrap()[0];
+    let t = |seconds: i64| key(Arc::new(TimestampSecondArray::from(vec![seconds])));
+    let name = |text: &str| key(Arc::new(StringArray::from(vec![text])));
+    let x = |value: f32| key(Arc::new(Float32Array::from(vec![value])));
+    // 2020 exactly; names from "run-1" to "run-7"; from 1 to NaN, with nulls.
+    let zones = [
+        Zone { min: t(1_577_836_800), max: t(1_609_459_199), nulls: Nulls::None },
+        Zone { min: name("run-1"), max: name("run-7"), nulls: Nulls::None },
+        Zone { min: x(1.0), max: x(f32::NAN), nulls: Nulls::Some },
+    ];
+    for (sql, verdict) in [
+        ("t >= '2020-01-01' AND t < '2021-01-01'", Verdict::All),
+        ("t BETWEEN '2020-01-01' AND '2020-12-31'", Verdict::Some),
+        ("t >= '2021-01-01'", Verdict::None),
+        ("NOT t >= '2021-01-01'", Verdict::All),
+        ("t IS NULL", Verdict::None),
+        ("name LIKE 'run%'", Verdict::All),
+        ("name LIKE 'run-8_'", Verdict::None),
+        ("name LIKE 'run-3_'", Verdict::Some),
+        ("name NOT LIKE 'walk%'", Verdict::All),
+        ("name ILIKE 'walk%'", Verdict::Some),
+        ("name IN ('a', 'z')", Verdict::None),
+        ("name > 'run-0' AND name < 'run-8'", Verdict::All),
+        ("x >= 1", Verdict::Some),
+        ("x < 1", Verdict::None),
+        ("NOT x < 1", Verdict::Some),
+        ("(x < 1) IS NOT TRUE", Verdict::All),
+        ("(x < 1) IS UNKNOWN OR x > 0", Verdict::Some),
+        ("isnan(x)", Verdict::Some),
+        ("x < 0.5 OR t IS NOT NULL", Verdict::All),
+        ("x < 0.5 AND sin(x) > 0", Verdict::None),
+        ("x IS NOT NULL AND t > '2022-01-01'", Verdict::None),
+        ("x + 1 < 0", Verdict::Some),
+    ] {
+        let predicate = Predicate::parse(sql, &schema).unwrap();
+        assert_eq!(predicate.verdict(&|column| zones[column]), verdict, "{sql}");
+    }
+    let data_type = schema.field(0).data_type();
+    assert_eq!(key_range(data_type, Some(&"2020-01-01".into()), Some(&"2019-01-01".into())), Ok(None));
+}

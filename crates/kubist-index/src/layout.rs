@@ -1,0 +1,248 @@
+//! Where the rows of a commit go, and how low the cutoffs must fall for it.
+//!
+//! Rows walk down from the root. A cube keeps those whose priority is below its
+//! cutoff; the rest goes on to the children, but only where enough of them go
+//! the same way to be worth a run of their own. The others stay as overflow: a
+//! buffer that later, larger moves push down.
+//!
+//! Cutoffs need no reads: priorities are uniform, so a run of n rows over the
+//! priorities [a, b) has about n (t - a) / (b - a) rows below t (DESIGN: the
+//! sum over a cube's runs meets the capacity). The capacity is a soft target;
+//! correctness never depends on it.
+
+use crate::cube::{CubeId, Geometry, MortonKey};
+use crate::priority::Threshold;
+
+/// How many rows a cube wants, and what is worth a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Rows that a cube wants to keep.
+    pub rows: usize,
+    /// A cube that nobody split yet keeps up to so many.
+    pub leaf_rows: usize,
+    /// Fewer rows than this rest where they are instead of being distributed.
+    pub worth_distributing: usize,
+    /// Fewer rows than this bound for one child stay in its parent as overflow.
+    pub worth_pushing: usize,
+}
+
+impl Capacity {
+    pub fn new(rows: u32) -> Capacity {
+        let rows = rows as usize;
+        Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing: (rows / 16).max(1) }
+    }
+}
+
+/// What is known of the cubes that rows walk through.
+pub trait Known {
+    fn cutoff(&self, cube: CubeId) -> Threshold;
+    /// About how many records the cube's own runs hold with priorities below `fraction`.
+    fn rows_below(&self, cube: CubeId, fraction: f64) -> f64;
+}
+
+/// An empty table.
+pub struct Nothing;
+
+impl Known for Nothing {
+    fn cutoff(&self, _: CubeId) -> Threshold {
+        Threshold::ALL
+    }
+
+    fn rows_below(&self, _: CubeId, _: f64) -> f64 {
+        0.0
+    }
+}
+
+/// Rows for one cube; indices into the keys, ascending, so in key order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    pub cube: CubeId,
+    /// Priorities below the cutoff.
+    pub within: Vec<u32>,
+    /// Priorities at or above it.
+    pub overflow: Vec<u32>,
+    pub cutoff: Threshold,
+}
+
+/// The cutoff of a cube that `arriving` rows reach, with priorities spread over
+/// `[above, 1)` where `above` is its parent's cutoff. Never above the known one.
+pub fn cutoff_for(
+    geometry: &Geometry,
+    capacity: &Capacity,
+    known: &dyn Known,
+    cube: CubeId,
+    arriving: f64,
+    above: Threshold,
+) -> Threshold {
+    let current = known.cutoff(cube);
+    if cube.level() >= geometry.deepest() {
+        return current;
+    }
+    let floor = above.to_fraction();
+    let arriving_below = |t: f64| arriving * ((t - floor) / (1.0 - floor).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    let below = |t: f64| known.rows_below(cube, t) + arriving_below(t);
+    let most = if current == Threshold::ALL { capacity.leaf_rows } else { capacity.rows };
+    let (mut low, mut high) = (0.0, current.to_fraction());
+    if below(high) <= most as f64 {
+        return current;
+    }
+    for _ in 0..52 {
+        let middle = 0.5 * (low + high);
+        if below(middle) < capacity.rows as f64 { low = middle } else { high = middle }
+    }
+    Threshold::from_fraction(high).min(current)
+}
+
+/// Distributes rows over the cubes at and below `top`, whose parent's cutoff is
+/// `above`. `keys` are sorted and lie inside `top`; `priorities[i]` belongs to
+/// `keys[i]`; `rows` are the indices to place, ascending. Reports the cutoff of
+/// every cube that rows passed through.
+#[allow(clippy::too_many_arguments)]
+pub fn place(
+    geometry: &Geometry,
+    capacity: &Capacity,
+    known: &dyn Known,
+    top: CubeId,
+    above: Threshold,
+    keys: &dyn Fn(u32) -> MortonKey,
+    priorities: &[u64],
+    rows: Vec<u32>,
+    found: &mut Placed,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    let few = rows.len() <= capacity.worth_distributing;
+    let cutoff = match few {
+        true => known.cutoff(top),
+        false => cutoff_for(geometry, capacity, known, top, rows.len() as f64, above),
+    };
+    let (within, beyond): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|row| cutoff.admits(priorities[*row as usize]));
+    if few || cutoff == Threshold::ALL || top.level() >= geometry.deepest() {
+        found.placements.push(Placement { cube: top, within, overflow: beyond, cutoff });
+        return;
+    }
+    found.cutoffs.push((top, cutoff));
+    let slot = found.placements.len();
+    found.placements.push(Placement { cube: top, within, overflow: Vec::new(), cutoff });
+    let mut overflow = Vec::new();
+    let mut rest = &beyond[..];
+    for child in geometry.children(top) {
+        let last = geometry.last_key(child);
+        let (inside, later) = rest.split_at(rest.partition_point(|row| keys(*row) <= last));
+        rest = later;
+        if inside.len() < capacity.worth_pushing {
+            overflow.extend_from_slice(inside);
+        } else {
+            place(geometry, capacity, known, child, cutoff, keys, priorities, inside.to_vec(), found);
+        }
+    }
+    let own = &mut found.placements[slot];
+    own.overflow = overflow;
+    if own.within.is_empty() && own.overflow.is_empty() {
+        found.placements.remove(slot);
+    }
+}
+
+/// What [`place`] decided.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed {
+    /// In depth-first order of cubes; none is empty.
+    pub placements: Vec<Placement>,
+    /// Of every cube whose children got rows or could have.
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+    use std::collections::HashMap;
+
+    struct Cutoffs(HashMap<CubeId, Threshold>);
+    impl Known for Cutoffs {
+        fn cutoff(&self, cube: CubeId) -> Threshold {
+            self.0.get(&cube).copied().unwrap_or(Threshold::ALL)
+        }
+        fn rows_below(&self, _: CubeId, fraction: f64) -> f64 {
+            30.0 * fraction
+        }
+    }
+
+    fn commit(rng: &mut SmallRng, geometry: Geometry, known: &dyn Known, rows: usize) -> (Vec<MortonKey>, Vec<u64>, Placed) {
+        let k = geometry.dimensions();
+        let mut keys: Vec<MortonKey> = (0..rows)
+            .map(|_| {
+                let narrow = rng.random_range(0..geometry.bits());
+                let point: Vec<u32> = (0..k).map(|_| rng.random_range(0..=geometry.last_coordinate()) >> narrow).collect();
+                geometry.key(&point)
+            })
+            .collect();
+        keys.sort_unstable();
+        let priorities: Vec<u64> = (0..rows).map(|_| rng.random()).collect();
+        let mut placed = Placed::default();
+        let all = (0..rows as u32).collect();
+        let key = |row: u32| keys[row as usize];
+        place(&geometry, &Capacity::new(32), known, CubeId::ROOT, Threshold::NONE, &key, &priorities, all, &mut placed);
+        (keys, priorities, placed)
+    }
+
+    proptest! {
+        #[test]
+        fn placements_keep_the_invariants(seed in any::<u64>(), k in 1usize..=8, rows in 0usize..3000) {
+            let geometry = Geometry::new(k).unwrap();
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let mut known = Cutoffs(HashMap::new());
+            for _ in 0..3 {
+                let (keys, priorities, placed) = commit(&mut rng, geometry, &known, rows);
+                for (cube, cutoff) in &placed.cutoffs {
+                    prop_assert!(*cutoff <= known.cutoff(*cube), "cutoffs never rise");
+                    prop_assert!(cube.level() < geometry.deepest());
+                    known.0.insert(*cube, *cutoff);
+                }
+                let mut seen = vec![false; rows];
+                for placement in &placed.placements {
+                    prop_assert!(placement.within.len() + placement.overflow.len() > 0);
+                    for row in placement.within.iter().chain(&placement.overflow) {
+                        prop_assert!(!std::mem::replace(&mut seen[*row as usize], true), "placed twice");
+                        prop_assert!(geometry.contains_key(placement.cube, keys[*row as usize]), "I1");
+                        for ancestor in geometry.ancestors(placement.cube) {
+                            prop_assert!(!known.cutoff(ancestor).admits(priorities[*row as usize]), "I2");
+                            prop_assert!(placed.cutoffs.iter().any(|(cube, _)| *cube == ancestor), "I5");
+                        }
+                    }
+                    prop_assert!(placement.within.is_sorted() && placement.overflow.is_sorted());
+                }
+                prop_assert!(seen.iter().all(|placed| *placed), "lost");
+                prop_assert!(placed.placements.windows(2).all(|pair| pair[0].cube < pair[1].cube));
+            }
+        }
+    }
+
+    #[test]
+    fn a_bulk_commit_fills_cubes_to_the_capacity() {
+        let geometry = Geometry::new(2).unwrap();
+        let mut rng = SmallRng::seed_from_u64(1);
+        let (_, _, placed) = commit(&mut rng, geometry, &Nothing, 30_000);
+        let root = &placed.placements[0];
+        assert_eq!(root.cube, CubeId::ROOT);
+        assert!((15..60).contains(&root.within.len()), "{}", root.within.len());
+        let shallow = placed.placements.iter().filter(|p| p.cube.level() < geometry.deepest());
+        let largest = shallow.map(|p| p.within.len()).max().unwrap();
+        assert!(largest < 100, "{largest}");
+    }
+
+    #[test]
+    fn identical_points_end_in_the_deepest_cube() {
+        let geometry = Geometry::new(3).unwrap();
+        let priorities: Vec<u64> = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let mut placed = Placed::default();
+        let rows = (0..5000).collect();
+        let capacity = Capacity::new(16);
+        place(&geometry, &capacity, &Nothing, CubeId::ROOT, Threshold::NONE, &|_| 7 << 20, &priorities, rows, &mut placed);
+        assert_eq!(placed.placements.last().unwrap().cube.level(), geometry.deepest());
+        assert!(placed.cutoffs.iter().all(|(cube, _)| cube.level() < geometry.deepest()));
+    }
+}

@@ -1,0 +1,375 @@
+//! What every engine must do: the trait's promises as a test that any engine,
+//! in this crate or another, just runs.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use kubist_store::{MemoryStore, conformance};
+//!
+//! conformance::run(&mut || Arc::new(MemoryStore::new("a")));
+//! ```
+//!
+//! It asserts only what the trait says, so that engines stay free in the rest.
+//! What needs a crash or several processes is tested per engine.
+
+#![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
+
+use std::sync::Arc;
+
+use crate::{Error, LogTail, Store};
+
+/// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
+/// which promise was broken, if one was.
+pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
+    objects_are_written_once(&*make());
+    objects_are_listed_by_prefix(&*make());
+    an_object_is_no_folder(&*make());
+    one_of_many_puts_wins(make());
+    impossible_names_are_refused(&*make());
+    segments_give_back_what_was_appended(&*make());
+    segments_grow_between_syncs(&*make());
+    reads_outside_a_segment_are_damage(&*make());
+    segments_are_made_once_listed_and_deleted(&*make());
+    logs_give_back_what_was_appended(&*make());
+    logs_are_read_from_any_position(&*make());
+    a_log_has_one_owner(&*make());
+    logs_are_apart(&*make());
+    scratch_gives_back_what_was_appended(&*make());
+}
+
+fn objects_are_written_once(store: &dyn Store) {
+    assert_eq!(store.get("table").unwrap(), None);
+    assert!(store.put_if_absent("table", b"first").unwrap());
+    assert!(!store.put_if_absent("table", b"second").unwrap());
+    assert_eq!(store.get("table").unwrap().unwrap(), "first");
+    assert!(store.put_if_absent("empty", b"").unwrap());
+    assert_eq!(store.get("empty").unwrap().unwrap(), "");
+    let big = noise(3_000_000, 1);
+    assert!(store.put_if_absent("deep/er/big", &big).unwrap());
+    assert_eq!(store.get("deep/er/big").unwrap().unwrap(), big);
+    store.delete("table").unwrap();
+    store.delete("table").unwrap();
+    store.delete("never/there").unwrap();
+    assert_eq!(store.get("table").unwrap(), None);
+    assert!(store.put_if_absent("table", b"third").unwrap());
+    assert_eq!(store.get("table").unwrap().unwrap(), "third");
+}
+
+fn objects_are_listed_by_prefix(store: &dyn Store) {
+    assert_eq!(store.list("").unwrap(), [""; 0]);
+    assert_eq!(store.list("rewrites/").unwrap(), [""; 0]);
+    for name in [
+        "rewrites/02",
+        "rewrites/10",
+        "table",
+        "rewrites/01",
+        "rewrite",
+        "a/b/c",
+    ] {
+        assert!(store.put_if_absent(name, name.as_bytes()).unwrap());
+    }
+    // Neither logs nor segments are objects.
+    store.own_log("w").unwrap().append(b"entry").unwrap();
+    store.create_segment("s").unwrap().sync().unwrap();
+    let lists: [(&str, &[&str]); 9] = [
+        (
+            "",
+            &[
+                "a/b/c",
+                "rewrite",
+                "rewrites/01",
+                "rewrites/02",
+                "rewrites/10",
+                "table",
+            ],
+        ),
+        ("rewrites/", &["rewrites/01", "rewrites/02", "rewrites/10"]),
+        ("rewrites/0", &["rewrites/01", "rewrites/02"]),
+        (
+            "rewr",
+            &["rewrite", "rewrites/01", "rewrites/02", "rewrites/10"],
+        ),
+        ("a/", &["a/b/c"]),
+        ("a/b/c", &["a/b/c"]),
+        ("table/", &[]),
+        ("../", &[]),
+        ("logs/", &[]),
+    ];
+    for (prefix, names) in lists {
+        assert_eq!(store.list(prefix).unwrap(), names, "prefix {prefix:?}");
+    }
+}
+
+fn an_object_is_no_folder(store: &dyn Store) {
+    store.put_if_absent("a/b", b"").unwrap();
+    store.put_if_absent("c", b"").unwrap();
+    for name in ["a", "c/d", "a/b/c/d"] {
+        let answer = store.put_if_absent(name, b"");
+        assert!(
+            matches!(answer, Err(Error::InvalidName { .. })),
+            "{name}: {answer:?}"
+        );
+        assert_eq!(store.get(name).unwrap(), None);
+        store.delete(name).unwrap();
+    }
+    assert_eq!(store.list("").unwrap(), ["a/b", "c"]);
+}
+
+fn one_of_many_puts_wins(store: Arc<dyn Store>) {
+    for round in 0..20 {
+        let name = format!("rewrites/{round}");
+        let put = |thread: u8| {
+            let value = [thread; 100];
+            (store.put_if_absent(&name, &value).unwrap(), value)
+        };
+        let winners: Vec<[u8; 100]> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|thread| scope.spawn(move || put(thread)))
+                .collect();
+            let results = threads.into_iter().map(|thread| thread.join().unwrap());
+            results
+                .filter(|(won, _)| *won)
+                .map(|(_, value)| value)
+                .collect()
+        });
+        assert_eq!(winners.len(), 1, "several puts of one name won, or none");
+        assert_eq!(store.get(&name).unwrap().unwrap(), &winners[0][..]);
+    }
+}
+
+fn impossible_names_are_refused(store: &dyn Store) {
+    let refused = |what: &str, answer: Result<(), Error>| {
+        assert!(
+            matches!(answer, Err(Error::InvalidName { .. })),
+            "{what}: {answer:?}"
+        );
+    };
+    for name in [
+        "",
+        ".hidden",
+        "..",
+        "a b",
+        "\u{e9}",
+        "a\0b",
+        "a\\b",
+        &"x".repeat(129),
+    ] {
+        refused(name, store.put_if_absent(name, b"").map(drop));
+        refused(name, store.get(name).map(drop));
+        refused(name, store.delete(name));
+        refused(name, store.create_segment(name).map(drop));
+        refused(name, store.read(name, &[]).map(drop));
+        refused(name, store.segment_len(name).map(drop));
+        refused(name, store.delete_segment(name));
+        refused(name, store.own_log(name).map(drop));
+        refused(name, store.read_log(name, 0).map(drop));
+    }
+    for name in ["/a", "a/", "a//b", "a/../b", "logs/w", "segments", "tmp/x"] {
+        refused(name, store.put_if_absent(name, b"").map(drop));
+        refused(name, store.create_segment(&format!("{name}/")).map(drop));
+    }
+}
+
+fn segments_give_back_what_was_appended(store: &dyn Store) {
+    let mut segment = store.create_segment("rank-0.1").unwrap();
+    assert_eq!(segment.name(), "rank-0.1");
+    let mut expected = Vec::new();
+    // Small, empty and big parts, singly and together.
+    for round in 0..200u64 {
+        let parts: Vec<Vec<u8>> = (0..round % 4)
+            .map(|part| noise((round * 97 + part * 13) as usize % 5_000, round))
+            .chain((round % 50 == 7).then(|| noise(700_000, round)))
+            .collect();
+        let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let before = segment.len();
+        let offset = segment.append(&slices).unwrap();
+        assert_eq!(offset, before, "an append begins where the segment ended");
+        let bytes = parts.concat();
+        assert_eq!(segment.len(), offset + bytes.len() as u64);
+        expected.push((offset, bytes));
+    }
+    segment.sync().unwrap();
+    assert_eq!(store.segment_len("rank-0.1").unwrap(), Some(segment.len()));
+    let ranges: Vec<_> = expected
+        .iter()
+        .rev()
+        .map(|(offset, bytes)| *offset..offset + bytes.len() as u64)
+        .collect();
+    let read = store.read("rank-0.1", &ranges).unwrap();
+    assert_eq!(read.len(), ranges.len(), "one answer for each range");
+    for (read, (offset, bytes)) in read.iter().zip(expected.iter().rev()) {
+        assert!(read == bytes, "other bytes than were appended at {offset}");
+    }
+    assert!(store.read("rank-0.1", &[]).unwrap().is_empty());
+}
+
+fn segments_grow_between_syncs(store: &dyn Store) {
+    let mut segment = store.create_segment("s").unwrap();
+    segment.sync().unwrap();
+    let first = segment.append(&[b"one"]).unwrap();
+    segment.sync().unwrap();
+    assert_eq!(store.read("s", &[first..first + 3]).unwrap(), ["one"]);
+    let second = segment.append(&[b"two", b"three"]).unwrap();
+    segment.sync().unwrap();
+    segment.sync().unwrap();
+    drop(segment);
+    let ranges = [second + 3..second + 8, first..second, second..second];
+    assert_eq!(store.read("s", &ranges).unwrap(), ["three", "one", ""]);
+}
+
+#[allow(clippy::reversed_empty_ranges)]
+fn reads_outside_a_segment_are_damage(store: &dyn Store) {
+    let mut segment = store.create_segment("s").unwrap();
+    let offset = segment.append(&[b"bytes"]).unwrap();
+    segment.sync().unwrap();
+    let end = segment.len();
+    for range in [
+        offset..end + 1,
+        end..end + 1,
+        end + 9..end + 10,
+        end..offset,
+        0..u64::MAX,
+    ] {
+        let answer = store.read("s", &[offset..end, range.clone()]);
+        match answer {
+            Err(Error::Damaged { offset, .. }) => assert_eq!(offset, range.start),
+            answer => panic!("reading {range:?} of {end} gave {answer:?}"),
+        }
+    }
+    let answer = store.read("absent", &[0..1]);
+    assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
+    assert_eq!(store.segment_len("absent").unwrap(), None);
+}
+
+fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
+    assert_eq!(store.segments().unwrap(), [""; 0]);
+    for name in ["b", "a.1", "c"] {
+        store.create_segment(name).unwrap().sync().unwrap();
+    }
+    let answer = store.create_segment("b").map(|_| ());
+    assert!(matches!(answer, Err(Error::Exists { .. })), "{answer:?}");
+    assert_eq!(store.segments().unwrap(), ["a.1", "b", "c"]);
+    store.delete_segment("b").unwrap();
+    store.delete_segment("b").unwrap();
+    assert_eq!(store.segments().unwrap(), ["a.1", "c"]);
+    assert_eq!(store.segment_len("b").unwrap(), None);
+    let answer = store.read("b", &[0..0]);
+    assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
+}
+
+fn logs_give_back_what_was_appended(store: &dyn Store) {
+    let answer = store.read_log("w", 0);
+    assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
+    assert_eq!(store.logs().unwrap(), [""; 0]);
+    let mut log = store.own_log("w").unwrap();
+    assert_eq!(log.writer(), "w");
+    assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b""; 0]);
+    let entries = [noise(10, 1), Vec::new(), noise(2_000_000, 2), noise(1, 3)];
+    for (number, entry) in entries.iter().enumerate() {
+        let position = log.append(entry).unwrap();
+        assert_eq!(position, log.position());
+        let tail = store.read_log("w", 0).unwrap();
+        assert!(payloads(&tail) == entries[..=number], "entry {number}");
+        assert_eq!((tail.next, tail.durable), (position, position));
+    }
+    drop(log);
+    let mut log = store.own_log("w").unwrap();
+    assert_eq!(log.position(), store.read_log("w", 0).unwrap().next);
+    log.append(b"more").unwrap();
+    let tail = store.read_log("w", 0).unwrap();
+    assert!(payloads(&tail)[..4] == entries);
+    assert_eq!(payloads(&tail)[4], b"more");
+    assert_eq!(store.logs().unwrap(), ["w"]);
+}
+
+fn logs_are_read_from_any_position(store: &dyn Store) {
+    let mut log = store.own_log("w").unwrap();
+    let mut after = vec![store.read_log("w", 0).unwrap().next];
+    for entry in 0..10u8 {
+        after.push(log.append(&[entry; 5]).unwrap());
+    }
+    assert!(
+        after.windows(2).all(|pair| pair[0] < pair[1]),
+        "positions grow: {after:?}"
+    );
+    let all = store.read_log("w", 0).unwrap();
+    for (entry, found) in all.entries.iter().enumerate() {
+        for position in [found.position, after[entry]] {
+            let tail = store.read_log("w", position).unwrap();
+            assert_eq!(tail.entries, all.entries[entry..], "from {position}");
+            assert_eq!(tail.next, all.next);
+        }
+    }
+    let tail = store.read_log("w", all.next).unwrap();
+    assert_eq!((tail.entries.len(), tail.next), (0, all.next));
+    log.append(b"new").unwrap();
+    let tail = store.read_log("w", all.next).unwrap();
+    assert_eq!(payloads(&tail), [b"new"]);
+}
+
+fn a_log_has_one_owner(store: &dyn Store) {
+    let mut owner = store.own_log("w").unwrap();
+    for _ in 0..2 {
+        match store.own_log("w") {
+            Err(Error::Busy { writer, .. }) => assert_eq!(writer, "w"),
+            Err(error) => panic!("a second owner got {error}"),
+            Ok(_) => panic!("a log has two owners"),
+        }
+    }
+    owner.append(b"still mine").unwrap();
+    drop(owner);
+    store.own_log("w").unwrap().append(b"mine now").unwrap();
+    let tail = store.read_log("w", 0).unwrap();
+    assert_eq!(payloads(&tail), [&b"still mine"[..], b"mine now"]);
+}
+
+fn logs_are_apart(store: &dyn Store) {
+    let mut owners: Vec<_> = ["b", "a", "c"]
+        .map(|name| store.own_log(name).unwrap())
+        .into();
+    for round in 0..5 {
+        for owner in &mut owners {
+            let entry = format!("{} {round}", owner.writer());
+            owner.append(entry.as_bytes()).unwrap();
+        }
+    }
+    assert_eq!(store.logs().unwrap(), ["a", "b", "c"]);
+    for name in ["a", "b", "c"] {
+        let expected: Vec<_> = (0..5)
+            .map(|round| format!("{name} {round}").into_bytes())
+            .collect();
+        assert_eq!(payloads(&store.read_log(name, 0).unwrap()), expected);
+    }
+}
+
+fn scratch_gives_back_what_was_appended(store: &dyn Store) {
+    let one = store.scratch().unwrap();
+    let other = store.scratch().unwrap();
+    let mut expected = Vec::new();
+    for round in 0..50 {
+        let bytes = noise(round * 31 % 4_000, round as u64);
+        expected.push((one.append(&bytes).unwrap(), bytes));
+        other.append(b"something else").unwrap();
+    }
+    for (offset, bytes) in &expected {
+        let read = one.read(*offset..offset + bytes.len() as u64).unwrap();
+        assert_eq!(read, bytes);
+    }
+    assert!(one.read(0..1_000_000_000).is_err());
+    assert_eq!(store.list("").unwrap(), [""; 0]);
+}
+
+fn payloads(tail: &LogTail) -> Vec<&[u8]> {
+    tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
+}
+
+/// Bytes without a pattern that an engine could be right by accident on.
+fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}

@@ -1,0 +1,126 @@
+//! The few system calls that the local engine makes.
+//!
+//! [`OsDisk`] passes them on to the operating system; [`crate::sim`] answers
+//! them from a seed. The promises are POSIX's, no more, for those are what the
+//! engine must live with:
+//!
+//! - written bytes survive a crash once `sync_data` returned, in any part and
+//!   any order before;
+//! - a name in a directory survives once `sync_directory` of it returned;
+//! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
+//!
+//! It knows paths and bytes, nothing of objects, segments or logs.
+
+mod os;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+pub use os::OsDisk;
+
+/// How [`Disk::open`] opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    Read,
+    ReadWrite,
+    /// Makes the file, to read and write; fails if there is one.
+    Create,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    pub is_directory: bool,
+    pub bytes: u64,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub name: String,
+    pub is_directory: bool,
+}
+
+/// A disk, as one process sees it.
+pub trait Disk: Send + Sync + fmt::Debug {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
+
+    /// `None` if nothing is there.
+    fn find(&self, path: &Path) -> io::Result<Option<Found>>;
+
+    /// Names that are not UTF-8 are left out: the engine never makes any.
+    fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
+
+    /// Makes one directory, whose parent exists.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable, not what they lead to.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name; fails with `AlreadyExists` if it is taken.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Takes a file's name away. The file lives on while it is open.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// This process; changes in a forked child.
+    fn process(&self) -> u32;
+
+    /// A number that no other call, here or anywhere, is likely to give.
+    fn unique(&self) -> u64;
+}
+
+/// An open file; closed, and its lock given back, on drop.
+pub trait DiskFile: Send + Sync + fmt::Debug {
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// How many bytes were read: 0 only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// How many bytes were written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes the file's bytes and length durable. After an error, what is on
+    /// disk is unknown, and a second call proves nothing.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Asks for the bytes to be written out soon: a hint, which never fails.
+    fn start_writeback(&self, range: Range<u64>);
+
+    /// Takes the file's exclusive lock, unless another handle has it (`false`).
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Reads until the buffer is full or the file ends, and says how much it got.
+pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all bytes, or fails having written any part of them.
+pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write_at(bytes, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(done) => {
+                bytes = &bytes[done..];
+                offset += done as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What can go wrong with bytes, sorted by what the caller can do about it.
+
+use std::io;
+use std::path::Path;
+
+/// The result of every operation on a store.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a store could not do as asked. Messages name the file and, where there
+/// is one, the offset in it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Somebody else owns the log. Wait for them, or write under another name.
+    #[error("writer `{writer}` is busy: {file} is owned by another process or handle")]
+    Busy { writer: String, file: String },
+
+    /// Stored bytes are not what was written. Restore the file, or read around
+    /// it; asking again gives the same answer.
+    #[error("{file} is damaged at byte {offset}: {what}")]
+    Damaged {
+        file: String,
+        offset: u64,
+        what: String,
+    },
+
+    /// There is no such directory, segment or log.
+    #[error("{file} does not exist")]
+    Missing { file: String },
+
+    /// The name of a new segment is taken. Choose another: names are not reused.
+    #[error("{file} exists already")]
+    Exists { file: String },
+
+    /// The name cannot be used. Choose another.
+    #[error("`{name}` cannot be used as a name: {why}")]
+    InvalidName { name: String, why: String },
+
+    /// The disk or the quota is full. Make room, then open a fresh handle.
+    #[error("no space left to {operation} {file}")]
+    NoSpace {
+        operation: &'static str,
+        file: String,
+    },
+
+    /// This handle met an error earlier and cannot know any more what is on
+    /// disk. Drop it and open a fresh one, which looks.
+    #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
+    Refused { file: String, cause: String },
+
+    /// A newer Kubist wrote the file. Use that version, or a newer one.
+    #[error("{file} has format version {found}, this program knows versions up to {known}")]
+    Newer {
+        file: String,
+        found: u32,
+        known: u32,
+    },
+
+    /// The operating system refused; the source says why.
+    #[error("cannot {operation} {file}: {source}")]
+    Io {
+        operation: &'static str,
+        file: String,
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// `source` happened while doing `operation` (a verb, "write") to `file`.
+    pub(crate) fn io(operation: &'static str, file: &Path, source: io::Error) -> Error {
+        let file = file.display().to_string();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::NoSpace { operation, file }
+            }
+            _ => Error::Io {
+                operation,
+                file,
+                source,
+            },
+        }
+    }
+
+    pub(crate) fn damaged(file: impl Into<String>, offset: u64, what: impl Into<String>) -> Error {
+        Error::Damaged {
+            file: file.into(),
+            offset,
+            what: what.into(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The frames that a log is made of, and how a torn tail is told from damage.
+//!
+//! ```text
+//! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
+//! ```
+//!
+//! A frame's head is checksummed on its own, so a damaged length is never
+//! believed and cannot swallow what follows. The head's checksum covers the
+//! position too: bytes of another place or an older log never pass for a frame.
+//!
+//! An owner begins an entry only after the one before is durable. So at most
+//! one frame, the last, can be unfinished, and **nothing valid follows a torn
+//! frame**. If something does, the frame was once whole: that is damage. The
+//! acknowledged length (see `local/logs.rs`) decides the cases that this cannot.
+
+use bytes::Bytes;
+
+use crate::LogEntry;
+use crate::format::u32_at;
+
+pub(crate) const FRAME_HEAD_BYTES: usize = 12;
+
+/// The frame of `payload` at `position`, or `None` if it is too long for one.
+pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(payload.len()).ok()?;
+    let payload_checksum = crc32c::crc32c(payload);
+    let mut frame = Vec::with_capacity(FRAME_HEAD_BYTES + payload.len());
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(&payload_checksum.to_le_bytes());
+    frame.extend_from_slice(&head_checksum(position, &frame).to_le_bytes());
+    frame.extend_from_slice(payload);
+    Some(frame)
+}
+
+/// What a stretch of a log holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Frames {
+    pub entries: Vec<LogEntry>,
+    /// The position after the last of them.
+    pub end: u64,
+    pub rest: Rest,
+}
+
+/// What lies behind the last whole frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Nothing,
+    /// So many bytes that an unfinished append may have left.
+    Torn {
+        bytes: u64,
+    },
+    /// Bytes that no unfinished append leaves.
+    Damaged {
+        what: String,
+    },
+}
+
+/// Takes apart `bytes`, which begin at `position` of a log, where a frame
+/// begins, and reach to the log's end. The entries share the memory of `bytes`.
+pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    loop {
+        match frame_at(bytes, at, position) {
+            Look::Whole { end } => {
+                entries.push(LogEntry {
+                    position: position + at as u64,
+                    bytes: bytes.slice(at + FRAME_HEAD_BYTES..end),
+                });
+                at = end;
+            }
+            look => {
+                let end = position + at as u64;
+                let rest = rest(bytes, at, position, look);
+                return Frames { entries, end, rest };
+            }
+        }
+    }
+}
+
+enum Look {
+    /// Nothing, or less than a head.
+    Short,
+    BadHead,
+    /// The head is whole, the payload should end at `end` but does not, or
+    /// does not pass its checksum.
+    BadPayload {
+        end: usize,
+    },
+    Whole {
+        end: usize,
+    },
+}
+
+fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
+    let Some(head) = bytes.get(at..at + FRAME_HEAD_BYTES) else {
+        return Look::Short;
+    };
+    if u32_at(head, 8) != head_checksum(position + at as u64, &head[..8]) {
+        return Look::BadHead;
+    }
+    let payload_at = at + FRAME_HEAD_BYTES;
+    let end = payload_at.saturating_add(u32_at(head, 0) as usize);
+    match bytes.get(payload_at..end) {
+        Some(payload) if crc32c::crc32c(payload) == u32_at(head, 4) => Look::Whole { end },
+        _ => Look::BadPayload { end },
+    }
+}
+
+fn rest(bytes: &[u8], at: usize, position: u64, look: Look) -> Rest {
+    let left = bytes.len() - at;
+    if left == 0 {
+        return Rest::Nothing;
+    }
+    let fault = match look {
+        Look::BadPayload { end } if end < bytes.len() => Some("an entry's checksum is wrong"),
+        Look::BadPayload { .. } | Look::Short | Look::Whole { .. } => None,
+        Look::BadHead => {
+            let later = (at + 1..bytes.len())
+                .find(|&later| matches!(frame_at(bytes, later, position), Look::Whole { .. }));
+            later.map(|_| "the head of an entry is wrong")
+        }
+    };
+    match fault {
+        Some(fault) => Rest::Damaged {
+            what: format!("{fault}, and the log goes on behind it"),
+        },
+        None => Rest::Torn { bytes: left as u64 },
+    }
+}
+
+fn head_checksum(position: u64, length_and_checksum: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&position.to_le_bytes()), length_and_checksum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 16;
+    const PAYLOADS: [&[u8]; 4] = [b"first", b"", b"a third entry", b"z"];
+
+    /// A log's frames and the offsets at which they begin and end.
+    fn log() -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = Vec::new();
+        let mut bounds = vec![0];
+        for payload in PAYLOADS {
+            bytes.extend(frame(START + bytes.len() as u64, payload).unwrap());
+            bounds.push(bytes.len());
+        }
+        (bytes, bounds)
+    }
+
+    fn whole_before(bounds: &[usize], at: usize) -> usize {
+        bounds.iter().filter(|&&bound| bound <= at).count() - 1
+    }
+
+    #[test]
+    fn a_whole_log_is_read_back() {
+        let (bytes, bounds) = log();
+        let found = frames(&bytes.into(), START);
+        assert_eq!(found.rest, Rest::Nothing);
+        assert_eq!(found.end, START + bounds[4] as u64);
+        let payloads: Vec<&[u8]> = found.entries.iter().map(|entry| &entry.bytes[..]).collect();
+        assert_eq!(payloads, PAYLOADS);
+    }
+
+    #[test]
+    fn a_log_cut_at_any_byte_is_torn_there() {
+        let (bytes, bounds) = log();
+        for length in 0..bytes.len() {
+            let found = frames(&Bytes::copy_from_slice(&bytes[..length]), START);
+            let whole = whole_before(&bounds, length);
+            assert_eq!(found.entries.len(), whole, "cut to {length}");
+            assert_eq!(found.end, START + bounds[whole] as u64, "cut to {length}");
+            let torn = (length - bounds[whole]) as u64;
+            let rest = if torn == 0 {
+                Rest::Nothing
+            } else {
+                Rest::Torn { bytes: torn }
+            };
+            assert_eq!(found.rest, rest, "cut to {length}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_damage_before_the_last_entry_and_a_torn_tail_in_it() {
+        let (bytes, bounds) = log();
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let found = frames(&bad.into(), START);
+            let whole = whole_before(&bounds, bit / 8);
+            assert_eq!(found.entries.len(), whole, "bit {bit}");
+            let last = whole == PAYLOADS.len() - 1;
+            match found.rest {
+                Rest::Torn { .. } => assert!(last, "bit {bit}"),
+                Rest::Damaged { .. } => assert!(!last, "bit {bit}"),
+                Rest::Nothing => panic!("bit {bit} went unnoticed"),
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_frames_of_another_place_are_no_frames() {
+        let found = frames(&vec![0; 100].into(), START);
+        assert_eq!(
+            (found.entries.len(), found.rest),
+            (0, Rest::Torn { bytes: 100 })
+        );
+        let found = frames(&log().0.into(), START + 1);
+        assert_eq!(found.entries.len(), 0);
+    }
+}

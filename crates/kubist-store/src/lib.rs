@@ -1,0 +1,37 @@
+//! Where Kubist's bytes live.
+//!
+//! This crate knows bytes, not cubes: it stores small objects, large write-once
+//! segments and one append-only log per writer, behind the [`Store`] trait.
+//! Everything above it (tables, runs, cutoffs) is built from these three.
+//!
+//! What every engine guarantees, and [`conformance`] checks:
+//!
+//! - an object is written once and is there whole or not at all; of several
+//!   writers that put the same name exactly one is told that it won;
+//! - the bytes of a segment are durable once `sync` returned;
+//! - a log entry is durable once `append` returned, entries are seen whole and
+//!   in order, and a log has at most one owner at a time;
+//! - damage is an error that names file and offset, never a wrong answer and
+//!   never a panic.
+//!
+//! Engines: [`LocalStore`] (a directory shared by any number of processes, no
+//! server) and [`MemoryStore`] (tests). The local engine makes every system call
+//! through [`disk::Disk`]; [`sim`] is a simulated one that tears, reorders and
+//! loses whatever was not synced, so that the code under test is the code that
+//! runs.
+
+pub mod conformance;
+pub mod disk;
+mod error;
+mod format;
+mod frame;
+mod local;
+mod memory;
+mod names;
+pub mod sim;
+mod store;
+
+pub use error::{Error, Result};
+pub use local::{LocalStore, open_local};
+pub use memory::MemoryStore;
+pub use store::{LogEntry, LogOwner, LogTail, Scratch, Segment, Store};

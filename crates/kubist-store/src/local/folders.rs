@@ -1,0 +1,165 @@
+//! Directories whose names survive a crash.
+//!
+//! A file is only as durable as every directory above it, and another process
+//! may have made one of those a moment ago without having synced its parent
+//! yet. So a handle syncs the way to a folder once, whoever made it, before it
+//! puts anything in.
+//!
+//! A failed sync of a directory is remembered: a second one could succeed
+//! without the first one's names being on disk.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::disk::{Disk, Listed};
+use crate::{Error, Result};
+
+#[derive(Debug)]
+pub(super) struct Folders {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    durable: HashSet<PathBuf>,
+    failed: HashMap<PathBuf, String>,
+}
+
+impl Folders {
+    pub fn new(disk: Arc<dyn Disk>, root: &Path) -> Folders {
+        Folders {
+            disk,
+            root: root.to_path_buf(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The path of a folder ("rewrites", "a/b", or "" for the root), which is
+    /// there and durable from now on.
+    pub fn ensure(&self, folder: &str) -> Result<PathBuf> {
+        let mut path = self.root.clone();
+        for part in folder.split('/').filter(|part| !part.is_empty()) {
+            let parent = path.clone();
+            path.push(part);
+            if self.known().durable.contains(&path) {
+                continue;
+            }
+            create_or_find(&*self.disk, &path)?;
+            self.sync(&parent)?;
+            self.known().durable.insert(path.clone());
+        }
+        Ok(path)
+    }
+
+    /// Makes the names in a folder durable.
+    pub fn sync(&self, path: &Path) -> Result<()> {
+        if let Some(cause) = self.known().failed.get(path) {
+            return Err(Error::Refused {
+                file: path.display().to_string(),
+                cause: cause.clone(),
+            });
+        }
+        sync(&*self.disk, path).inspect_err(|error| {
+            let failed = &mut self.known().failed;
+            failed.insert(path.to_path_buf(), error.to_string());
+        })
+    }
+
+    /// What is in a folder; nothing if there is no such folder.
+    pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
+        match self.disk.read_directory(path) {
+            Ok(listed) => Ok(listed),
+            Err(error) if is_absence(&error) => Ok(Vec::new()),
+            Err(error) => Err(Error::io("list", path, error)),
+        }
+    }
+
+    /// The sorted names of the files in a folder that end in `suffix`, without
+    /// it.
+    pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
+        let mut names: Vec<String> = self
+            .list(&self.root.join(folder))?
+            .into_iter()
+            .filter(|listed| !listed.is_directory)
+            .filter_map(|listed| Some(listed.name.strip_suffix(suffix)?.to_owned()))
+            .filter(|name| crate::names::check_part(name).is_ok())
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path leads nowhere, or through something that is not a directory.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let mut outcome = disk.create_directory(path);
+    if outcome
+        .as_ref()
+        .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+    {
+        outcome = match disk.find(path) {
+            Ok(Some(found)) if !found.is_directory => Err(io::ErrorKind::NotADirectory.into()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+    }
+    outcome.map_err(|error| Error::io("create the directory", path, error))
+}
+
+/// Makes a directory and those above it, durably.
+pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for above in path
+        .ancestors()
+        .filter(|above| !above.as_os_str().is_empty())
+    {
+        match disk.find(above) {
+            Ok(Some(_)) => {
+                // Its maker may have died before it was durable. (Only the
+                // lowest can be such a one, for each is synced before the next
+                // is made.) Where we may not even look, others made it long ago.
+                match sync(disk, parent(above)) {
+                    Err(Error::Io { source, .. })
+                        if source.kind() == io::ErrorKind::PermissionDenied => {}
+                    outcome => outcome?,
+                }
+                break;
+            }
+            Ok(None) => missing.push(above),
+            Err(error) => return Err(Error::io("open", above, error)),
+        }
+    }
+    for directory in missing.into_iter().rev() {
+        create_or_find(disk, directory)?;
+        sync(disk, parent(directory))?;
+    }
+    Ok(())
+}
+
+fn sync(disk: &dyn Disk, path: &Path) -> Result<()> {
+    disk.sync_directory(path)
+        .map_err(|error| Error::io("sync the directory", path, error))
+}
+
+/// The directory that holds the name of `path`.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}

@@ -1,0 +1,137 @@
+//! Files kept open for reading, so that a query pays for its bytes and not for
+//! opening files. Bounded, for a process may open only so many.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::disk::{Disk, DiskFile, Open, read_up_to};
+use crate::format::{HEADER_BYTES, Kind, check_header};
+use crate::{Error, Result};
+
+/// Well below the 1024 open files that a process usually may have.
+const MOST: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    disk: Arc<dyn Disk>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    files: HashMap<PathBuf, (Arc<OpenFile>, u64)>,
+    uses: u64,
+}
+
+/// A file whose header was checked.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// The length when last looked at. Files only grow.
+    length: AtomicU64,
+}
+
+impl OpenFiles {
+    pub fn new(disk: Arc<dyn Disk>) -> OpenFiles {
+        OpenFiles {
+            disk,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The file of this kind at `path`; `None` if there is no such file.
+    pub fn get(&self, path: &Path, kind: Kind) -> Result<Option<Arc<OpenFile>>> {
+        {
+            let mut kept = self.kept();
+            kept.uses += 1;
+            let now = kept.uses;
+            if let Some((file, last_use)) = kept.files.get_mut(path) {
+                *last_use = now;
+                return Ok(Some(file.clone()));
+            }
+        }
+        let file = match self.disk.open(path, Open::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path, error)),
+        };
+        let mut header = [0; HEADER_BYTES as usize];
+        let got =
+            read_up_to(&*file, &mut header, 0).map_err(|error| Error::io("read", path, error))?;
+        check_header(kind, &header[..got], &path.display().to_string())?;
+        let file = Arc::new(OpenFile {
+            path: path.to_path_buf(),
+            file,
+            length: AtomicU64::new(0),
+        });
+        let mut kept = self.kept();
+        if kept.files.len() >= MOST {
+            let oldest = kept.files.iter().min_by_key(|(_, (_, last_use))| *last_use);
+            if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
+                kept.files.remove(&oldest);
+            }
+        }
+        let now = kept.uses;
+        kept.files.insert(path.to_path_buf(), (file.clone(), now));
+        Ok(Some(file))
+    }
+
+    /// Closes the file once its last reader is done.
+    pub fn forget(&self, path: &Path) {
+        self.kept().files.remove(path);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenFile {
+    /// The file's length now.
+    pub fn length(&self) -> Result<u64> {
+        let length = self
+            .file
+            .bytes()
+            .map_err(|error| Error::io("measure", &self.path, error))?;
+        self.length.store(length, Ordering::Relaxed);
+        Ok(length)
+    }
+
+    /// Exactly the bytes of `range`.
+    pub fn read(&self, range: &Range<u64>) -> Result<Bytes> {
+        if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
+            // Before any memory is asked for: the range may come from damage.
+            check_range(range, self.length()?, &self.path)?;
+        }
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let got = read_up_to(&*self.file, &mut bytes, range.start)
+            .map_err(|error| Error::io("read", &self.path, error))?;
+        if got < bytes.len() {
+            check_range(range, range.start + got as u64, &self.path)?;
+        }
+        Ok(bytes.into())
+    }
+}
+
+/// Accepts a range that lies in a file of `length` bytes.
+pub(super) fn check_range(range: &Range<u64>, length: u64, path: &Path) -> Result<()> {
+    let Range { start, end } = *range;
+    let what = if start > end {
+        format!("a read was to end at byte {end}, before it begins")
+    } else if end > length {
+        format!(
+            "{} bytes wanted, but the file ends at byte {length}",
+            end - start
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::damaged(path.display().to_string(), start, what))
+}

@@ -1,0 +1,62 @@
+//! Spill space: a file without a name in `tmp/`, which the system removes when
+//! the handle is dropped, or the process dies.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::disk::{DiskFile, read_up_to, write_all};
+use crate::{Error, Result, Scratch};
+
+use super::{LocalStore, temporary};
+
+#[derive(Debug)]
+struct LocalScratch {
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+    length: Mutex<u64>,
+}
+
+pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
+    let (file, path) = temporary::nameless(store)?;
+    Ok(Box::new(LocalScratch {
+        file,
+        path,
+        length: Mutex::new(0),
+    }))
+}
+
+impl Scratch for LocalScratch {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        // Space is reserved first, so that threads write side by side. A failed
+        // write leaves a hole, which nobody was told of.
+        let offset = {
+            let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
+            let offset = *length;
+            *length += bytes.len() as u64;
+            offset
+        };
+        write_all(&*self.file, bytes, offset)
+            .map_err(|error| Error::io("write", &self.path, error))?;
+        Ok(offset)
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let length = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
+        super::open_files::check_range(&range, length, &self.path)?;
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let got = read_up_to(&*self.file, &mut bytes, range.start)
+            .map_err(|error| Error::io("read", &self.path, error))?;
+        if got < bytes.len() {
+            let what = format!("{} bytes wanted, {got} there", bytes.len());
+            return Err(Error::damaged(
+                self.path.display().to_string(),
+                range.start,
+                what,
+            ));
+        }
+        Ok(bytes.into())
+    }
+}

@@ -1,0 +1,183 @@
+//! Segments: big files written front to back by one owner, read by everyone.
+//!
+//! Small appends gather in a buffer, big ones go to the disk as they are. Every
+//! few megabytes the system is asked to begin writing out what it got, so that
+//! the disk works while the owner encodes, and the sync at the end of a commit
+//! waits for the last few megabytes only, not for all of them.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::disk::{Disk, DiskFile, Open, write_all};
+use crate::format::{Kind, header};
+use crate::{Error, Result, Segment, names};
+
+use super::LocalStore;
+use super::folders::is_absence;
+use super::standing::Standing;
+
+const FOLDER: &str = "segments";
+const SUFFIX: &str = ".seg";
+
+/// What gathers before it is written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A part of this size is written on its own: copying it costs more than the
+/// system call saved.
+const BIG_PART_BYTES: usize = 256 << 10;
+
+/// How much is written before the system is asked to begin with it.
+const WRITEBACK_BYTES: u64 = 8 << 20;
+
+#[derive(Debug)]
+struct LocalSegment {
+    disk: Arc<dyn Disk>,
+    name: String,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    standing: Standing,
+    /// Bytes given to the disk. The buffer comes after them.
+    written: u64,
+    buffer: Vec<u8>,
+    writeback_begun: u64,
+    synced: u64,
+}
+
+pub(super) fn create(store: &LocalStore, name: &str) -> Result<Box<dyn Segment>> {
+    names::check_part(name)?;
+    let folder = store.folders.ensure(FOLDER)?;
+    let path = path_of(store, name);
+    let file = match store.disk.open(&path, Open::Create) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let file = path.display().to_string();
+            return Err(Error::Exists { file });
+        }
+        Err(error) => return Err(Error::io("create", &path, error)),
+    };
+    store.folders.sync(&folder)?;
+    Ok(Box::new(LocalSegment {
+        standing: Standing::new(&*store.disk, path.display().to_string()),
+        disk: store.disk.clone(),
+        name: name.to_owned(),
+        path,
+        file,
+        written: 0,
+        buffer: header(Kind::Segment).to_vec(),
+        writeback_begun: 0,
+        synced: 0,
+    }))
+}
+
+impl Segment for LocalSegment {
+    fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
+        self.standing.check(&*self.disk)?;
+        let offset = self.len();
+        for part in parts {
+            let result = self.append_part(part);
+            self.standing.note(result)?;
+        }
+        Ok(offset)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.standing.check(&*self.disk)?;
+        let result = self.flush_and_sync();
+        self.standing.note(result)
+    }
+
+    fn len(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl LocalSegment {
+    fn append_part(&mut self, part: &[u8]) -> Result<()> {
+        if part.len() >= BIG_PART_BYTES {
+            self.flush()?;
+            return self.write(part);
+        }
+        self.buffer.extend_from_slice(part);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.write(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
+        result
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        write_all(&*self.file, bytes, self.written)
+            .map_err(|error| Error::io("write", &self.path, error))?;
+        self.written += bytes.len() as u64;
+        if self.written - self.writeback_begun >= WRITEBACK_BYTES {
+            self.file
+                .start_writeback(self.writeback_begun..self.written);
+            self.writeback_begun = self.written;
+        }
+        Ok(())
+    }
+
+    fn flush_and_sync(&mut self) -> Result<()> {
+        self.flush()?;
+        if self.synced < self.written {
+            self.file
+                .sync_data()
+                .map_err(|error| Error::io("sync", &self.path, error))?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    names::check_part(name)?;
+    let path = path_of(store, name);
+    let Some(file) = store.open_files.get(&path, Kind::Segment)? else {
+        let file = path.display().to_string();
+        return Err(Error::Missing { file });
+    };
+    ranges.iter().map(|range| file.read(range)).collect()
+}
+
+pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
+    names::check_part(name)?;
+    let path = path_of(store, name);
+    match store.disk.find(&path) {
+        Ok(found) => Ok(found.map(|found| found.bytes)),
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(Error::io("measure", &path, error)),
+    }
+}
+
+pub(super) fn names(store: &LocalStore) -> Result<Vec<String>> {
+    store.folders.names(FOLDER, SUFFIX)
+}
+
+pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
+    names::check_part(name)?;
+    let path = path_of(store, name);
+    store.open_files.forget(&path);
+    match store.disk.unlink(&path) {
+        Err(error) if !is_absence(&error) => Err(Error::io("delete", &path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn path_of(store: &LocalStore, name: &str) -> PathBuf {
+    Path::join(&store.root, FOLDER).join(format!("{name}{SUFFIX}"))
+}

@@ -1,0 +1,51 @@
+//! Whether a handle that writes may go on.
+//!
+//! After a failed write or sync nobody knows what is on disk: the system may
+//! have dropped the bytes and marked them clean, so that the next sync succeeds
+//! without them. The handle therefore refuses everything from then on. So does
+//! a handle that was copied into a forked process: two would write to one place.
+
+use crate::disk::Disk;
+use crate::{Error, Result};
+
+#[derive(Debug)]
+pub(super) struct Standing {
+    file: String,
+    process: u32,
+    first_failure: Option<String>,
+}
+
+impl Standing {
+    pub fn new(disk: &dyn Disk, file: String) -> Standing {
+        Standing {
+            file,
+            process: disk.process(),
+            first_failure: None,
+        }
+    }
+
+    /// Refuses if something failed before.
+    pub fn check(&self, disk: &dyn Disk) -> Result<()> {
+        let refused = |cause: &str| {
+            Err(Error::Refused {
+                file: self.file.clone(),
+                cause: cause.to_owned(),
+            })
+        };
+        if let Some(cause) = &self.first_failure {
+            return refused(cause);
+        }
+        if self.process != disk.process() {
+            return refused("the process was forked, and its parent owns this");
+        }
+        Ok(())
+    }
+
+    /// Remembers the failure, if it is one.
+    pub fn note<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.first_failure.get_or_insert_with(|| error.to_string());
+        }
+        result
+    }
+}

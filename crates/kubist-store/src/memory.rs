@@ -1,0 +1,309 @@
+//! A store in memory: for tests, and for tables that need not outlive them.
+//!
+//! It keeps the letter of the trait rather than its convenience: segments can be
+//! read only as far as they were synced, offsets do not begin at 0, and a log's
+//! positions count entries, not bytes. A caller that works on it relies on
+//! nothing that the trait does not say.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::{Error, LogEntry, LogOwner, LogTail, Result, Scratch, Segment, Store, names};
+
+/// Where the first byte of a segment lies.
+const SEGMENT_START: u64 = 16;
+
+/// A store in memory. Clones are handles on the same store, as processes are on
+/// a directory.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    location: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    objects: BTreeMap<String, Bytes>,
+    segments: BTreeMap<String, Vec<u8>>,
+    logs: BTreeMap<String, Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    entries: Vec<Bytes>,
+    owned: bool,
+}
+
+impl MemoryStore {
+    /// An empty store; `name` is what messages call it.
+    pub fn new(name: &str) -> MemoryStore {
+        MemoryStore {
+            location: format!("memory:{name}"),
+            state: Arc::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, kind: &str, name: &str) -> String {
+        format!("{}/{kind}/{name}", self.location)
+    }
+}
+
+impl Store for MemoryStore {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
+        names::check_object(name)?;
+        let objects = &mut self.state().objects;
+        if objects.contains_key(name) {
+            return Ok(false);
+        }
+        let folder = format!("{name}/");
+        let above = |(at, _): (usize, &str)| objects.contains_key(&name[..at]);
+        let below = objects.range(folder.clone()..).next();
+        if below.is_some_and(|(below, _)| below.starts_with(&folder))
+            || name.match_indices('/').any(above)
+        {
+            return Err(names::object_and_folder(name));
+        }
+        objects.insert(name.to_owned(), Bytes::copy_from_slice(value));
+        Ok(true)
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Bytes>> {
+        names::check_object(name)?;
+        Ok(self.state().objects.get(name).cloned())
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let state = self.state();
+        let from = state.objects.range(prefix.to_owned()..);
+        let names = from.map(|(name, _)| name.clone());
+        Ok(names.take_while(|name| name.starts_with(prefix)).collect())
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        names::check_object(name)?;
+        self.state().objects.remove(name);
+        Ok(())
+    }
+
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        names::check_part(name)?;
+        let segments = &mut self.state().segments;
+        if segments.contains_key(name) {
+            let file = self.file("segments", name);
+            return Err(Error::Exists { file });
+        }
+        segments.insert(name.to_owned(), Vec::new());
+        Ok(Box::new(MemorySegment {
+            store: self.clone(),
+            name: name.to_owned(),
+            unsynced: Vec::new(),
+            synced: SEGMENT_START,
+        }))
+    }
+
+    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        names::check_part(segment)?;
+        let state = self.state();
+        let Some(bytes) = state.segments.get(segment) else {
+            let file = self.file("segments", segment);
+            return Err(Error::Missing { file });
+        };
+        let read = |range: &Range<u64>| {
+            part(bytes, SEGMENT_START, range, || {
+                self.file("segments", segment)
+            })
+        };
+        ranges.iter().map(read).collect()
+    }
+
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
+        names::check_part(segment)?;
+        let state = self.state();
+        let bytes = state.segments.get(segment);
+        Ok(bytes.map(|bytes| SEGMENT_START + bytes.len() as u64))
+    }
+
+    fn segments(&self) -> Result<Vec<String>> {
+        Ok(self.state().segments.keys().cloned().collect())
+    }
+
+    fn delete_segment(&self, segment: &str) -> Result<()> {
+        names::check_part(segment)?;
+        self.state().segments.remove(segment);
+        Ok(())
+    }
+
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        names::check_part(writer)?;
+        let mut state = self.state();
+        let log = state.logs.entry(writer.to_owned()).or_default();
+        if log.owned {
+            return Err(Error::Busy {
+                writer: writer.to_owned(),
+                file: self.file("logs", writer),
+            });
+        }
+        log.owned = true;
+        Ok(Box::new(MemoryLog {
+            store: self.clone(),
+            writer: writer.to_owned(),
+            position: log.entries.len() as u64,
+        }))
+    }
+
+    fn logs(&self) -> Result<Vec<String>> {
+        Ok(self.state().logs.keys().cloned().collect())
+    }
+
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        names::check_part(writer)?;
+        let state = self.state();
+        let Some(log) = state.logs.get(writer) else {
+            let file = self.file("logs", writer);
+            return Err(Error::Missing { file });
+        };
+        let numbered = (0u64..).zip(&log.entries);
+        let entries = numbered
+            .skip(usize::try_from(from).unwrap_or(usize::MAX))
+            .map(|(position, bytes)| LogEntry {
+                position,
+                bytes: bytes.clone(),
+            })
+            .collect();
+        let end = log.entries.len() as u64;
+        Ok(LogTail {
+            entries,
+            next: end.max(from),
+            durable: end,
+        })
+    }
+
+    fn scratch(&self) -> Result<Box<dyn Scratch>> {
+        let file = self.file("tmp", "scratch");
+        Ok(Box::new(MemoryScratch {
+            file,
+            bytes: Mutex::default(),
+        }))
+    }
+}
+
+/// The bytes of `range`, where `bytes` begin at `start`.
+fn part(
+    bytes: &[u8],
+    start: u64,
+    range: &Range<u64>,
+    file: impl FnOnce() -> String,
+) -> Result<Bytes> {
+    let inside = |at: u64| usize::try_from(at.checked_sub(start)?).ok();
+    let found = inside(range.start)
+        .zip(inside(range.end))
+        .and_then(|(from, to)| bytes.get(from..to));
+    match found {
+        Some(found) => Ok(Bytes::copy_from_slice(found)),
+        None => {
+            let end = start + bytes.len() as u64;
+            let what = format!(
+                "bytes up to {} wanted, but it ends at byte {end}",
+                range.end
+            );
+            Err(Error::damaged(file(), range.start, what))
+        }
+    }
+}
+
+struct MemorySegment {
+    store: MemoryStore,
+    name: String,
+    unsynced: Vec<u8>,
+    synced: u64,
+}
+
+impl Segment for MemorySegment {
+    fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
+        let offset = self.len();
+        for part in parts {
+            self.unsynced.extend_from_slice(part);
+        }
+        Ok(offset)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.synced = self.len();
+        // Deleted meanwhile: like a file without a name, it takes the bytes.
+        if let Some(bytes) = self.store.state().segments.get_mut(&self.name) {
+            bytes.extend_from_slice(&self.unsynced);
+        }
+        self.unsynced.clear();
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        self.synced + self.unsynced.len() as u64
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+struct MemoryLog {
+    store: MemoryStore,
+    writer: String,
+    position: u64,
+}
+
+impl LogOwner for MemoryLog {
+    fn append(&mut self, entry: &[u8]) -> Result<u64> {
+        if let Some(log) = self.store.state().logs.get_mut(&self.writer) {
+            log.entries.push(Bytes::copy_from_slice(entry));
+        }
+        self.position += 1;
+        Ok(self.position)
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn writer(&self) -> &str {
+        &self.writer
+    }
+}
+
+impl Drop for MemoryLog {
+    fn drop(&mut self) {
+        if let Some(log) = self.store.state().logs.get_mut(&self.writer) {
+            log.owned = false;
+        }
+    }
+}
+
+struct MemoryScratch {
+    file: String,
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl Scratch for MemoryScratch {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let mut all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = all.len() as u64;
+        all.extend_from_slice(bytes);
+        Ok(offset)
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        part(&all, 0, &range, || self.file.clone())
+    }
+}

@@ -1,0 +1,121 @@
+//! Which names a store accepts.
+//!
+//! The rules are those of the strictest place a name may end up in (a file
+//! name on any system), and they are the same for every engine, so that a name
+//! that works in a test works everywhere. They also keep a name from ever
+//! leaving the store's directory.
+
+use crate::{Error, Result};
+
+/// The longest writer name, segment name or part of an object name, in bytes.
+pub(crate) const MAX_PART_BYTES: usize = 128;
+
+/// The longest object name, in bytes.
+pub(crate) const MAX_OBJECT_BYTES: usize = 512;
+
+/// First parts that objects may not use: the local engine keeps logs, segments
+/// and temporary files there.
+pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
+
+/// Accepts the name of a writer or a segment.
+pub(crate) fn check_part(name: &str) -> Result<()> {
+    match fault_of_part(name) {
+        None => Ok(()),
+        Some(why) => Err(invalid(name, why)),
+    }
+}
+
+/// Accepts the name of an object.
+pub(crate) fn check_object(name: &str) -> Result<()> {
+    if name.len() > MAX_OBJECT_BYTES {
+        return Err(invalid(
+            name,
+            format!("longer than {MAX_OBJECT_BYTES} bytes"),
+        ));
+    }
+    for (depth, part) in name.split('/').enumerate() {
+        if let Some(why) = fault_of_part(part) {
+            return Err(invalid(name, why));
+        }
+        if depth == 0 && RESERVED.contains(&part) {
+            return Err(invalid(
+                name,
+                format!("`{part}` is kept for the store itself"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The object's name is, or would be, a folder of other objects' names.
+pub(crate) fn object_and_folder(name: &str) -> Error {
+    invalid(name, "an object's name cannot be a folder of another's")
+}
+
+fn fault_of_part(part: &str) -> Option<String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if part.is_empty() {
+        Some("a part is empty".into())
+    } else if part.len() > MAX_PART_BYTES {
+        Some(format!("a part is longer than {MAX_PART_BYTES} bytes"))
+    } else if part.starts_with('.') {
+        Some("a part begins with a dot".into())
+    } else if !part.bytes().all(allowed) {
+        Some("only A-Z, a-z, 0-9, `.`, `_` and `-` are allowed".into())
+    } else {
+        None
+    }
+}
+
+fn invalid(name: &str, why: impl Into<String>) -> Error {
+    // A name that was refused for its length should not fill the message.
+    let shown: String = name.chars().take(MAX_PART_BYTES).collect();
+    let name = if shown.len() < name.len() {
+        shown + "..."
+    } else {
+        shown
+    };
+    Error::InvalidName {
+        name,
+        why: why.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_writers_and_segments() {
+        for name in ["a", "rank-0", "A.b_C-9", &"x".repeat(128)] {
+            assert!(check_part(name).is_ok(), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            ".a",
+            "a/b",
+            "a b",
+            "ä",
+            "a\0",
+            "a\\b",
+            &"x".repeat(129),
+        ] {
+            assert!(check_part(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_objects() {
+        for name in ["table", "rewrites/00000000000000000001", "a/b/c", "x/logs"] {
+            assert!(check_object(name).is_ok(), "{name}");
+        }
+        let long = vec!["x".repeat(100); 6].join("/");
+        for name in [
+            "", "/a", "a/", "a//b", "a/../b", "logs/w", "tmp", "segments", &long,
+        ] {
+            assert!(check_object(name).is_err(), "{name}");
+        }
+    }
+}

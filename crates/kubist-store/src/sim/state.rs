@@ -1,0 +1,370 @@
+//! The simulated machine's state: what is on its disk, which processes live,
+//! which files they have open and locked, and the fate of every system call.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+
+use super::cached::{CachedDirectory, CachedFile, Node};
+use super::chance::Chance;
+
+/// A kind of system call, to let one fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Open,
+    Create,
+    Find,
+    List,
+    CreateDirectory,
+    SyncDirectory,
+    Link,
+    Unlink,
+    Length,
+    Read,
+    Write,
+    Truncate,
+    Sync,
+    Lock,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Call; 14] = [
+        Call::Open,
+        Call::Create,
+        Call::Find,
+        Call::List,
+        Call::CreateDirectory,
+        Call::SyncDirectory,
+        Call::Link,
+        Call::Unlink,
+        Call::Length,
+        Call::Read,
+        Call::Write,
+        Call::Truncate,
+        Call::Sync,
+        Call::Lock,
+    ];
+}
+
+/// A process, and which boot of the machine it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ProcessId {
+    pub number: u32,
+    boot: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct HandleId(pub u64);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub chance: Chance,
+    pub nodes: Vec<Inode>,
+    pub handles: BTreeMap<HandleId, Handle>,
+    /// For each started process whether and when it dies.
+    processes: BTreeMap<ProcessId, Life>,
+    boot: u64,
+    started: u32,
+    unique: u64,
+    calls: u64,
+    crash_at: Option<u64>,
+    /// What is to fail, and after how many successes.
+    failures: Vec<(Call, u64)>,
+    pub capacity: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) enum Inode {
+    File(CachedFile),
+    Directory(CachedDirectory),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handle {
+    pub process: ProcessId,
+    pub node: Node,
+    pub writable: bool,
+    pub locks: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Life {
+    Long,
+    CallsLeft(u64),
+    Over,
+}
+
+/// How a system call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Succeeds,
+    /// It answers with an error, but may have done part of its work.
+    Fails,
+    /// The process does not live to see the answer; the same goes for the work.
+    Dies,
+}
+
+const ROOT: Node = 0;
+
+impl State {
+    pub fn new(chance: Chance) -> State {
+        State {
+            chance,
+            nodes: vec![Inode::Directory(CachedDirectory::default())],
+            handles: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            boot: 0,
+            started: 0,
+            unique: 0,
+            calls: 0,
+            crash_at: None,
+            failures: Vec::new(),
+            capacity: None,
+        }
+    }
+
+    pub fn start_process(&mut self) -> ProcessId {
+        self.started += 1;
+        let process = ProcessId {
+            number: self.started,
+            boot: self.boot,
+        };
+        self.processes.insert(process, Life::Long);
+        process
+    }
+
+    pub fn kill(&mut self, process: ProcessId) {
+        self.processes.insert(process, Life::Over);
+        self.handles.retain(|_, handle| handle.process != process);
+    }
+
+    pub fn kill_after(&mut self, process: ProcessId, calls: u64) {
+        if let Some(life @ (Life::Long | Life::CallsLeft(_))) = self.processes.get_mut(&process) {
+            *life = Life::CallsLeft(calls);
+        }
+    }
+
+    pub fn crash(&mut self) {
+        self.boot += 1;
+        self.crash_at = None;
+        self.processes.clear();
+        self.handles.clear();
+        for node in &mut self.nodes {
+            match node {
+                Inode::File(file) => file.crash(&mut self.chance),
+                Inode::Directory(directory) => directory.crash(&mut self.chance),
+            }
+        }
+    }
+
+    pub fn crash_after(&mut self, calls: u64) {
+        self.crash_at = Some(self.calls + calls);
+    }
+
+    pub fn crashes(&self) -> u64 {
+        self.boot
+    }
+
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    pub fn fail(&mut self, call: Call, successes: u64) {
+        self.failures.push((call, successes));
+    }
+
+    pub fn failures_left(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    pub fn calm(&mut self) {
+        self.failures.clear();
+        self.crash_at = None;
+    }
+
+    pub fn unique(&mut self) -> u64 {
+        self.unique += 1;
+        self.unique
+    }
+
+    pub fn contents(&mut self, path: &Path) -> Option<Vec<u8>> {
+        let node = self.node(path).ok()?;
+        Some(self.file(node).ok()?.seen.clone())
+    }
+
+    pub fn damage(&mut self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let node = self.node(path);
+        match node.and_then(|node| self.file(node)) {
+            Ok(file) => {
+                file.damage(change);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// How the next system call goes; an error if there can be none any more.
+    pub fn fate(&mut self, process: ProcessId, call: Call) -> io::Result<Fate> {
+        let life = self.processes.get_mut(&process);
+        let mut fate = match life {
+            Some(Life::Long) => Fate::Succeeds,
+            Some(life @ Life::CallsLeft(0)) => {
+                *life = Life::Long;
+                Fate::Dies
+            }
+            Some(Life::CallsLeft(left)) => {
+                *left -= 1;
+                Fate::Succeeds
+            }
+            Some(Life::Over) | None => return Err(dead()),
+        };
+        if self.crash_at == Some(self.calls) {
+            fate = Fate::Dies;
+        }
+        self.calls += 1;
+        if fate == Fate::Succeeds {
+            let asked = |(kind, _): &(Call, u64)| *kind == call;
+            if let Some(failure) = self.failures.iter().position(asked) {
+                match &mut self.failures[failure].1 {
+                    0 => {
+                        self.failures.remove(failure);
+                        fate = Fate::Fails;
+                    }
+                    successes => *successes -= 1,
+                }
+            }
+        }
+        Ok(fate)
+    }
+
+    /// The process ends, alone or with the machine.
+    pub fn die(&mut self, process: ProcessId) {
+        if self.crash_at.is_some_and(|at| at < self.calls) {
+            self.crash();
+        } else {
+            self.kill(process);
+        }
+    }
+
+    /// A call that is not to succeed may still have done its work.
+    pub fn stops_here(&mut self, fate: Fate) -> io::Result<()> {
+        if fate != Fate::Succeeds && self.chance.once_in(2) {
+            return Err(dead());
+        }
+        Ok(())
+    }
+
+    /// How much of `bytes` a read or write does this time.
+    pub fn perhaps_short(&mut self, bytes: usize) -> io::Result<usize> {
+        match self.chance.below(16) {
+            0 if bytes > 1 => Ok(1 + self.chance.below(bytes - 1)),
+            1 if self.chance.once_in(4) => Err(io::ErrorKind::Interrupted.into()),
+            _ => Ok(bytes),
+        }
+    }
+
+    pub fn used(&self) -> u64 {
+        let mut counted = vec![false; self.nodes.len()];
+        for node in &self.nodes {
+            if let Inode::Directory(directory) = node {
+                directory
+                    .seen
+                    .values()
+                    .for_each(|&node| counted[node] = true);
+            }
+        }
+        self.handles
+            .values()
+            .for_each(|handle| counted[handle.node] = true);
+        let bytes = |(node, counted): (&Inode, bool)| match node {
+            Inode::File(file) if counted => file.seen.len() as u64,
+            _ => 0,
+        };
+        self.nodes.iter().zip(counted).map(bytes).sum()
+    }
+
+    /// What is at `path`.
+    pub fn node(&mut self, path: &Path) -> io::Result<Node> {
+        let mut node = ROOT;
+        for part in parts(path)? {
+            let seen = &self.directory(node)?.seen;
+            node = *seen.get(part).ok_or(io::ErrorKind::NotFound)?;
+        }
+        Ok(node)
+    }
+
+    /// The directory in which `path` is or would be, and its name there.
+    pub fn place<'a>(&mut self, path: &'a Path) -> io::Result<(Node, &'a str)> {
+        let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
+        let folder = self.node(path.parent().unwrap_or(Path::new("")))?;
+        self.directory(folder)?;
+        Ok((folder, name))
+    }
+
+    pub fn add(&mut self, folder: Node, name: &str, made: Inode) -> io::Result<Node> {
+        let node = self.nodes.len();
+        self.name(folder, name, node)?;
+        self.nodes.push(made);
+        Ok(node)
+    }
+
+    pub fn name(&mut self, folder: Node, name: &str, node: Node) -> io::Result<()> {
+        let folder = self.directory(folder)?;
+        if folder.seen.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        folder.add(name, node);
+        Ok(())
+    }
+
+    pub fn directory(&mut self, node: Node) -> io::Result<&mut CachedDirectory> {
+        match &mut self.nodes[node] {
+            Inode::Directory(directory) => Ok(directory),
+            Inode::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    pub fn file(&mut self, node: Node) -> io::Result<&mut CachedFile> {
+        match &mut self.nodes[node] {
+            Inode::File(file) => Ok(file),
+            Inode::Directory(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    pub fn handle(&self, handle: HandleId) -> io::Result<Handle> {
+        self.handles.get(&handle).copied().ok_or_else(dead)
+    }
+
+    pub fn writable(&self, handle: HandleId) -> io::Result<Node> {
+        match self.handle(handle)? {
+            Handle {
+                node,
+                writable: true,
+                ..
+            } => Ok(node),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+}
+
+/// The names on the way to `path`, relative paths beginning at the root.
+fn parts(path: &Path) -> io::Result<Vec<&str>> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(part) => {
+                parts.push(part.to_str().ok_or(io::ErrorKind::InvalidFilename)?);
+            }
+            Component::ParentDir | Component::Prefix(_) => {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+        }
+    }
+    Ok(parts)
+}
+
+pub(super) fn dead() -> io::Error {
+    io::Error::other("the simulated process is dead")
+}

@@ -1,0 +1,107 @@
+//! Taking turns: processes that run at the same time, one system call each,
+//! in an order that the seed decides.
+//!
+//! Each process is a thread, but only the one whose turn it is runs; it keeps
+//! its turn until its next system call. So a race is a number, to be played
+//! again.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::chance::Chance;
+use super::state::ProcessId;
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    table: Mutex<Table>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Table {
+    chance: Chance,
+    /// Who takes part.
+    members: BTreeSet<ProcessId>,
+    /// Who stands before a system call.
+    waiting: BTreeSet<ProcessId>,
+    running: Option<ProcessId>,
+}
+
+impl Turns {
+    pub fn new(seed: u64) -> Turns {
+        Turns {
+            table: Mutex::new(Table {
+                chance: Chance::new(seed),
+                members: BTreeSet::new(),
+                waiting: BTreeSet::new(),
+                running: None,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// From now on nobody goes on before this process waits, too.
+    pub fn join(&self, process: ProcessId) {
+        self.table().members.insert(process);
+    }
+
+    /// Waits for the first turn. The process takes part until the answer is
+    /// dropped.
+    pub fn begin(&self, process: ProcessId) -> TakingPart<'_> {
+        let taking_part = TakingPart {
+            turns: self,
+            process,
+        };
+        self.wait(process);
+        taking_part
+    }
+
+    /// Gives the turn away and waits for the next. Returns at once to a process
+    /// that does not take part.
+    pub fn wait(&self, process: ProcessId) {
+        let mut table = self.table();
+        if !table.members.contains(&process) {
+            return;
+        }
+        table.waiting.insert(process);
+        if table.running == Some(process) {
+            table.running = None;
+        }
+        self.choose(&mut table);
+        while table.running != Some(process) {
+            table = self
+                .changed
+                .wait(table)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        table.waiting.remove(&process);
+    }
+
+    fn choose(&self, table: &mut Table) {
+        if table.running.is_none() && table.waiting == table.members {
+            let chosen = table.chance.below(table.waiting.len());
+            table.running = table.waiting.iter().nth(chosen).copied();
+            self.changed.notify_all();
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct TakingPart<'a> {
+    turns: &'a Turns,
+    process: ProcessId,
+}
+
+impl Drop for TakingPart<'_> {
+    fn drop(&mut self) {
+        let mut table = self.turns.table();
+        table.members.remove(&self.process);
+        if table.running == Some(self.process) {
+            table.running = None;
+        }
+        self.turns.choose(&mut table);
+    }
+}

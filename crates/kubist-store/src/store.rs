@@ -1,0 +1,156 @@
+//! The `Store` trait: all that Kubist asks of a place that keeps bytes.
+//!
+//! It is small so that a directory, a database or an object store can stand
+//! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. It is
+//! not a file system: nothing is overwritten, renamed or appended to by two.
+//!
+//! Positions and offsets are opaque to the caller: an offset comes from
+//! [`Segment::append`], a log position from [`LogTail`] or [`LogOwner`]. Only
+//! their order and, for segments, their distance mean anything (an engine may
+//! begin a segment with bytes of its own).
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::Result;
+
+/// A place that keeps objects, segments and logs. See the crate's head for what
+/// every engine guarantees.
+///
+/// Writer and segment names are 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning
+/// with a dot. Object names are such parts joined by slashes; the first part may
+/// not be `logs`, `segments` or `tmp`, and an object's name may not be a folder
+/// of another's. Anything else is [`Error::InvalidName`](crate::Error).
+pub trait Store: Send + Sync + fmt::Debug {
+    /// The store's place, as the user named it. For messages.
+    fn location(&self) -> &str;
+
+    /// Writes an object, unless its name is taken: `false` says that it is.
+    ///
+    /// With either answer the object of that name, whoever wrote it, is whole
+    /// and survives a crash. After an error it may be there or not: ask again.
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
+
+    /// The object's value, or `None`. What is seen here may still be lost by a
+    /// power failure until its `put_if_absent` returned (to anyone).
+    fn get(&self, name: &str) -> Result<Option<Bytes>>;
+
+    /// The names of all objects that begin with `prefix`, sorted.
+    fn list(&self, prefix: &str) -> Result<Vec<String>>;
+
+    /// Removes an object; that it is absent is fine. A power failure soon
+    /// afterwards may bring it back.
+    fn delete(&self, name: &str) -> Result<()>;
+
+    /// A new segment, owned by the caller. [`Error::Exists`](crate::Error) if
+    /// the name is taken. Names must not be used again after a deletion:
+    /// readers may hold on to the old bytes.
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
+
+    /// Reads `ranges` of a segment: exactly one `Bytes` per range, in order.
+    ///
+    /// Bytes are there to read once their owner called `sync`. A range that is
+    /// not wholly there is [`Error::Damaged`](crate::Error), an absent segment
+    /// [`Error::Missing`](crate::Error).
+    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+
+    /// The end of the segment's last byte, at least what was synced; `None` if
+    /// there is no such segment.
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
+
+    /// The names of all segments, sorted.
+    fn segments(&self) -> Result<Vec<String>>;
+
+    /// Removes a segment; that it is absent is fine. A power failure soon
+    /// afterwards may bring it back.
+    fn delete_segment(&self, segment: &str) -> Result<()>;
+
+    /// Takes the log of `writer`, making it if there is none, and makes all of
+    /// its entries durable. [`Error::Busy`](crate::Error) while another process
+    /// or handle owns it; dropping the owner gives it back.
+    ///
+    /// Cuts off an entry that its last owner did not finish. If an entry that
+    /// was acknowledged is missing or wrong, nothing is cut and the answer is
+    /// [`Error::Damaged`](crate::Error).
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
+
+    /// The names of all writers that have a log, sorted.
+    fn logs(&self) -> Result<Vec<String>>;
+
+    /// All entries that begin at or after `from`: 0, a [`LogEntry::position`],
+    /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
+
+    /// Private space for spilling, gone when dropped (or the process dies).
+    fn scratch(&self) -> Result<Box<dyn Scratch>>;
+}
+
+/// A segment being written, by its one owner. After an error it refuses to go
+/// on ([`Error::Refused`](crate::Error)): what it wrote is then unknown, and
+/// nothing may name it.
+#[allow(clippy::len_without_is_empty)] // an empty segment has its header
+pub trait Segment: Send {
+    /// Appends all parts, one after the other, and gives the offset of the
+    /// first byte. Durable, and readable by others, after [`Segment::sync`].
+    fn append(&mut self, parts: &[&[u8]]) -> Result<u64>;
+
+    /// Makes everything appended so far durable.
+    fn sync(&mut self) -> Result<()>;
+
+    /// The offset that the next `append` will give. Not 0 at the beginning if
+    /// the engine puts a header there.
+    fn len(&self) -> u64;
+
+    /// The segment's name in the store.
+    fn name(&self) -> &str;
+}
+
+/// The right to append to a writer's log; given back on drop. After an error it
+/// refuses to go on ([`Error::Refused`](crate::Error)): the entry may be there
+/// or not, and whoever owns the log next will see.
+pub trait LogOwner: Send {
+    /// Appends one entry, durable when this returns, and gives the position
+    /// after it.
+    fn append(&mut self, entry: &[u8]) -> Result<u64>;
+
+    /// The position after the last entry.
+    fn position(&self) -> u64;
+
+    /// The writer's name.
+    fn writer(&self) -> &str;
+}
+
+/// What [`Store::read_log`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogTail {
+    /// The entries, in the order in which they were appended.
+    pub entries: Vec<LogEntry>,
+    /// The position after the last of them, from where to read on.
+    pub next: u64,
+    /// Entries that end at or before this position are known to survive a
+    /// crash. The last entry may lie beyond it: its owner is just making it
+    /// durable, or died before saying so ([`Store::own_log`] settles that). A
+    /// power failure may take such an entry back, so a follower that outlives
+    /// one reads on from the smaller of `next` and `durable`.
+    pub durable: u64,
+}
+
+/// One entry of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Where the entry begins.
+    pub position: u64,
+    pub bytes: Bytes,
+}
+
+/// Private spill space. Not durable, not checksummed: it lives only as long as
+/// the process that wrote it.
+pub trait Scratch: Send + Sync {
+    /// Appends `bytes` and gives the offset of the first of them.
+    fn append(&self, bytes: &[u8]) -> Result<u64>;
+
+    /// The bytes of a range that was appended before.
+    fn read(&self, range: Range<u64>) -> Result<Bytes>;
+}

@@ -1,0 +1,59 @@
+//! What the simulated tests share.
+
+#![allow(dead_code)] // not every test uses everything
+
+use std::path::{Path, PathBuf};
+
+use kubist_store::sim::SimDisk;
+use kubist_store::{LocalStore, LogTail, Result};
+use rand::Rng;
+use rand::rngs::StdRng;
+
+/// Where the simulated machines have their store.
+pub const STORE: &str = "/data/store";
+
+/// The store on a machine, opened by a fresh process.
+pub fn open(machine: &SimDisk) -> Result<LocalStore> {
+    LocalStore::on_disk(machine.process(), Path::new(STORE))
+}
+
+/// The path of a file of that store.
+pub fn file(name: &str) -> PathBuf {
+    Path::new(STORE).join(name)
+}
+
+/// Runs a test from many seeds and names the one that breaks it. `SEED=n` in
+/// the environment runs that one, `SEEDS=n` the first n.
+pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SEEDS").unwrap_or(usual),
+    };
+    for seed in seeds {
+        let run = std::panic::AssertUnwindSafe(|| test(seed));
+        if let Err(panic) = std::panic::catch_unwind(run) {
+            eprintln!("broken by SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Up to `most` bytes; often few, for most entries are small.
+pub fn bytes(random: &mut StdRng, most: usize) -> Vec<u8> {
+    let most = if random.random_bool(0.5) {
+        most
+    } else {
+        most.min(40)
+    };
+    let mut bytes = vec![0; random.random_range(0..most)];
+    random.fill(&mut bytes[..]);
+    bytes
+}
+
+pub fn payloads(tail: &LogTail) -> Vec<Vec<u8>> {
+    tail.entries
+        .iter()
+        .map(|entry| entry.bytes.to_vec())
+        .collect()
+}

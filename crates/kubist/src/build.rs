@@ -1,0 +1,198 @@
+//! From placed rows to runs: sort, distribute, order within runs, encode.
+//!
+//! A run orders its rows by stratum, then Morton key. Strata halve the range of
+//! priorities from the cube's cutoff downwards (and from 1 down to the cutoff
+//! for overflow), as long as the lowest holds enough rows; so a precision cut
+//! reads whole strata and wastes little, and inside a stratum the zones are
+//! small boxes. Zones are cut within strata.
+
+use arrow_array::RecordBatch;
+use kubist_index::cube::{CubeId, MAX_DIMENSIONS, MortonKey};
+use kubist_index::layout::Placement;
+use kubist_index::priority::{PriorityRange, Threshold};
+use rayon::prelude::*;
+
+use crate::codec::encode::encode_column;
+use crate::codec::zone_map::{Chunk, ZoneMap};
+use crate::frame::{Frame, Places};
+
+/// Rows that a zone wants.
+const ZONE_ROWS: usize = 64;
+/// A stratum is halved no further than this many rows.
+const STRATUM_ROWS: usize = 256;
+
+/// Rows in memory, sorted along the space-filling curve.
+pub struct SortedRows {
+    batch: RecordBatch,
+    places: Places,
+    /// Rows of `batch` in key order.
+    pub order: Vec<u32>,
+    /// In key order.
+    pub keys: Vec<MortonKey>,
+    pub priorities: Vec<u64>,
+}
+
+/// A run, ready to be written.
+pub struct EncodedRun {
+    pub cube: CubeId,
+    pub rows: u64,
+    pub priorities: (u64, u64),
+    pub low: [u32; MAX_DIMENSIONS],
+    pub high: [u32; MAX_DIMENSIONS],
+    pub data: Vec<Vec<u8>>,
+    pub data_length: u64,
+    pub map: Vec<u8>,
+}
+
+impl SortedRows {
+    /// Sorts a stored batch of fewer than 2^32 rows.
+    pub fn new(frame: &Frame, batch: RecordBatch) -> SortedRows {
+        let mut places = frame.places(&batch);
+        let sorted = sort(std::mem::take(&mut places.keys));
+        let order: Vec<u32> = sorted.par_iter().map(|entry| *entry as u32).collect();
+        let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
+        let priorities = order.par_iter().map(|row| places.priorities[*row as usize]).collect();
+        SortedRows { batch, places, order, keys, priorities }
+    }
+
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// Encodes the run of one placement.
+    pub fn encode(&self, placement: &Placement) -> EncodedRun {
+        let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
+        let mut zones = Vec::new();
+        for (rows, top) in [(&placement.within, placement.cutoff), (&placement.overflow, Threshold::ALL)] {
+            for stratum in strata(rows, top, &self.priorities) {
+                let count = stratum.len().div_ceil(ZONE_ROWS);
+                zones.extend((0..count).map(|i| ((i + 1) * stratum.len() / count - i * stratum.len() / count) as u8));
+                order.extend(stratum);
+            }
+        }
+        let mut priorities = Vec::with_capacity(zones.len());
+        let mut rest = &order[..];
+        for rows in &zones {
+            let (zone, later) = rest.split_at(*rows as usize);
+            rest = later;
+            let of_zone = zone.iter().map(|row| self.priorities[*row as usize]);
+            let first = of_zone.clone().min().unwrap_or(0);
+            priorities.push(PriorityRange { first, last: of_zone.max().unwrap_or(0) });
+        }
+        let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
+        let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
+        let order: Vec<u32> = order.into_iter().map(|row| self.order[row as usize]).collect();
+        let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
+        for (d, column) in self.places.coordinates.iter().enumerate() {
+            let values = order.iter().map(|row| column[*row as usize]);
+            (low[d], high[d]) = (values.clone().min().unwrap_or(0), values.max().unwrap_or(0));
+        }
+        let columns: Vec<_> =
+            self.batch.columns().iter().map(|array| encode_column(array.as_ref(), &order, &zones)).collect();
+        let pages = columns.first().map_or(0, |column| column.chunks.len());
+        let (mut columns, mut chunks): (Vec<_>, Vec<_>) =
+            columns.into_iter().map(|column| (column.zones, column.chunks.into_iter())).unzip();
+        let (mut data, mut places, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        for _ in 0..pages {
+            for chunk in chunks.iter_mut().filter_map(Iterator::next) {
+                let length = chunk.len() as u32;
+                places.push(Chunk { offset: offset as u32, length, checksum: crc32c::crc32c(&chunk) });
+                offset += length as u64;
+                data.push(chunk);
+            }
+        }
+        columns.iter_mut().for_each(|zones| zones.nulls.shrink_to_fit());
+        let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
+        let rows = order.len() as u64;
+        let (cube, map) = (placement.cube, map.encode());
+        EncodedRun { cube, rows, priorities: (first, last), low, high, data, data_length: offset, map }
+    }
+}
+
+/// Rows by halvings of `[0, top)`, lowest first; order within is kept.
+fn strata(rows: &[u32], top: Threshold, priorities: &[u64]) -> Vec<Vec<u32>> {
+    let halvings = (rows.len() / STRATUM_ROWS).checked_ilog2().unwrap_or(0);
+    let mut strata = vec![Vec::new(); halvings as usize + 1];
+    for row in rows {
+        let priority = priorities[*row as usize] as u128;
+        let halving = (1..=halvings).take_while(|i| priority < top.to_u128() >> i).count();
+        strata[halvings as usize - halving].push(*row);
+    }
+    strata.retain(|stratum| !stratum.is_empty());
+    strata
+}
+
+/// Keys with their row numbers below them (`key << 32 | row`), sorted.
+fn sort(keys: Vec<MortonKey>) -> Vec<u128> {
+    const BUCKET_BITS: u32 = 12;
+    let entries = |first: usize, keys: &[MortonKey]| -> Vec<u128> {
+        keys.iter().enumerate().map(|(row, key)| key << 32 | (first + row) as u128).collect()
+    };
+    if keys.len() < 1 << 14 {
+        let mut sorted = entries(0, &keys);
+        sorted.sort_unstable();
+        return sorted;
+    }
+    // One pass by the highest bits in which the keys differ, then each bucket.
+    let differing = keys.par_iter().map(|key| key ^ keys[0]).reduce(|| 0, |a, b| a | b);
+    let shift = (128 - differing.leading_zeros()).saturating_sub(BUCKET_BITS);
+    let bucket = |key: MortonKey| (key >> shift) as usize & ((1 << BUCKET_BITS) - 1);
+    let mut starts = vec![0usize; (1 << BUCKET_BITS) + 1];
+    keys.iter().for_each(|key| starts[bucket(*key) + 1] += 1);
+    for place in 1..starts.len() {
+        starts[place] += starts[place - 1];
+    }
+    let mut next = starts.clone();
+    let mut sorted = vec![0u128; keys.len()];
+    for (row, key) in keys.iter().enumerate() {
+        let slot = &mut next[bucket(*key)];
+        sorted[*slot] = key << 32 | row as u128;
+        *slot += 1;
+    }
+    drop(keys);
+    let mut buckets = Vec::with_capacity(1 << BUCKET_BITS);
+    let mut rest = &mut sorted[..];
+    for pair in starts.windows(2) {
+        let (one, later) = rest.split_at_mut(pair[1] - pair[0]);
+        buckets.push(one);
+        rest = later;
+    }
+    buckets.into_par_iter().for_each(|bucket| bucket.par_sort_unstable());
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn sort_orders_keys_and_keeps_rows() {
+        let mut rng = SmallRng::seed_from_u64(3);
+        for (rows, mask) in [(0usize, u128::MAX), (100, u128::MAX), (50_000, u128::MAX), (50_000, 0), (40_000, 0xff)] {
+            let keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
+            let sorted = sort(keys.clone());
+            assert!(sorted.is_sorted());
+            let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
+            assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));
+            rows_seen.sort_unstable();
+            assert!(rows_seen.into_iter().eq(0..rows as u32));
+        }
+    }
+
+    #[test]
+    fn strata_halve_the_priorities() {
+        let mut rng = SmallRng::seed_from_u64(4);
+        let priorities: Vec<u64> = (0..5000).map(|_| rng.random::<u64>() / 10).collect();
+        let top = Threshold::new(u64::MAX as u128 / 10 + 1);
+        let rows: Vec<u32> = (0..5000).collect();
+        let strata = strata(&rows, top, &priorities);
+        assert_eq!(strata.len(), 5);
+        assert_eq!(strata.iter().map(Vec::len).sum::<usize>(), 5000);
+        let highest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).max().unwrap();
+        let lowest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).min().unwrap();
+        assert!(strata.windows(2).all(|pair| highest(&pair[0]) < lowest(&pair[1])));
+        assert!(strata.iter().all(|stratum| stratum.is_sorted() && stratum.len() > STRATUM_ROWS / 2));
+    }
+}

@@ -1,0 +1,48 @@
+//! Reading little-endian fields from bytes that may be too short.
+
+/// The bytes end before the field does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short;
+
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+macro_rules! fields {
+    ($($name:ident)*) => {$(
+        pub fn $name(&mut self) -> Result<$name, Short> {
+            let bytes = self.bytes(size_of::<$name>())?;
+            Ok($name::from_le_bytes(bytes.try_into().map_err(|_| Short)?))
+        }
+    )*};
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes }
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Short> {
+        let (head, rest) = self.bytes.split_at_checked(length).ok_or(Short)?;
+        self.bytes = rest;
+        Ok(head)
+    }
+
+    fields!(u8 u16 u32 u64 u128);
+
+    /// UTF-8 text behind its length.
+    pub fn text(&mut self) -> Result<&'a str, Short> {
+        let length = self.u32()? as usize;
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// Appends text behind its length.
+pub fn put_text(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}

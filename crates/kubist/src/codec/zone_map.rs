@@ -1,0 +1,232 @@
+//! The zone map of a run: what its zones hold, without their values.
+//!
+//! A zone is a stretch of up to 128 rows of a run, in the run's order; zones do
+//! not cross strata. Its map gives the rows, the range of priorities and, for
+//! each column, the smallest and largest order key and how many values are
+//! null. For fixed-width columns these also are the frame in which the values
+//! are packed. Sixty-four zones make a page; each column of a page is a chunk
+//! of bytes with a checksum of its own.
+
+use kubist_expr::{Nulls, Zone};
+use kubist_index::priority::PriorityRange;
+
+use super::bits;
+use super::wire::{Reader, Short};
+
+/// Zones of a page: the unit of input and output is about 4096 rows.
+pub const ZONES_PER_PAGE: usize = 64;
+/// Priorities in zone maps keep their top 32 bits; that is how many they drop.
+const PRIORITY_SHIFT: u32 = 32;
+
+/// What the zones of one column hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnZones {
+    /// Order keys, over the values that are not null; 0 and 0 if all are.
+    pub min: Vec<u64>,
+    pub max: Vec<u64>,
+    /// Nulls in each zone; empty if there are none in the run.
+    pub nulls: Vec<u8>,
+}
+
+impl ColumnZones {
+    pub fn nulls_of(&self, zone: usize) -> u8 {
+        self.nulls.get(zone).copied().unwrap_or(0)
+    }
+}
+
+/// Where the bytes of one column of one page lie, from the start of the run's data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chunk {
+    pub offset: u32,
+    pub length: u32,
+    pub checksum: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneMap {
+    pub rows: Vec<u8>,
+    /// Conservative: rounded outwards to 32 bits.
+    pub priorities: Vec<PriorityRange>,
+    pub columns: Vec<ColumnZones>,
+    /// Page by page, in each column by column.
+    pub chunks: Vec<Chunk>,
+}
+
+impl ZoneMap {
+    pub fn zones(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn pages(&self) -> usize {
+        self.zones().div_ceil(ZONES_PER_PAGE)
+    }
+
+    pub fn chunk(&self, page: usize, column: usize) -> Chunk {
+        self.chunks[page * self.columns.len() + column]
+    }
+
+    /// The zones of a page.
+    pub fn page_zones(&self, page: usize) -> std::ops::Range<usize> {
+        page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
+    }
+
+    /// The zone of a column as predicates want it.
+    pub fn zone(&self, zone: usize, column: usize) -> Zone {
+        let zones = &self.columns[column];
+        let nulls = match zones.nulls_of(zone) {
+            0 => Nulls::None,
+            count if count == self.rows[zone] => Nulls::All,
+            _ => Nulls::Some,
+        };
+        Zone { min: zones.min[zone], max: zones.max[zone], nulls }
+    }
+
+    /// Bytes of memory that it holds, about.
+    pub fn memory(&self) -> usize {
+        let columns: usize = self.columns.iter().map(|c| 80 + c.min.len() * 16 + c.nulls.len()).sum();
+        64 + self.zones() * 17 + columns + self.chunks.len() * 12
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; 4];
+        out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
+        out.extend_from_slice(&self.rows);
+        for range in &self.priorities {
+            out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
+            out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
+        }
+        for column in &self.columns {
+            out.push(!column.nulls.is_empty() as u8);
+            out.extend_from_slice(&column.nulls);
+            encode_frame(&column.min, &mut out);
+            let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max - min).collect();
+            encode_frame(&spans, &mut out);
+        }
+        for chunk in &self.chunks {
+            out.extend_from_slice(&chunk.length.to_le_bytes());
+            out.extend_from_slice(&chunk.checksum.to_le_bytes());
+        }
+        let checksum = crc32c::crc32c(&out[4..]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The inverse; `Err` says what is wrong with the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<ZoneMap, String> {
+        let stored = bytes.get(..4).ok_or("the zone map is too short")?;
+        let found = crc32c::crc32c(&bytes[4..]);
+        if stored != found.to_le_bytes() {
+            return Err("the checksum of the zone map does not match".into());
+        }
+        decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short".into())
+    }
+}
+
+fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
+    let mut reader = Reader::new(bytes);
+    let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
+    let rows = reader.bytes(zones)?.to_vec();
+    let mut priorities = Vec::with_capacity(zones);
+    for _ in 0..zones {
+        let (first, last) = (reader.u32()? as u64, reader.u32()? as u64);
+        let low_bits = (1 << PRIORITY_SHIFT) - 1;
+        priorities.push(PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | low_bits });
+    }
+    let mut decoded = Vec::with_capacity(columns.min(bytes.len()));
+    for _ in 0..columns {
+        let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
+        let min = decode_frame(&mut reader, zones)?;
+        let mut max = decode_frame(&mut reader, zones)?;
+        max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
+        decoded.push(ColumnZones { min, max, nulls });
+    }
+    let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns);
+    let mut offset = 0u32;
+    for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns {
+        let (length, checksum) = (reader.u32()?, reader.u32()?);
+        chunks.push(Chunk { offset, length, checksum });
+        offset = offset.wrapping_add(length);
+    }
+    Ok(ZoneMap { rows, priorities, columns: decoded, chunks })
+}
+
+/// Integers as a base, a width and packed differences from the base.
+fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
+    let base = values.iter().min().copied().unwrap_or(0);
+    let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));
+    out.extend_from_slice(&base.to_le_bytes());
+    out.push(width as u8);
+    let differences: Vec<u64> = values.iter().map(|value| value - base).collect();
+    bits::pack(&differences, width, out);
+}
+
+fn decode_frame(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, Short> {
+    let base = reader.u64()?;
+    let width = reader.u8()? as u32;
+    let bytes = reader.bytes(bits::packed_len(count, width))?;
+    let mut values = Vec::with_capacity(count);
+    let mut block = [0; bits::MAX_VALUES];
+    for first in (0..count).step_by(bits::MAX_VALUES) {
+        let length = (count - first).min(bits::MAX_VALUES);
+        bits::unpack(&bytes[first / 8 * width as usize..], width, length, &mut block).ok_or(Short)?;
+        values.extend(block[..length].iter().map(|difference| base.wrapping_add(*difference)));
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_map() -> impl Strategy<Value = ZoneMap> {
+        (0usize..200, 1usize..5).prop_flat_map(|(zones, columns)| {
+            let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>());
+            (
+                prop::collection::vec(1u8..=128, zones),
+                prop::collection::vec(any::<(u32, u32)>(), zones),
+                prop::collection::vec(column, columns),
+                prop::collection::vec((0u32..10_000, any::<u32>()), zones.div_ceil(ZONES_PER_PAGE) * columns),
+            )
+                .prop_map(|(rows, priorities, columns, chunks)| {
+                    let mut offset = 0;
+                    let range = |(a, b): (u32, u32)| PriorityRange {
+                        first: (a.min(b) as u64) << 32,
+                        last: (a.max(b) as u64) << 32 | u32::MAX as u64,
+                    };
+                    ZoneMap {
+                        priorities: priorities.into_iter().map(range).collect(),
+                        columns: columns
+                            .into_iter()
+                            .map(|(ends, nulls)| ColumnZones {
+                                min: ends.iter().map(|(a, b)| *a.min(b)).collect(),
+                                max: ends.iter().map(|(a, b)| *a.max(b)).collect(),
+                                nulls: if nulls { rows.clone() } else { vec![] },
+                            })
+                            .collect(),
+                        rows,
+                        chunks: chunks
+                            .into_iter()
+                            .map(|(length, checksum)| {
+                                offset += length;
+                                Chunk { offset: offset - length, length, checksum }
+                            })
+                            .collect(),
+                    }
+                })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn decode_inverts_encode(map in any_map(), flip in any::<prop::sample::Index>()) {
+            let mut bytes = map.encode();
+            prop_assert_eq!(&ZoneMap::decode(&bytes).unwrap(), &map);
+            let place = flip.index(bytes.len() * 8);
+            bytes[place / 8] ^= 1 << (place % 8);
+            prop_assert!(ZoneMap::decode(&bytes).is_err());
+            prop_assert!(ZoneMap::decode(&bytes[..place / 8]).is_err());
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The entries of logs and the header of a table, byte by byte.
+//!
+//! A commit entry names the runs it adds, with what a planner must know of each
+//! and where its bytes lie, and restates cutoffs. Sections that a reader does not
+//! know are skipped if marked optional and refused otherwise, which leaves room
+//! for idempotence tokens, steps and other kinds of priority.
+
+use std::sync::Arc;
+
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::Schema;
+use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
+use kubist_index::grid::Scale;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Commit, Rewrite, Run, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::wire::{Reader, Short, put_text};
+
+/// The version of the format that this code writes and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Where a run's bytes lie, and the box around its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Location {
+    pub segment: Arc<str>,
+    pub data_offset: u64,
+    pub data_length: u64,
+    pub map_offset: u64,
+    pub map_length: u32,
+    /// Smallest and largest coordinate of its rows in each dimension.
+    pub low: [u32; MAX_DIMENSIONS],
+    pub high: [u32; MAX_DIMENSIONS],
+}
+
+/// One entry of a writer's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitEntry {
+    pub sequence: u64,
+    pub rows: u64,
+    pub commit: Commit<Location>,
+}
+
+const COMMIT: u8 = 1;
+const REWRITE: u8 = 2;
+
+/// Sections of an entry. The lowest bit is set in those that may be skipped.
+mod section {
+    pub const END: u16 = 0;
+    pub const RUNS: u16 = 2;
+    pub const CUTOFFS: u16 = 4;
+    pub const REMOVES: u16 = 6;
+    pub const NEEDS: u16 = 8;
+}
+
+/// Why an entry cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EntryError {
+    /// The bytes make no sense.
+    Bad(String),
+    /// It says something that only a newer version understands.
+    Newer(String),
+}
+
+impl From<Short> for EntryError {
+    fn from(_: Short) -> EntryError {
+        EntryError::Bad("it ends too early".into())
+    }
+}
+
+fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&tag.to_le_bytes());
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+fn put_runs(runs: &[Run<Location>], geometry: &Geometry, out: &mut Vec<u8>) {
+    let mut body = Vec::with_capacity(runs.len() * 120);
+    let mut segments: Vec<&Arc<str>> = runs.iter().map(|run| &run.payload.segment).collect();
+    segments.sort_unstable();
+    segments.dedup();
+    body.extend_from_slice(&(segments.len() as u32).to_le_bytes());
+    segments.iter().for_each(|segment| put_text(segment, &mut body));
+    body.extend_from_slice(&(runs.len() as u32).to_le_bytes());
+    for run in runs {
+        let place = &run.payload;
+        body.extend_from_slice(&run.id.0.to_le_bytes());
+        body.extend_from_slice(&run.cube.to_u128().to_le_bytes());
+        for word in [run.rows, run.priorities.0, run.priorities.1, place.data_offset, place.data_length, place.map_offset] {
+            body.extend_from_slice(&word.to_le_bytes());
+        }
+        body.extend_from_slice(&place.map_length.to_le_bytes());
+        let segment = segments.binary_search(&&place.segment).unwrap_or_default() as u32;
+        body.extend_from_slice(&segment.to_le_bytes());
+        for d in 0..geometry.dimensions() {
+            body.extend_from_slice(&place.low[d].to_le_bytes());
+            body.extend_from_slice(&place.high[d].to_le_bytes());
+        }
+        body.extend_from_slice(&(run.copies.len() as u32).to_le_bytes());
+        for source in &run.copies {
+            body.extend_from_slice(&source.0.to_le_bytes());
+        }
+    }
+    put_section(section::RUNS, &body, out);
+}
+
+fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryError> {
+    let mut reader = Reader::new(body);
+    let mut segments: Vec<Arc<str>> = Vec::new();
+    for _ in 0..reader.u32()? {
+        segments.push(reader.text()?.into());
+    }
+    let count = reader.u32()?;
+    let mut runs = Vec::with_capacity((count as usize).min(body.len() / 96));
+    for _ in 0..count {
+        let id = RunId(reader.u128()?);
+        let cube = reader.u128()?;
+        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
+        let rows = reader.u64()?;
+        let priorities = (reader.u64()?, reader.u64()?);
+        let (data_offset, data_length, map_offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let map_length = reader.u32()?;
+        let segment = reader.u32()? as usize;
+        let segment = segments.get(segment).ok_or_else(|| EntryError::Bad(format!("it has no segment {segment}")))?;
+        let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
+        for d in 0..geometry.dimensions() {
+            (low[d], high[d]) = (reader.u32()?, reader.u32()?);
+        }
+        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
+        let payload = Location { segment: segment.clone(), data_offset, data_length, map_offset, map_length, low, high };
+        runs.push(Run { id, cube, rows, priorities, copies, payload });
+    }
+    Ok(runs)
+}
+
+fn put_cutoffs(cutoffs: &[(kubist_index::cube::CubeId, Threshold)], out: &mut Vec<u8>) {
+    let mut body = Vec::with_capacity(cutoffs.len() * 32);
+    for (cube, cutoff) in cutoffs {
+        body.extend_from_slice(&cube.to_u128().to_le_bytes());
+        body.extend_from_slice(&cutoff.to_u128().to_le_bytes());
+    }
+    put_section(section::CUTOFFS, &body, out);
+}
+
+/// The sections of an entry behind its fixed head, known ones only.
+fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
+    let mut found = Vec::new();
+    loop {
+        let tag = reader.u16()?;
+        let length = reader.u32()? as usize;
+        let body = reader.bytes(length)?;
+        match tag {
+            section::END => return Ok(found),
+            section::RUNS | section::CUTOFFS | section::REMOVES | section::NEEDS => found.push((tag, body)),
+            optional if optional & 1 == 1 => {}
+            unknown => return Err(EntryError::Newer(format!("it has a section {unknown} of a newer format"))),
+        }
+    }
+}
+
+fn cutoffs(body: &[u8], geometry: &Geometry) -> Result<Vec<(kubist_index::cube::CubeId, Threshold)>, EntryError> {
+    let mut reader = Reader::new(body);
+    let mut found = Vec::with_capacity(body.len() / 32);
+    while !reader.is_empty() {
+        let (cube, cutoff) = (reader.u128()?, reader.u128()?);
+        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
+        found.push((cube, Threshold::new(cutoff)));
+    }
+    Ok(found)
+}
+
+impl CommitEntry {
+    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+        let mut out = vec![COMMIT];
+        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(&self.rows.to_le_bytes());
+        put_runs(&self.commit.runs, geometry, &mut out);
+        put_cutoffs(&self.commit.cutoffs, &mut out);
+        put_section(section::END, &[], &mut out);
+        out
+    }
+
+    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<CommitEntry, EntryError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            COMMIT => {}
+            kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+        }
+        let (sequence, rows) = (reader.u64()?, reader.u64()?);
+        let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
+        for (tag, body) in sections(&mut reader)? {
+            match tag {
+                section::RUNS => commit.runs = runs(body, geometry)?,
+                section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
+                _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
+            }
+        }
+        Ok(CommitEntry { sequence, rows, commit })
+    }
+}
+
+/// One entry of the rewrite log.
+pub fn decode_rewrite(bytes: &[u8], geometry: &Geometry) -> Result<Rewrite<Location>, EntryError> {
+    let mut reader = Reader::new(bytes);
+    match reader.u8()? {
+        REWRITE => {}
+        kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+    }
+    let mut rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
+    for (tag, body) in sections(&mut reader)? {
+        let mut reader = Reader::new(body);
+        match tag {
+            section::RUNS => rewrite.runs = runs(body, geometry)?,
+            section::CUTOFFS => rewrite.cutoffs = cutoffs(body, geometry)?,
+            section::REMOVES => {
+                while !reader.is_empty() {
+                    rewrite.removes.push(RunId(reader.u128()?));
+                }
+            }
+            _ => {
+                while !reader.is_empty() {
+                    rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
+                }
+            }
+        }
+    }
+    Ok(rewrite)
+}
+
+/// What a table is, fixed at its creation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub format_version: u32,
+    pub created_by: String,
+    pub dimensions: Vec<HeaderDimension>,
+    pub identity: Vec<String>,
+    pub capacity: u32,
+    pub seed: u64,
+    /// How priorities are made; so far always "hash".
+    pub priority: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeaderDimension {
+    pub column: String,
+    /// "linear" or "quantile".
+    pub scale: String,
+    /// Given at creation; otherwise learned from the first commit.
+    pub domain: Option<(f64, f64)>,
+}
+
+/// The `table` object: the header as JSON behind its length, then the schema as
+/// an Arrow IPC stream without batches.
+pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_schema::ArrowError> {
+    let json = serde_json::to_vec_pretty(header).expect("a header is plain data");
+    let mut out = Vec::new();
+    out.extend_from_slice(&(json.len() as u32).to_le_bytes());
+    out.extend_from_slice(&json);
+    StreamWriter::try_new(&mut out, schema)?.finish()?;
+    Ok(out)
+}
+
+pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
+    let mut reader = Reader::new(bytes);
+    let length = reader.u32()? as usize;
+    let json = reader.bytes(length)?;
+    let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
+    let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| bad(&error))?;
+    let version = value["format_version"].as_u64().unwrap_or(0);
+    if version > FORMAT_VERSION as u64 {
+        return Err(EntryError::Newer(format!("it has format version {version}; this Kubist reads up to {FORMAT_VERSION}")));
+    }
+    let header: Header = serde_json::from_value(value).map_err(|error| bad(&error))?;
+    if header.priority != "hash" {
+        return Err(EntryError::Newer(format!("its priorities are of the kind {:?}", header.priority)));
+    }
+    let stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
+    Ok((header, stream.schema().as_ref().clone()))
+}
+
+/// The `grid` object: one scale a dimension, as JSON.
+pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
+    serde_json::to_vec_pretty(scales).expect("scales are plain data")
+}
+
+pub fn decode_grid(bytes: &[u8], dimensions: usize) -> Result<Vec<Scale>, EntryError> {
+    let scales: Vec<Scale> = serde_json::from_slice(bytes).map_err(|error| EntryError::Bad(error.to_string()))?;
+    if scales.len() != dimensions {
+        return Err(EntryError::Bad(format!("it has {} scales for {dimensions} dimensions", scales.len())));
+    }
+    for scale in &scales {
+        scale.check().map_err(|error| EntryError::Bad(error.to_string()))?;
+    }
+    Ok(scales)
+}

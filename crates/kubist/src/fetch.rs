@@ -1,0 +1,62 @@
+//! Many small pieces of segments in few reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubist_store::Store;
+
+use crate::error::{Result, store_error};
+
+/// Pieces closer than this are read in one go: on most devices skipping costs
+/// more than reading on (block-index paper, threshold alpha * beta / B).
+const MERGE_GAP: u64 = 16 << 10;
+/// A merged read is no longer than this, so that buffers stay small.
+const MERGE_LIMIT: u64 = 4 << 20;
+
+/// A stretch of a segment.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub segment: Arc<str>,
+    pub offset: u64,
+    pub length: u64,
+}
+
+pub struct Fetched {
+    /// One for each piece, in their order.
+    pub pieces: Vec<Bytes>,
+    /// What was read for them, gaps included.
+    pub bytes_read: u64,
+}
+
+pub fn fetch(store: &dyn Store, pieces: &[Piece]) -> Result<Fetched> {
+    let mut found = vec![Bytes::new(); pieces.len()];
+    let mut bytes_read = 0;
+    let mut segments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, piece) in pieces.iter().enumerate() {
+        segments.entry(&piece.segment).or_default().push(place);
+    }
+    for (segment, mut places) in segments {
+        places.sort_unstable_by_key(|place| pieces[*place].offset);
+        let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
+        let mut range_of = Vec::with_capacity(places.len());
+        for place in &places {
+            let piece = &pieces[*place];
+            let end = piece.offset + piece.length;
+            match ranges.last_mut() {
+                Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
+                    range.end = range.end.max(end);
+                }
+                _ => ranges.push(piece.offset..end),
+            }
+            range_of.push(ranges.len() - 1);
+        }
+        bytes_read += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        let buffers = store.read(segment, &ranges).map_err(store_error)?;
+        for (place, range) in places.into_iter().zip(range_of) {
+            let start = (pieces[place].offset - ranges[range].start) as usize;
+            found[place] = buffers[range].slice(start..start + pieces[place].length as usize);
+        }
+    }
+    Ok(Fetched { pieces: found, bytes_read })
+}

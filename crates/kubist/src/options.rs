@@ -1,0 +1,147 @@
+//! What a caller says: how a table is made, what a query asks, when to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use kubist_expr::Value;
+
+use crate::error::{Error, Result};
+
+/// An indexed column and the part of its type that the data is expected in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dimension {
+    pub column: String,
+    pub domain: Domain,
+}
+
+/// Where the values of a dimension lie. Values outside are kept and found all
+/// the same; a domain only shapes the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Domain {
+    /// Linear between the extremes of the first commit, widened.
+    Learned,
+    /// Linear between the given ends (text for dates and times).
+    Linear(Value, Value),
+    /// Piecewise linear through quantiles of the first commit: for skewed columns.
+    Quantile,
+}
+
+/// How a table is created.
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    /// 1 to 8 indexed columns.
+    pub dimensions: Vec<Dimension>,
+    /// The columns whose values decide a record's priority; empty: each record
+    /// is its own unit (the writer's name and a row counter stand in).
+    pub identity: Vec<String>,
+    /// How many records a cube wants to keep; `None`: the default.
+    pub capacity: Option<u32>,
+    /// Decides which records a sample holds; two tables with the same seed and
+    /// identity sample the same records.
+    pub seed: u64,
+    /// Open a table that is already here if it agrees, instead of refusing.
+    pub exist_ok: bool,
+}
+
+/// How a writer works.
+#[derive(Clone, Debug, Default)]
+pub struct WriterOptions {
+    /// The writer's name; `None`: the first free one of `writer-1`, `writer-2`, …
+    pub name: Option<String>,
+    /// About how many bytes of rows are held in memory before a commit spills
+    /// to scratch files; `None`: 256 MiB.
+    pub memory_bytes: Option<usize>,
+    /// Set it from another thread to stop `append` or `commit` soon.
+    pub cancel: Cancel,
+}
+
+/// One closed range of a box: `low <= column <= high`, compared in the
+/// column's own type. A missing end is open; NaN and null are never inside a
+/// range that has an end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    pub column: String,
+    pub low: Option<Value>,
+    pub high: Option<Value>,
+}
+
+/// The `rows` lowest priorities in every cell of a regular grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerCell {
+    pub rows: u64,
+    /// Dimension and cell width, in the column's unit; anchored to the lower
+    /// end of the dimension's domain, never to the box.
+    pub widths: Vec<(String, f64)>,
+}
+
+/// A question to a snapshot. The default asks for everything.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Closed ranges, joined by AND; on columns that are no dimension too.
+    pub bounds: Vec<Bound>,
+    /// In (0, 1]: only records whose priority is below it.
+    pub precision: Option<f64>,
+    /// Only records with `lo <= priority < hi`, `0 <= lo < hi <= 1`.
+    pub window: Option<(f64, f64)>,
+    /// Only the so many lowest priorities of what is left, in ascending order.
+    pub limit: Option<u64>,
+    /// Applied before `limit`.
+    pub per_cell: Option<PerCell>,
+    /// The columns to return, in this order; `None`: all.
+    pub columns: Option<Vec<String>>,
+    /// An SQL boolean expression over the columns.
+    pub filter: Option<String>,
+    /// Set it from another thread to stop the query soon.
+    pub cancel: Cancel,
+}
+
+/// A switch that stops a long call from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel {
+    switch: Arc<AtomicBool>,
+    outer: Option<Arc<AtomicBool>>,
+}
+
+impl Cancel {
+    pub fn set(&self) {
+        self.switch.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        let set = |switch: &Arc<AtomicBool>| switch.load(Ordering::Relaxed);
+        set(&self.switch) || self.outer.as_ref().is_some_and(set)
+    }
+
+    /// `Err(Cancelled)` once it is set.
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// A switch of its own that this one also sets.
+    pub(crate) fn linked(&self) -> Cancel {
+        Cancel { switch: Arc::default(), outer: Some(self.switch.clone()) }
+    }
+}
+
+/// What a query cost. Counts grow while its batches are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Stats {
+    pub rows_returned: u64,
+    /// Every row of every zone that was decoded in at least one column.
+    pub rows_read: u64,
+    pub bytes_read: u64,
+    pub pages_read: u64,
+    pub cubes_visited: u64,
+    /// Since the query began, until its last batch (or now).
+    pub seconds: f64,
+}
+
+impl Stats {
+    /// Adds the counts of a part; time and rows returned are the caller's.
+    pub(crate) fn add(&mut self, part: &Stats) {
+        self.rows_read += part.rows_read;
+        self.bytes_read += part.bytes_read;
+        self.pages_read += part.pages_read;
+        self.cubes_visited += part.cubes_visited;
+    }
+}

@@ -1,0 +1,497 @@
+//! Asking: from a question to a plan, from the plan to a stream of batches.
+
+mod pipeline;
+mod scan;
+mod select;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use kubist_expr::{Predicate, Value, key_range};
+use kubist_index::cube::GridBox;
+use kubist_index::order;
+use kubist_index::priority::{PriorityRange, Threshold};
+
+use crate::error::{Error, Result};
+use crate::frame::Frame;
+use crate::options::{Bound, Cancel, PerCell, Query, Stats};
+use crate::snapshot::Snapshot;
+use pipeline::Pipeline;
+use scan::{Scanned, Visit, Wanted, scan};
+
+/// About how many rows one task reads.
+const TASK_ROWS: f64 = 65_536.0;
+/// Runs of one task, whatever their rows.
+const TASK_RUNS: usize = 512;
+/// The first task is small, so that the first batch comes soon.
+const FIRST_TASK_ROWS: f64 = 4_096.0;
+
+/// A checked query, bound to a snapshot.
+pub(crate) struct Question {
+    pub snapshot: Snapshot,
+    pub frame: Option<Arc<Frame>>,
+    pub predicate: Predicate,
+    grid_box: GridBox,
+    /// `None`: no record can match.
+    range: Option<PriorityRange>,
+    /// All matching records below this priority are asked for.
+    precision: f64,
+    /// Stored columns of the answer.
+    columns: Vec<usize>,
+    per_cell: Option<(PerCell, Vec<usize>)>,
+    pub cancel: Cancel,
+}
+
+impl Question {
+    pub fn new(snapshot: &Snapshot, query: &Query) -> Result<Question> {
+        let core = &snapshot.core;
+        core.check_process()?;
+        query.cancel.check()?;
+        let schema = &core.schema;
+        // Hidden columns cannot be named.
+        let visible = Schema::new(schema.stored.fields()[..schema.user.fields().len()].to_vec());
+        let frame = core.frame()?;
+        let mut question = Question {
+            snapshot: snapshot.clone(),
+            predicate: Predicate::always(),
+            grid_box: core.geometry.everything(),
+            range: priority_range(query)?,
+            precision: query.precision.unwrap_or(1.0).min(query.window.map_or(1.0, |window| window.1)),
+            columns: answer_columns(snapshot, query)?,
+            per_cell: None,
+            frame,
+            cancel: query.cancel.clone(),
+        };
+        for bound in &query.bounds {
+            question.restrict(&visible, bound)?;
+        }
+        if let Some(filter) = &query.filter {
+            question.predicate = question.predicate.and(Predicate::parse(filter, &visible)?);
+        }
+        if let Some(per_cell) = &query.per_cell {
+            question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
+        }
+        Ok(question)
+    }
+
+    /// Adds one closed range, to the predicate and, for a dimension, to the box.
+    fn restrict(&mut self, visible: &Schema, bound: &Bound) -> Result<()> {
+        let name = &bound.column;
+        let column = self.snapshot.core.schema.column(name)?;
+        let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
+        for end in [low, high].into_iter().flatten() {
+            if matches!(end, Value::Null) || matches!(end, Value::Float(value) if value.is_nan()) {
+                return Err(Error::invalid(format!("box: an end of {name:?} is {end:?}, which compares with nothing")));
+            }
+        }
+        let number = |value: Option<&Value>| match value? {
+            Value::Int(value) => Some(*value as f64),
+            Value::Float(value) => Some(*value),
+            _ => None,
+        };
+        if let (Some(low), Some(high)) = (number(low), number(high)) {
+            if low > high {
+                return Err(Error::invalid(format!("box: {name:?} goes from {low} to {high}, but low must not exceed high")));
+            }
+        }
+        if low.is_none() && high.is_none() {
+            return Ok(());
+        }
+        let predicate = std::mem::replace(&mut self.predicate, Predicate::always());
+        self.predicate = predicate.and(Predicate::range(visible, name, low, high)?);
+        let Some(d) = self.snapshot.core.schema.dimensions.iter().position(|dimension| *dimension == column) else {
+            return Ok(());
+        };
+        let data_type = visible.field(column).data_type();
+        match (key_range(data_type, low, high)?, &self.frame) {
+            (Some((first, last)), Some(frame)) => {
+                let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
+                self.grid_box.low[d] = self.grid_box.low[d].max(place(first));
+                self.grid_box.high[d] = self.grid_box.high[d].min(place(last));
+                if self.grid_box.low[d] > self.grid_box.high[d] {
+                    self.range = None;
+                }
+            }
+            (None, _) => self.range = None,
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Runs that may hold records with priorities in `range`, in depth-first
+    /// order of cubes, and how many cubes were looked at.
+    fn visits(&self, range: PriorityRange) -> (Vec<Visit>, u64) {
+        let plan = self.snapshot.view.directory.plan(&self.grid_box, range);
+        let k = self.snapshot.core.geometry.dimensions();
+        let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
+            let place = &visit.run.payload;
+            (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
+        };
+        let visits = plan.visits.into_iter().filter(meets);
+        (visits.map(|visit| Visit { run: visit.run.clone(), within: visit.within }).collect(), plan.cubes_visited)
+    }
+
+    /// Reads the records with priorities in `range` on several threads.
+    fn scan(self: &Arc<Self>, range: PriorityRange, wanted: Wanted) -> (Pipeline<Scanned>, u64) {
+        let (visits, cubes) = self.visits(range);
+        (self.scan_visits(visits, range, wanted, Arc::new(|_, _| false)), cubes)
+    }
+
+    fn scan_visits(self: &Arc<Self>, visits: Vec<Visit>, range: PriorityRange, wanted: Wanted, skip: SharedSkip) -> Pipeline<Scanned> {
+        let ends = tasks(&visits, range);
+        let question = self.clone();
+        Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
+            let first = if task == 0 { 0 } else { ends[task - 1] };
+            scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)
+        })
+    }
+
+    /// Priorities of rows, from their identity columns.
+    pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Result<Vec<u64>> {
+        let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
+        Ok(self.known_frame()?.priorities(&identity, rows))
+    }
+
+    /// Coordinates of rows, from their dimensions.
+    pub fn coordinates(&self, dimensions: &[ArrayRef]) -> Result<Vec<Vec<u32>>> {
+        let frame = self.known_frame()?;
+        Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
+    }
+
+    fn known_frame(&self) -> Result<&Frame> {
+        let location = || self.snapshot.core.store.location().to_string();
+        self.frame.as_deref().ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
+    }
+
+    /// A batch of the answer from stored columns.
+    fn batch(&self, rows: usize, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+        let schema = &self.snapshot.core.schema;
+        let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns.collect::<Result<_>>()?, &options)?)
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let user = &self.snapshot.core.schema.user;
+        let fields: Vec<_> = self.columns.iter().map(|column| user.fields()[*column].clone()).collect();
+        Arc::new(Schema::new_with_metadata(fields, user.metadata().clone()))
+    }
+}
+
+type SharedSkip = Arc<dyn Fn(&crate::codec::zone_map::ZoneMap, usize) -> bool + Send + Sync>;
+
+/// Where tasks end in a list of visits.
+fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let (mut rows, mut begin, mut target) = (0.0, 0, FIRST_TASK_ROWS);
+    for (place, visit) in visits.iter().enumerate() {
+        let (first, last) = visit.run.priorities;
+        let share = (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
+        rows += visit.run.rows as f64 * share.clamp(0.0, 1.0);
+        if rows >= target || place + 1 - begin >= TASK_RUNS {
+            ends.push(place + 1);
+            (rows, begin, target) = (0.0, place + 1, TASK_ROWS);
+        }
+    }
+    if begin < visits.len() {
+        ends.push(visits.len());
+    }
+    ends
+}
+
+fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
+    let mut high = Threshold::ALL;
+    if let Some(precision) = query.precision {
+        if !(precision > 0.0 && precision <= 1.0) {
+            return Err(Error::invalid(format!("precision must be in (0, 1], found {precision}")));
+        }
+        high = Threshold::from_fraction(precision);
+    }
+    let mut low = Threshold::NONE;
+    if let Some((first, last)) = query.window {
+        if !(first >= 0.0 && first < last && last <= 1.0) {
+            return Err(Error::invalid(format!("window must be (lo, hi) with 0 <= lo < hi <= 1, found ({first}, {last})")));
+        }
+        low = Threshold::from_fraction(first);
+        high = high.min(Threshold::from_fraction(last));
+    }
+    Ok(PriorityRange::between(low, high))
+}
+
+fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
+    let schema = &snapshot.core.schema;
+    let Some(names) = &query.columns else { return Ok((0..schema.user.fields().len()).collect()) };
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = schema.column(name)?;
+        if columns.contains(&column) {
+            return Err(Error::invalid(format!("columns: {name:?} is asked for twice")));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The stored columns of a grid of cells.
+fn check_per_cell(snapshot: &Snapshot, per_cell: &PerCell) -> Result<Vec<usize>> {
+    let schema = &snapshot.core.schema;
+    if per_cell.rows == 0 || per_cell.widths.is_empty() {
+        return Err(Error::invalid("per_cell needs at least one row a cell and the width of at least one dimension"));
+    }
+    let mut columns = Vec::new();
+    for (name, width) in &per_cell.widths {
+        let column = schema.column(name)?;
+        if !schema.dimensions.contains(&column) {
+            return Err(Error::invalid(format!("per_cell: {name:?} is not a dimension of the table")));
+        }
+        if columns.contains(&column) {
+            return Err(Error::invalid(format!("per_cell: {name:?} is given twice")));
+        }
+        if !(width.is_finite() && *width > 0.0) {
+            return Err(Error::invalid(format!("per_cell: the width of {name:?} must be positive, found {width}")));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The answer of a query, batch by batch. Dropping it stops the work.
+pub struct QueryStream {
+    schema: SchemaRef,
+    source: Source,
+    stats: Stats,
+    precision: f64,
+    begin: Instant,
+    finished: bool,
+}
+
+enum Source {
+    /// Records in no order of priority, as they are scanned.
+    Scan(Arc<Question>, Pipeline<Scanned>),
+    /// Selected by priority on a thread of their own.
+    Selected(Receiver<Result<Delivery>>, Cancel),
+    /// Selected and sorted.
+    Ready(VecDeque<RecordBatch>),
+    Done,
+}
+
+/// What a selecting thread sends.
+struct Delivery {
+    batches: VecDeque<RecordBatch>,
+    stats: Stats,
+    precision: f64,
+}
+
+impl QueryStream {
+    pub(crate) fn start(question: Question, query: &Query) -> Result<QueryStream> {
+        let begin = Instant::now();
+        let (schema, precision) = (question.schema(), question.precision);
+        let mut stats = Stats::default();
+        let source = match (question.range, query.limit) {
+            (None, _) | (_, Some(0)) => Source::Done,
+            (Some(range), None) if question.per_cell.is_none() => {
+                let question = Arc::new(question);
+                let wanted = Wanted { columns: question.columns.clone(), priorities: false };
+                let (pipeline, cubes) = question.scan(range, wanted);
+                stats.cubes_visited = cubes;
+                Source::Scan(question, pipeline)
+            }
+            (Some(range), limit) => {
+                // Its own switch, so that dropping the stream stops the thread.
+                let mut question = question;
+                let cancel = question.cancel.linked();
+                question.cancel = cancel.clone();
+                let (sender, receiver) = sync_channel(1);
+                let question = Arc::new(question);
+                std::thread::spawn(move || {
+                    let _ = sender.send(select::select(&question, range, limit));
+                });
+                Source::Selected(receiver, cancel)
+            }
+        };
+        Ok(QueryStream { schema, source, stats, precision, begin, finished: false })
+    }
+
+    /// The columns of the answer.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// What it cost so far.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        if !self.finished {
+            stats.seconds = self.begin.elapsed().as_secs_f64();
+        }
+        stats
+    }
+
+    /// Every matching record with a priority below this (and in the window) is in
+    /// the answer. Under a `limit` it is known with the first batch: then it is
+    /// the priority of the first record left out.
+    pub fn precision(&self) -> f64 {
+        self.precision
+    }
+
+    /// The next batch; `Some(None)` at the end, `None` if none came in time.
+    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Option<RecordBatch>>> {
+        let deadline = Instant::now().checked_add(patience);
+        loop {
+            let left = deadline.map_or(patience, |deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.step(left) {
+                Ok(Step::Batch(batch)) => {
+                    self.stats.rows_returned += batch.num_rows() as u64;
+                    return Ok(Some(Some(batch)));
+                }
+                Ok(Step::Nothing) => {}
+                Ok(Step::Late) => return Ok(None),
+                Ok(Step::End) => {
+                    self.finish();
+                    return Ok(Some(None));
+                }
+                Err(error) => {
+                    self.finish();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.source = Source::Done;
+        if !self.finished {
+            self.stats.seconds = self.begin.elapsed().as_secs_f64();
+            self.finished = true;
+        }
+    }
+
+    fn step(&mut self, patience: Duration) -> Result<Step> {
+        match &mut self.source {
+            Source::Done => Ok(Step::End),
+            Source::Scan(question, pipeline) => match pipeline.next_within(patience) {
+                None => Ok(Step::Late),
+                Some(None) => Ok(Step::End),
+                Some(Some(scanned)) => {
+                    let scanned = scanned?;
+                    self.stats.add(&scanned.stats);
+                    if scanned.rows == 0 {
+                        return Ok(Step::Nothing);
+                    }
+                    Ok(Step::Batch(question.batch(scanned.rows, scanned.columns)?))
+                }
+            },
+            Source::Selected(receiver, _) => match receiver.recv_timeout(patience) {
+                Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
+                Err(RecvTimeoutError::Disconnected) => {
+                    Err(Error::Io("a query thread failed unexpectedly; please report this".into()))
+                }
+                Ok(delivery) => {
+                    let Delivery { batches, stats, precision } = delivery?;
+                    self.stats.add(&stats);
+                    self.precision = precision;
+                    self.source = Source::Ready(batches);
+                    Ok(Step::Nothing)
+                }
+            },
+            Source::Ready(batches) => Ok(batches.pop_front().map_or(Step::End, Step::Batch)),
+        }
+    }
+}
+
+enum Step {
+    Batch(RecordBatch),
+    /// Progress, but no batch.
+    Nothing,
+    Late,
+    End,
+}
+
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        if let Source::Selected(_, cancel) = &self.source {
+            cancel.set();
+        }
+    }
+}
+
+impl Iterator for QueryStream {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match self.next_within(Duration::from_secs(3600)) {
+                Ok(Some(batch)) => return batch.map(Ok),
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// How many records a query returns.
+pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
+    let question = Question::new(snapshot, &Query { columns: Some(vec![]), ..query.clone() })?;
+    let Some(range) = question.range else { return Ok(0) };
+    if question.per_cell.is_some() {
+        let mut rows = 0;
+        for batch in QueryStream::start(question, query)? {
+            rows += batch?.num_rows() as u64;
+        }
+        return Ok(rows);
+    }
+    let limit = query.limit.unwrap_or(u64::MAX);
+    if question.predicate.is_always() && range.is_all() {
+        return Ok(snapshot.rows().min(limit));
+    }
+    let mut rows = 0;
+    for scanned in Arc::new(question).scan(range, Wanted::default()).0 {
+        rows += scanned?.rows as u64;
+    }
+    Ok(rows.min(limit))
+}
+
+/// Queries of growing precision; each record comes once.
+pub struct Refine {
+    snapshot: Snapshot,
+    query: Query,
+    /// Where the next window begins and ends.
+    next: (f64, f64),
+    end: f64,
+    factor: f64,
+}
+
+impl Refine {
+    pub(crate) fn new(snapshot: Snapshot, query: Query, start: f64, factor: f64) -> Result<Refine> {
+        if !(start > 0.0 && start <= 1.0) {
+            return Err(Error::invalid(format!("start must be in (0, 1], found {start}")));
+        }
+        if !(factor > 1.0 && factor.is_finite()) {
+            return Err(Error::invalid(format!("factor must be above 1, found {factor}")));
+        }
+        if query.limit.is_some() || query.per_cell.is_some() {
+            return Err(Error::invalid("refine takes no limit and no per_cell: each step is a whole window of priorities"));
+        }
+        Question::new(&snapshot, &query)?;
+        let (begin, end) = query.window.unwrap_or((0.0, 1.0));
+        let end = end.min(query.precision.unwrap_or(1.0));
+        Ok(Refine { snapshot, query, next: (begin, (begin + start).min(end)), end, factor })
+    }
+}
+
+impl Iterator for Refine {
+    type Item = Result<QueryStream>;
+
+    fn next(&mut self) -> Option<Result<QueryStream>> {
+        let (low, high) = self.next;
+        if low >= self.end {
+            return None;
+        }
+        self.next = (high, (high * self.factor).min(self.end));
+        let query = Query { window: Some((low, high)), precision: None, ..self.query.clone() };
+        Some(self.snapshot.query(&query))
+    }
+}

@@ -1,0 +1,176 @@
+//! Tasks done by several threads, results taken in order, never too many ahead.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::options::Cancel;
+
+type Work<T> = dyn Fn(usize) -> Result<T> + Send + Sync;
+
+/// The results of `work(0)`, `work(1)`, … in this order.
+pub struct Pipeline<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    work: Box<Work<T>>,
+    tasks: usize,
+    /// How many tasks may be begun beyond the last result taken.
+    window: usize,
+    cancel: Cancel,
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+struct State<T> {
+    next_task: usize,
+    taken: usize,
+    ready: BTreeMap<usize, Result<T>>,
+    stopped: bool,
+}
+
+impl<T> Shared<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn run(&self, task: usize) -> Result<T> {
+        self.cancel.check()?;
+        catch_unwind(AssertUnwindSafe(|| (self.work)(task)))
+            .unwrap_or_else(|_| Err(Error::Io("a query thread failed unexpectedly; please report this".into())))
+    }
+
+    /// The next task that may begin now; `None` when there are no more.
+    fn claim(&self) -> Option<usize> {
+        let mut state = self.state();
+        loop {
+            if state.stopped || state.next_task >= self.tasks {
+                return None;
+            }
+            if state.next_task < state.taken + self.window {
+                state.next_task += 1;
+                return Some(state.next_task - 1);
+            }
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+/// Threads that a query works with.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(16)
+}
+
+impl<T: Send + 'static> Pipeline<T> {
+    pub fn start(tasks: usize, cancel: Cancel, work: impl Fn(usize) -> Result<T> + Send + Sync + 'static) -> Pipeline<T> {
+        let state = State { next_task: 0, taken: 0, ready: BTreeMap::new(), stopped: false };
+        let shared = Arc::new(Shared {
+            work: Box::new(work),
+            tasks,
+            window: 2 * threads(),
+            cancel,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        // A single task is done by whoever asks for it.
+        if tasks > 1 {
+            for _ in 0..threads().min(tasks) {
+                let shared = shared.clone();
+                std::thread::spawn(move || {
+                    while let Some(task) = shared.claim() {
+                        let result = shared.run(task);
+                        shared.state().ready.insert(task, result);
+                        shared.changed.notify_all();
+                    }
+                });
+            }
+        }
+        Pipeline { shared }
+    }
+
+    /// The next result: `Some(None)` at the end, `None` if it did not come in time.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
+        let shared = &self.shared;
+        if shared.tasks == 1 {
+            return match shared.claim() {
+                Some(task) => Some(Some(shared.run(task))),
+                None => Some(None),
+            };
+        }
+        let deadline = Instant::now().checked_add(patience);
+        let mut state = shared.state();
+        loop {
+            let taken = state.taken;
+            if taken >= shared.tasks || state.stopped {
+                return Some(None);
+            }
+            if let Some(result) = state.ready.remove(&taken) {
+                state.taken += 1;
+                state.stopped |= result.is_err();
+                shared.changed.notify_all();
+                return Some(Some(result));
+            }
+            let left = deadline.map_or(patience, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return None;
+            }
+            state = shared.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+}
+
+impl<T: Send + 'static> Iterator for Pipeline<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(next) = self.next_within(Duration::from_secs(3600)) {
+                return next;
+            }
+        }
+    }
+}
+
+impl<T> Drop for Pipeline<T> {
+    fn drop(&mut self) {
+        self.shared.state().stopped = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn results_come_in_order_and_not_too_many_ahead() {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let seen = begun.clone();
+        let mut pipeline = Pipeline::start(200, Cancel::default(), move |task| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            Ok(task)
+        });
+        for expected in 0..200 {
+            assert_eq!(pipeline.next().unwrap().unwrap(), expected);
+            assert!(begun.load(Ordering::SeqCst) <= expected + 1 + 2 * threads());
+        }
+        assert!(pipeline.next().is_none());
+    }
+
+    #[test]
+    fn an_error_or_a_panic_ends_it() {
+        for bad in [3, 0] {
+            let work = move |task| if task == bad { Err(Error::Cancelled) } else { Ok(task) };
+            let mut pipeline = Pipeline::start(50, Cancel::default(), work);
+            assert_eq!(pipeline.by_ref().take_while(Result::is_ok).count(), bad);
+            assert!(pipeline.next().is_none());
+        }
+        let cancel = Cancel::default();
+        cancel.set();
+        assert!(matches!(Pipeline::start(5, cancel, Ok).next(), Some(Err(Error::Cancelled))));
+    }
+}

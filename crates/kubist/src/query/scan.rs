@@ -1,0 +1,322 @@
+//! Reading runs: which zones, which rows of them, which columns.
+//!
+//! First the zone maps decide; then, for zones that they leave open, the columns
+//! that the predicate needs are decoded and every row is judged; only then the
+//! asked columns of the surviving rows are read.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema;
+use bytes::Bytes;
+use kubist_expr::{Nulls, Verdict, Zone};
+use kubist_index::cube::CubeId;
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+
+use super::Question;
+use crate::codec::decode::{self, Pick, Rows, all_rows};
+use crate::codec::zone_map::{ZONES_PER_PAGE, ZoneMap};
+use crate::entry::Location;
+use crate::error::{Error, Result};
+use crate::fetch::{Piece, fetch};
+use crate::options::Stats;
+
+/// A run to read, perhaps only inside a cube.
+#[derive(Clone)]
+pub struct Visit {
+    pub run: Arc<Run<Location>>,
+    pub within: Option<CubeId>,
+}
+
+/// What a scan is to bring.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    /// Stored columns, in the order of the answer.
+    pub columns: Vec<usize>,
+    pub priorities: bool,
+}
+
+/// The matching rows of some runs.
+pub struct Scanned {
+    pub rows: usize,
+    pub columns: Vec<ArrayRef>,
+    /// If they were wanted.
+    pub priorities: Vec<u64>,
+    pub stats: Stats,
+}
+
+/// Leaves out zones that a caller does not need.
+pub type Skip<'a> = &'a (dyn Fn(&ZoneMap, usize) -> bool + Sync);
+
+/// Picked zones of one run.
+struct RunPicks {
+    run: usize,
+    picks: Vec<Pick>,
+}
+
+struct Reading<'a> {
+    question: &'a Question,
+    visits: &'a [Visit],
+    maps: Vec<Arc<ZoneMap>>,
+    /// By run, page and column.
+    chunks: HashMap<(usize, usize, usize), Bytes>,
+    pages: BTreeSet<(usize, usize)>,
+    bytes_read: u64,
+}
+
+/// Reads the rows of `visits` that answer the question and have a priority in `range`.
+pub fn scan(question: &Question, visits: &[Visit], range: PriorityRange, wanted: &Wanted, skip: Skip<'_>) -> Result<Scanned> {
+    question.cancel.check()?;
+    let (maps, bytes_read) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    let mut reading = Reading { question, visits, maps, chunks: HashMap::new(), pages: BTreeSet::new(), bytes_read };
+    let (mut picks, open) = reading.judge_zones(range, skip);
+    let mut rows_read = 0;
+    if !open.is_empty() {
+        rows_read += reading.rows_of(&open);
+        let survivors = reading.judge_rows(&open, range)?;
+        picks = merge(picks, survivors);
+    }
+    let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
+    scanned.rows = picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum();
+    if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
+        // Rows of open zones were counted when they were judged.
+        rows_read += reading.rows_of(&picks) - reading.rows_of_both(&picks, &open);
+        let mut columns = wanted.columns.clone();
+        if wanted.priorities {
+            columns.extend(&question.snapshot.core.schema.identity);
+        }
+        let mut arrays = reading.columns(&picks, &columns)?;
+        if wanted.priorities {
+            let identity = arrays.split_off(wanted.columns.len());
+            scanned.priorities = question.priorities(&identity, scanned.rows)?;
+        }
+        scanned.columns = arrays;
+    }
+    scanned.stats.rows_read = rows_read;
+    scanned.stats.bytes_read = reading.bytes_read;
+    scanned.stats.pages_read = reading.pages.len() as u64;
+    Ok(scanned)
+}
+
+/// Both sets of picks, by run and zone; no zone is in both.
+fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
+    let mut merged: Vec<RunPicks> = Vec::new();
+    let mut all: Vec<RunPicks> = a.into_iter().chain(b).collect();
+    all.sort_by_key(|picks| picks.run);
+    for picks in all {
+        match merged.last_mut() {
+            Some(last) if last.run == picks.run => {
+                last.picks.extend(picks.picks);
+                last.picks.sort_unstable_by_key(|pick| pick.zone);
+            }
+            _ => merged.push(picks),
+        }
+    }
+    merged
+}
+
+impl Reading<'_> {
+    /// Zones whose rows all match, and zones whose rows have to be looked at.
+    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> (Vec<RunPicks>, Vec<RunPicks>) {
+        let predicate = &self.question.predicate;
+        let columns = predicate.columns();
+        let (mut whole, mut open) = (Vec::new(), Vec::new());
+        for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
+            let of_run = match columns.is_empty() {
+                true => predicate.verdict(&|_| Zone { min: 0, max: 0, nulls: Nulls::None }),
+                false => {
+                    let zones: Vec<Zone> = columns.iter().map(|column| run_zone(map, *column)).collect();
+                    predicate.verdict(&|column| zones[columns.binary_search(&column).expect("a column of the predicate")])
+                }
+            };
+            if of_run == Verdict::None {
+                continue;
+            }
+            let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
+            for (zone, priorities) in map.priorities.iter().enumerate() {
+                if !range.meets(priorities.first, priorities.last) || skip(map, zone) {
+                    continue;
+                }
+                let verdict = match of_run {
+                    Verdict::Some => predicate.verdict(&|column| map.zone(zone, column)),
+                    decided => decided,
+                };
+                let inside = range.first <= priorities.first && priorities.last <= range.last;
+                let pick = Pick { zone, rows: all_rows(map.rows[zone]) };
+                match verdict {
+                    Verdict::None => {}
+                    Verdict::All if inside && visit.within.is_none() => run_whole.push(pick),
+                    _ => run_open.push(pick),
+                }
+            }
+            for (picks, all) in [(run_whole, &mut whole), (run_open, &mut open)] {
+                if !picks.is_empty() {
+                    all.push(RunPicks { run, picks });
+                }
+            }
+        }
+        (whole, open)
+    }
+
+    /// The rows of open zones that match.
+    fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange) -> Result<Vec<RunPicks>> {
+        let question = self.question;
+        let schema = &question.snapshot.core.schema;
+        let mut columns = BTreeSet::from_iter(question.predicate.columns());
+        let by_priority = open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
+            let priorities = self.maps[run].priorities[zone];
+            priorities.first < range.first || priorities.last > range.last
+        });
+        let by_place = open.iter().any(|run| self.visits[run.run].within.is_some());
+        if by_priority {
+            columns.extend(&schema.identity);
+        }
+        if by_place {
+            columns.extend(&schema.dimensions);
+        }
+        let columns: Vec<usize> = columns.into_iter().collect();
+        let arrays = self.columns(open, &columns)?;
+        let rows = open.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum();
+        let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
+        let projected = Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
+        let selected: BooleanArray = question.predicate.evaluate(&batch)?;
+        let priorities = match by_priority {
+            true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
+            false => vec![],
+        };
+        let coordinates = match by_place {
+            true => question.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
+            false => vec![],
+        };
+        let geometry = question.snapshot.core.geometry;
+        let mut row = 0;
+        let mut survivors = Vec::new();
+        for run in open {
+            let span = self.visits[run.run].within.map(|cube| geometry.span(cube));
+            let mut picks = Vec::new();
+            for pick in &run.picks {
+                let mut rows: Rows = 0;
+                for bit in 0..self.maps[run.run].rows[pick.zone] as u32 {
+                    let in_range = !by_priority || range.holds(priorities[row]);
+                    let in_cube = span.as_ref().is_none_or(|span| {
+                        let mut sides = coordinates.iter().zip(span.low.iter().zip(&span.high));
+                        sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
+                    });
+                    rows |= ((selected.value(row) && in_range && in_cube) as Rows) << bit;
+                    row += 1;
+                }
+                if rows != 0 {
+                    picks.push(Pick { zone: pick.zone, rows });
+                }
+            }
+            if !picks.is_empty() {
+                survivors.push(RunPicks { run: run.run, picks });
+            }
+        }
+        Ok(survivors)
+    }
+
+    fn rows_of(&self, picks: &[RunPicks]) -> u64 {
+        let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, pick.zone)));
+        zones.map(|(run, zone)| self.maps[run].rows[zone] as u64).sum()
+    }
+
+    /// Rows of the zones that are in both.
+    fn rows_of_both(&self, picks: &[RunPicks], open: &[RunPicks]) -> u64 {
+        let zones = |all: &[RunPicks]| -> BTreeSet<(usize, usize)> {
+            all.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, pick.zone))).collect()
+        };
+        if open.is_empty() {
+            return 0;
+        }
+        zones(picks).intersection(&zones(open)).map(|(run, zone)| self.maps[*run].rows[*zone] as u64).sum()
+    }
+
+    /// Decodes columns of picked rows; in the order of `columns`.
+    fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        self.load(picks, columns)?;
+        let schema = &self.question.snapshot.core.schema.stored;
+        let mut arrays = Vec::with_capacity(columns.len());
+        for column in columns {
+            let mut builder = decode::column(schema.field(*column).data_type());
+            for run in picks {
+                let map = &self.maps[run.run];
+                for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                    let page = of_page[0].zone / ZONES_PER_PAGE;
+                    let chunk = &self.chunks[&(run.run, page, *column)];
+                    builder
+                        .append(map, *column, page, chunk, of_page)
+                        .map_err(|what| self.damaged(run.run, page, *column, what))?;
+                }
+            }
+            arrays.push(builder.finish().map_err(Error::Invalid)?);
+        }
+        Ok(arrays)
+    }
+
+    /// Reads and checks the chunks that are not here yet.
+    fn load(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<()> {
+        let mut missing = Vec::new();
+        for run in picks {
+            let mut last = usize::MAX;
+            for page in run.picks.iter().map(|pick| pick.zone / ZONES_PER_PAGE) {
+                if page != last {
+                    last = page;
+                    self.pages.insert((run.run, page));
+                    let places = columns.iter().map(|column| (run.run, page, *column));
+                    missing.extend(places.filter(|place| !self.chunks.contains_key(place)));
+                }
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        let pieces: Vec<Piece> = missing
+            .iter()
+            .map(|(run, page, column)| {
+                let place = &self.visits[*run].run.payload;
+                let chunk = self.maps[*run].chunk(*page, *column);
+                let offset = place.data_offset + chunk.offset as u64;
+                Piece { segment: place.segment.clone(), offset, length: chunk.length as u64 }
+            })
+            .collect();
+        let fetched = fetch(self.question.snapshot.core.store.as_ref(), &pieces)?;
+        self.bytes_read += fetched.bytes_read;
+        for ((run, page, column), bytes) in missing.into_iter().zip(fetched.pieces) {
+            if crc32c::crc32c(&bytes) != self.maps[run].chunk(page, column).checksum {
+                return Err(self.damaged(run, page, column, "the checksum does not match".into()));
+            }
+            self.chunks.insert((run, page, column), bytes);
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
+        let (core, run, map) = (&self.question.snapshot.core, &self.visits[run].run, &self.maps[run]);
+        let name = core.schema.stored.field(column).name();
+        Error::Damaged {
+            file: format!("{}/segments/{}", core.store.location(), run.payload.segment),
+            offset: run.payload.data_offset + map.chunk(page, column).offset as u64,
+            what: format!("{what} (column {name:?}, page {page}, cube {:#x})", run.cube.to_u128()),
+        }
+    }
+}
+
+/// What all zones of a run together hold of a column.
+fn run_zone(map: &ZoneMap, column: usize) -> Zone {
+    let zones = (0..map.zones()).map(|zone| map.zone(zone, column));
+    zones
+        .reduce(|a, b| match (a.nulls, b.nulls) {
+            (Nulls::All, Nulls::All) => a,
+            (Nulls::All, _) => Zone { nulls: Nulls::Some, ..b },
+            (_, Nulls::All) => Zone { nulls: Nulls::Some, ..a },
+            (x, y) => {
+                let nulls = if matches!((x, y), (Nulls::None, Nulls::None)) { Nulls::None } else { Nulls::Some };
+                Zone { min: a.min.min(b.min), max: a.max.max(b.max), nulls }
+            }
+        })
+        .unwrap_or(Zone { min: 0, max: 0, nulls: Nulls::All })
+}

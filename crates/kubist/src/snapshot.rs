@@ -1,0 +1,194 @@
+//! A snapshot: one state of the table, pinned.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+
+use crate::codec::zone_map::ZoneMap;
+use crate::entry::FORMAT_VERSION;
+use crate::error::{Error, Result};
+use crate::options::Query;
+use crate::query::{QueryStream, Question, Refine};
+use crate::table::{Core, View};
+
+/// Answers as of one moment, whatever is committed afterwards.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) core: Arc<Core>,
+    pub(crate) view: Arc<View>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Snapshot({:?}, {} rows)", self.core.store.location(), self.rows())
+    }
+}
+
+/// What a table is and holds.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Info {
+    pub location: String,
+    pub format_version: u32,
+    pub rows: u64,
+    pub runs: u64,
+    pub cubes: u64,
+    /// Levels of the tree of cubes.
+    pub height: u32,
+    pub dimensions: Vec<DimensionInfo>,
+    pub identity: Vec<String>,
+    pub capacity: u32,
+    pub seed: u64,
+    pub columns: Vec<ColumnInfo>,
+    pub writers: Vec<WriterInfo>,
+    /// Bytes of live runs and their zone maps.
+    pub bytes: u64,
+    pub bytes_per_row: f64,
+}
+
+/// A dimension and its domain, in the column's unit; no ends before the first commit
+/// of a table that learns them.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct DimensionInfo {
+    pub column: String,
+    pub scale: String,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ColumnInfo {
+    pub name: String,
+    pub data_type: String,
+    pub nullable: bool,
+}
+
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct WriterInfo {
+    pub name: String,
+    pub commits: u64,
+    pub rows: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
+        Snapshot { core, view }
+    }
+
+    /// The columns, as answers have them.
+    pub fn schema(&self) -> SchemaRef {
+        self.core.schema.user.clone()
+    }
+
+    /// All records.
+    pub fn rows(&self) -> u64 {
+        self.view.directory.rows()
+    }
+
+    /// The records that match, as a stream of batches.
+    pub fn query(&self, query: &Query) -> Result<QueryStream> {
+        QueryStream::start(Question::new(self, query)?, query)
+    }
+
+    /// How many records the query would return; reads as little as it can.
+    pub fn count(&self, query: &Query) -> Result<u64> {
+        crate::query::count(self, query)
+    }
+
+    /// Streams of growing precision, each record once: first priorities in
+    /// `[0, start)`, then `[start, start * factor)`, and so on up to 1 (or the
+    /// query's own precision). `0 < start <= 1`, `factor > 1`.
+    pub fn refine(&self, query: &Query, start: f64, factor: f64) -> Result<Refine> {
+        Refine::new(self.clone(), query.clone(), start, factor)
+    }
+
+    pub fn info(&self) -> Result<Info> {
+        let (core, directory) = (&self.core, &self.view.directory);
+        let frame = core.frame()?;
+        let scales = frame.as_ref().map(|frame| &frame.scales);
+        let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
+            let domain = scales.map(|scales| scales[d].domain()).or(dimension.domain);
+            DimensionInfo {
+                column: dimension.column.clone(),
+                scale: dimension.scale.clone(),
+                low: domain.map(|(low, _)| low),
+                high: domain.map(|(_, high)| high),
+            }
+        });
+        let runs = directory.runs().iter().chain(directory.replicas());
+        let bytes = runs.map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+        let rows = self.rows();
+        Ok(Info {
+            location: core.store.location().into(),
+            format_version: FORMAT_VERSION,
+            rows,
+            runs: directory.runs().len() as u64,
+            cubes: directory.occupied_cubes() as u64,
+            height: directory.height(),
+            dimensions: dimensions.collect(),
+            identity: core.header.identity.clone(),
+            capacity: core.header.capacity,
+            seed: core.header.seed,
+            columns: core
+                .schema
+                .user
+                .fields()
+                .iter()
+                .map(|field| ColumnInfo {
+                    name: field.name().clone(),
+                    data_type: field.data_type().to_string(),
+                    nullable: field.is_nullable(),
+                })
+                .collect(),
+            writers: self
+                .view
+                .writers
+                .iter()
+                .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })
+                .collect(),
+            bytes,
+            bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
+        })
+    }
+
+    /// The zone maps of runs, from the cache or the store, and the bytes read.
+    pub(crate) fn maps<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a Arc<kubist_index::state::Run<crate::entry::Location>>> + Clone,
+    ) -> Result<(Vec<Arc<ZoneMap>>, u64)> {
+        let mut found = self.core.maps.get(runs.clone().map(|run| run.id));
+        let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
+        if missing.is_empty() {
+            return Ok((found.into_iter().flatten().collect(), 0));
+        }
+        let wanted: Vec<_> = missing
+            .iter()
+            .map(|(run, _)| crate::fetch::Piece {
+                segment: run.payload.segment.clone(),
+                offset: run.payload.map_offset,
+                length: run.payload.map_length as u64,
+            })
+            .collect();
+        let fetched = crate::fetch::fetch(self.core.store.as_ref(), &wanted)?;
+        let mut decoded = Vec::with_capacity(missing.len());
+        for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
+            let place = &run.payload;
+            let damaged = |what| Error::Damaged {
+                file: format!("{}/segments/{}", self.core.store.location(), place.segment),
+                offset: place.map_offset,
+                what: format!("{what} (cube {:#x})", run.cube.to_u128()),
+            };
+            let map = ZoneMap::decode(&bytes).map_err(damaged)?;
+            let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
+            let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
+            let columns = self.core.schema.stored.fields().len();
+            if rows != run.rows || length != place.data_length || map.columns.len() != columns {
+                return Err(damaged("the zone map does not fit its run".to_string()));
+            }
+            let map = Arc::new(map);
+            decoded.push((run.id, map.clone()));
+            *slot = Some(map);
+        }
+        self.core.maps.insert(decoded.into_iter());
+        Ok((found.into_iter().flatten().collect(), fetched.bytes_read))
+    }
+}

@@ -1,0 +1,376 @@
+//! A table: its store, its frame, and the logs followed so far.
+//!
+//! A handle follows: each call reads what the logs gained since the last one
+//! and joins it into the state. A snapshot pins one state and never changes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use arrow_schema::{DataType, SchemaRef};
+use kubist_expr::Value;
+use kubist_index::cube::Geometry;
+use kubist_index::grid::Scale;
+use kubist_index::plan::Directory;
+use kubist_index::{order, priority, state::State};
+use kubist_store::{LocalStore, Store};
+
+use crate::entry::{self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location};
+use crate::error::{Error, Result, store_error};
+use crate::frame::Frame;
+use crate::maps::MapCache;
+use crate::options::{Domain, TableOptions, WriterOptions};
+use crate::schema::TableSchema;
+use crate::snapshot::Snapshot;
+use crate::writer::Writer;
+
+pub(crate) const TABLE: &str = "table";
+pub(crate) const GRID: &str = "grid";
+pub(crate) const REWRITES: &str = "rewrites/";
+const DEFAULT_CAPACITY: u32 = 2048;
+
+/// A handle to a table. Cheap to clone; all clones share one view of the logs.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What all handles, snapshots, queries and writers of a table share.
+pub(crate) struct Core {
+    pub store: Arc<dyn Store>,
+    pub header: Header,
+    pub schema: Arc<TableSchema>,
+    pub geometry: Geometry,
+    pub maps: MapCache,
+    process: u32,
+    frame: OnceLock<Arc<Frame>>,
+    tail: Mutex<Tail>,
+}
+
+/// The logs as far as they were read.
+#[derive(Default)]
+struct Tail {
+    state: State<Location>,
+    writers: BTreeMap<String, Progress>,
+    view: Option<Arc<View>>,
+}
+
+/// What a writer has committed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub commits: u64,
+    pub rows: u64,
+}
+
+/// One state of the table, arranged for reading.
+pub(crate) struct View {
+    pub directory: Directory<Location>,
+    pub writers: BTreeMap<String, Progress>,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Table({:?})", self.location())
+    }
+}
+
+fn path_of(location: &str) -> Result<&Path> {
+    let path = location.strip_prefix("file://").unwrap_or(location);
+    if path.is_empty() {
+        return Err(Error::invalid("the location of a table is empty"));
+    }
+    match path.split_once("://") {
+        Some((scheme, _)) => Err(Error::invalid(format!("{location}: tables on {scheme:?} are not supported"))),
+        None => Ok(Path::new(path)),
+    }
+}
+
+impl Table {
+    /// Makes a table in a directory, which must be absent or empty.
+    pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
+        let path = path_of(location)?;
+        // Refuse a bad schema before anything is made on disk.
+        let plan = Plan::new(&schema, options)?;
+        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
+        let there = path.join(TABLE).exists();
+        if there && options.exist_ok {
+            let table = Table::open(location)?;
+            table.agrees(&plan)?;
+            return Ok(table);
+        }
+        if occupied {
+            let why = match (there, path.is_dir()) {
+                (true, _) => "a table is there; open it, or create with exist_ok",
+                (false, true) => "the directory is not empty and holds no table",
+                (false, false) => "it is a file",
+            };
+            return Err(Error::Exists { location: location.into(), why: why.into() });
+        }
+        Table::make(Arc::new(LocalStore::create(path).map_err(store_error)?), plan, options)
+    }
+
+    /// Makes a table in an empty store.
+    pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
+        Table::make(store, Plan::new(&schema, options)?, options)
+    }
+
+    fn make(store: Arc<dyn Store>, plan: Plan, options: &TableOptions) -> Result<Table> {
+        let bytes = entry::encode_header(&plan.header, &plan.schema.user)?;
+        if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
+            let table = Table::open_in(store)?;
+            if options.exist_ok {
+                table.agrees(&plan)?;
+                return Ok(table);
+            }
+            let why = "a table is there; open it, or create with exist_ok".into();
+            return Err(Error::Exists { location: table.location().into(), why });
+        }
+        let table = Table::with(store, plan.header, plan.schema)?;
+        if let Some(scales) = plan.scales {
+            table.core.publish_grid(&scales)?;
+        }
+        Ok(table)
+    }
+
+    /// Opens the table in a directory. Others may be writing to it.
+    pub fn open(location: &str) -> Result<Table> {
+        let path = path_of(location)?;
+        let not = |why: &str| Error::NotATable { location: location.into(), why: why.into() };
+        if !path.exists() {
+            return Err(not("there is nothing"));
+        }
+        if !path.is_dir() {
+            return Err(not("it is a file, not a directory"));
+        }
+        if !path.join(TABLE).exists() {
+            return Err(not("the directory holds no table"));
+        }
+        Table::open_in(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
+    }
+
+    /// Opens the table in a store.
+    pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        let bytes = store.get(TABLE).map_err(store_error)?.ok_or_else(|| Error::NotATable {
+            location: store.location().into(),
+            why: "it holds no table".into(),
+        })?;
+        let (header, schema) = entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
+        let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
+        let schema = TableSchema::from_names(&schema, &names, &header.identity)?;
+        let table = Table::with(store, header, schema)?;
+        table.core.view()?;
+        Ok(table)
+    }
+
+    fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Table> {
+        let geometry = Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
+        let core = Core {
+            store,
+            header,
+            schema: Arc::new(schema),
+            geometry,
+            maps: MapCache::default(),
+            process: std::process::id(),
+            frame: OnceLock::new(),
+            tail: Mutex::default(),
+        };
+        Ok(Table { core: Arc::new(core) })
+    }
+
+    fn agrees(&self, plan: &Plan) -> Result<()> {
+        let (own, other) = (&self.core.header, &plan.header);
+        let what = if self.core.schema.user.fields() != plan.schema.user.fields() {
+            "columns"
+        } else if own.dimensions != other.dimensions {
+            "dimensions or domains"
+        } else if own.identity != other.identity {
+            "identity"
+        } else if own.seed != other.seed {
+            "seed"
+        } else if own.capacity != other.capacity {
+            "capacity"
+        } else {
+            return Ok(());
+        };
+        let why = format!("its {what} differ from what was asked for");
+        Err(Error::Exists { location: self.location().into(), why })
+    }
+
+    /// Where the table is, as the caller named it.
+    pub fn location(&self) -> &str {
+        self.core.store.location()
+    }
+
+    /// The columns, as answers have them.
+    pub fn schema(&self) -> SchemaRef {
+        self.core.schema.user.clone()
+    }
+
+    /// Everything committed by now, pinned.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::new(self.core.clone(), self.core.view()?))
+    }
+
+    /// Takes a writer's log. Each name has one owner at a time.
+    pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
+        Writer::open(self.core.clone(), options)
+    }
+}
+
+/// Checked options, ready to be written down.
+struct Plan {
+    header: Header,
+    schema: TableSchema,
+    /// If no domain has to be learned.
+    scales: Option<Vec<Scale>>,
+}
+
+impl Plan {
+    fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
+        let checked = TableSchema::new(schema, options)?;
+        if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
+            return Err(Error::invalid(format!(
+                "a cube's capacity is 16 to 1048576 rows, found {}",
+                options.capacity.unwrap_or_default()
+            )));
+        }
+        let mut scales = Vec::new();
+        let mut dimensions = Vec::new();
+        for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
+            let name = &dimension.column;
+            let data_type = checked.stored.field(*column).data_type();
+            let (scale, domain) = match &dimension.domain {
+                Domain::Learned => ("linear", None),
+                Domain::Quantile => ("quantile", None),
+                Domain::Linear(low, high) => {
+                    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
+                    scales.push(Scale::linear(low, high).map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?);
+                    ("linear", Some((low, high)))
+                }
+            };
+            dimensions.push(HeaderDimension { column: name.clone(), scale: scale.into(), domain });
+        }
+        let header = Header {
+            format_version: FORMAT_VERSION,
+            created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
+            dimensions,
+            identity: options.identity.clone(),
+            capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
+            seed: options.seed,
+            priority: "hash".into(),
+        };
+        let scales = (scales.len() == options.dimensions.len()).then_some(scales);
+        Ok(Plan { header, schema: checked, scales })
+    }
+}
+
+/// The number that one end of a domain stands for, in the column's unit.
+fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
+    match value {
+        Value::Int(value) => Ok(*value as f64),
+        Value::Float(value) => Ok(*value),
+        Value::Text(text) => {
+            let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?
+                .ok_or_else(|| Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}")))?;
+            Ok(order::number(data_type, low))
+        }
+        other => Err(Error::invalid(format!("dimension {name:?}: {other:?} cannot be the end of a domain"))),
+    }
+}
+
+pub(crate) fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
+    match error {
+        EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
+        EntryError::Newer(what) => Error::Newer(format!("{location}/{name}: {what}; a newer Kubist wrote it")),
+    }
+}
+
+impl Core {
+    /// Refuses to work in a forked process, where locks and threads are broken.
+    pub fn check_process(&self) -> Result<()> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(Error::Forked { location: self.store.location().into() }),
+        }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        // A panic while holding the lock leaves a state that is at worst behind.
+        self.tail.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Follows all logs and gives the table as it is now.
+    ///
+    /// Rewrites are listed before the logs are read: a rewrite is published only
+    /// after the commits that it needs are durable, so what it needs is seen (I5).
+    pub fn view(&self) -> Result<Arc<View>> {
+        self.check_process()?;
+        let mut tail = self.tail();
+        let rewrites = self.store.list(REWRITES).map_err(store_error)?;
+        let mut changed = tail.view.is_none();
+        for writer in self.store.logs().map_err(store_error)? {
+            changed |= self.follow(&mut tail, &writer)?;
+        }
+        for name in &rewrites {
+            let number = name[REWRITES.len()..].parse::<u64>().unwrap_or(0);
+            if number <= tail.state.rewrites() {
+                continue;
+            }
+            let bytes = self.store.get(name).map_err(store_error)?.unwrap_or_default();
+            let bad = |error| bad_entry(self.store.location(), name, 0, error);
+            let rewrite = entry::decode_rewrite(&bytes, &self.geometry).map_err(bad)?;
+            tail.state.rewrite(number, rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+            changed = true;
+        }
+        if changed {
+            let directory = Directory::new(self.geometry, &tail.state);
+            tail.view = Some(Arc::new(View { directory, writers: tail.writers.clone() }));
+        }
+        Ok(tail.view.clone().expect("made above"))
+    }
+
+    /// Reads on in one writer's log; was there anything new?
+    fn follow(&self, tail: &mut Tail, writer: &str) -> Result<bool> {
+        let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
+        let new = !read.entries.is_empty();
+        let last = read.entries.len().saturating_sub(1);
+        for (place, found) in read.entries.iter().enumerate() {
+            let decoded = CommitEntry::decode(&found.bytes, &self.geometry)
+                .map_err(|error| bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error))?;
+            let after = if place == last { read.next } else { read.entries[place + 1].position };
+            let progress = tail.writers.entry(writer.to_string()).or_default();
+            if decoded.sequence != progress.commits + 1 {
+                let what = format!("it has commit {} where {} is next", decoded.sequence, progress.commits + 1);
+                return Err(bad_entry(self.store.location(), &format!("log of {writer}"), found.position, EntryError::Bad(what)));
+            }
+            progress.commits = decoded.sequence;
+            progress.rows += decoded.rows;
+            tail.state.commit(writer, after, decoded.commit);
+        }
+        Ok(new)
+    }
+
+    /// The grid, if one is published.
+    pub fn frame(&self) -> Result<Option<Arc<Frame>>> {
+        if let Some(frame) = self.frame.get() {
+            return Ok(Some(frame.clone()));
+        }
+        let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
+        let scales = entry::decode_grid(&bytes, self.geometry.dimensions())
+            .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
+        let frame = Arc::new(Frame::new(&self.schema, self.geometry, scales, self.header.seed));
+        Ok(Some(self.frame.get_or_init(|| frame).clone()))
+    }
+
+    /// Publishes a grid, or takes the one that another writer published first.
+    pub fn publish_grid(&self, scales: &[Scale]) -> Result<Arc<Frame>> {
+        self.store.put_if_absent(GRID, &entry::encode_grid(scales)).map_err(store_error)?;
+        let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
+        self.frame()?.ok_or_else(missing)
+    }
+
+    /// The tag of a writer in run ids.
+    pub fn origin(writer: &str) -> u64 {
+        priority::name_hash(writer)
+    }
+}
