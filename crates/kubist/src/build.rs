@@ -1,10 +1,10 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
-//! A run orders its rows by stratum, then Morton key. Strata halve the range of
-//! priorities from the cube's cutoff downwards (and from 1 down to the cutoff
-//! for overflow), as long as the lowest holds enough rows; so a precision cut
-//! reads whole strata and wastes little, and inside a stratum the zones are
-//! small boxes. Zones are cut within strata.
+//! A run orders its rows by stratum, then Morton key. Strata divide the range of
+//! priorities geometrically from the cube's cutoff downwards (and from 1 down to
+//! the cutoff for overflow); so a precision cut reads whole strata and wastes
+//! little, and inside a stratum the zones are small boxes. Zones are cut within
+//! strata.
 
 use arrow_array::RecordBatch;
 use kubist_index::cube::{CubeId, MAX_DIMENSIONS, MortonKey};
@@ -16,10 +16,14 @@ use crate::codec::encode::encode_column;
 use crate::codec::zone_map::{Chunk, ZoneMap};
 use crate::frame::{Frame, Places};
 
-/// Rows that a zone wants.
-const ZONE_ROWS: usize = 64;
-/// A stratum is halved no further than this many rows.
-const STRATUM_ROWS: usize = 256;
+/// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
+/// in space: there are few of those, and smaller zones make up for it.
+const LEAF_ZONE_ROWS: usize = 48;
+const INNER_ZONE_ROWS: usize = 12;
+/// A stratum with fewer rows is joined with the next.
+const LEAF_STRATUM_ROWS: usize = 512;
+const INNER_STRATUM_ROWS: usize = 96;
+const MOST_STRATA: usize = 16;
 
 /// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
@@ -64,8 +68,12 @@ impl SortedRows {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
         for (rows, top) in [(&placement.within, placement.cutoff), (&placement.overflow, Threshold::ALL)] {
-            for stratum in strata(rows, top, &self.priorities) {
-                let count = stratum.len().div_ceil(ZONE_ROWS);
+            let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
+                true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
+                false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
+            };
+            for stratum in strata(rows, top, &self.priorities, stratum_rows) {
+                let count = stratum.len().div_ceil(zone_rows);
                 zones.extend((0..count).map(|i| ((i + 1) * stratum.len() / count - i * stratum.len() / count) as u8));
                 order.extend(stratum);
             }
@@ -109,17 +117,47 @@ impl SortedRows {
     }
 }
 
-/// Rows by halvings of `[0, top)`, lowest first; order within is kept.
-fn strata(rows: &[u32], top: Threshold, priorities: &[u64]) -> Vec<Vec<u32>> {
-    let halvings = (rows.len() / STRATUM_ROWS).checked_ilog2().unwrap_or(0);
-    let mut strata = vec![Vec::new(); halvings as usize + 1];
+/// Rows by strata of `[0, top)`, lowest first; order within is kept. Each
+/// stratum begins at 1/sqrt(2) of the priority where the next one begins, and
+/// small ones are joined with the next, so that a cut through one wastes about
+/// as large a share of what it returns, wherever it falls.
+fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
+    let begins: Vec<u128> = (1..MOST_STRATA).map(|i| halved(top.to_u128(), i)).collect();
+    let mut strata = vec![Vec::new(); MOST_STRATA];
     for row in rows {
         let priority = priorities[*row as usize] as u128;
-        let halving = (1..=halvings).take_while(|i| priority < top.to_u128() >> i).count();
-        strata[halvings as usize - halving].push(*row);
+        strata[begins.partition_point(|begin| priority < *begin)].push(*row);
     }
-    strata.retain(|stratum| !stratum.is_empty());
-    strata
+    let mut joined: Vec<Vec<u32>> = Vec::new();
+    let mut small = Vec::new();
+    for stratum in strata.into_iter().rev() {
+        small = match small.is_empty() {
+            true => stratum,
+            false => merged(small, stratum),
+        };
+        if small.len() >= wanted {
+            joined.push(std::mem::take(&mut small));
+        }
+    }
+    if !small.is_empty() {
+        joined.push(small);
+    }
+    joined
+}
+
+/// `top / sqrt(2)^i`, rounded down.
+fn halved(top: u128, i: usize) -> u128 {
+    const ROOT_OF_HALF: u128 = 3_037_000_499; // 2^32 / sqrt(2)
+    let whole = top >> (i / 2);
+    if i % 2 == 0 { whole } else { (whole * ROOT_OF_HALF) >> 32 }
+}
+
+/// Both, ascending.
+fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
+    let mut both: Vec<u32> = a.into_iter().chain(b).collect();
+    // Two ascending runs: the stable sort merges them in one pass.
+    both.sort();
+    both
 }
 
 /// Keys with their row numbers below them (`key << 32 | row`), sorted.
@@ -182,17 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn strata_halve_the_priorities() {
+    fn strata_divide_the_priorities() {
         let mut rng = SmallRng::seed_from_u64(4);
         let priorities: Vec<u64> = (0..5000).map(|_| rng.random::<u64>() / 10).collect();
         let top = Threshold::new(u64::MAX as u128 / 10 + 1);
         let rows: Vec<u32> = (0..5000).collect();
-        let strata = strata(&rows, top, &priorities);
-        assert_eq!(strata.len(), 5);
+        let strata = strata(&rows, top, &priorities, 100);
+        assert!((8..=12).contains(&strata.len()), "{}", strata.len());
         assert_eq!(strata.iter().map(Vec::len).sum::<usize>(), 5000);
         let highest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).max().unwrap();
         let lowest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).min().unwrap();
         assert!(strata.windows(2).all(|pair| highest(&pair[0]) < lowest(&pair[1])));
-        assert!(strata.iter().all(|stratum| stratum.is_sorted() && stratum.len() > STRATUM_ROWS / 2));
+        assert!(strata.iter().all(|stratum| stratum.is_sorted() && stratum.len() >= 100));
     }
 }
