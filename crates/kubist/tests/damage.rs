@@ -1,0 +1,107 @@
+//! Damaged tables: every file of a small table, truncated at every tenth byte
+//! and with single bits flipped. A query then answers as before or says what is
+//! wrong and where; it never panics and never gives another answer.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use kubist::{Dimension, Domain, Error, Query, Result, Table, TableOptions, WriterOptions};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const ROWS: i64 = 600;
+const COMMITS: i64 = 3;
+
+fn files(at: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(at).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn build(at: &Path) {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("x", DataType::Float32, true),
+        Field::new("name", DataType::Utf8, true),
+    ]));
+    let options = TableOptions {
+        dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+        identity: vec!["id".into()],
+        capacity: Some(32),
+        ..Default::default()
+    };
+    let table = Table::create(at.to_str().unwrap(), schema.clone(), &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    for commit in 0..COMMITS {
+        let ids = commit * ROWS..(commit + 1) * ROWS;
+        let x = Float32Array::from_iter(ids.clone().map(|id| (id % 50 != 0).then_some((id * 7919 % 1000) as f32)));
+        let names = StringArray::from_iter_values(ids.clone().map(|id| format!("droplet {}", id % 13)));
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(ids)), Arc::new(x), Arc::new(names)];
+        writer.append(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
+        writer.commit().unwrap();
+    }
+}
+
+/// All rows in a canonical form.
+fn read(at: &Path) -> Result<Vec<String>> {
+    let table = Table::open(at.to_str().unwrap())?;
+    let mut rows = Vec::new();
+    for batch in table.snapshot()?.query(&Query::default())? {
+        let batch = batch?;
+        let of = |row: usize| batch.columns().iter().map(|column| format!("{:?}", column.slice(row, 1))).collect::<String>();
+        rows.extend((0..batch.num_rows()).map(of));
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+#[test]
+fn damage_is_noticed_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound");
+    build(&sound);
+    let whole = read(&sound).unwrap();
+    assert_eq!(whole.len() as i64, ROWS * COMMITS);
+    let mut rng = SmallRng::seed_from_u64(9);
+    let mut noticed = 0;
+    for file in files(&sound) {
+        let bytes = std::fs::read(&file).unwrap();
+        let name = file.strip_prefix(&sound).unwrap().to_str().unwrap().to_string();
+        let mut damages: Vec<Vec<u8>> = (0..bytes.len()).step_by(bytes.len().div_ceil(10).max(1)).map(|end| bytes[..end].to_vec()).collect();
+        for _ in 0..60 {
+            let mut flipped = bytes.clone();
+            let Some(byte) = (!flipped.is_empty()).then(|| rng.random_range(0..flipped.len())) else { continue };
+            flipped[byte] ^= 1 << rng.random_range(0..8);
+            damages.push(flipped);
+        }
+        for damaged in damages {
+            std::fs::write(&file, &damaged).unwrap();
+            match read(&sound) {
+                Ok(rows) => assert_eq!(rows, whole, "{name} was damaged and another answer came"),
+                Err(error @ (Error::Damaged { .. } | Error::Newer(_) | Error::NotATable { .. })) => {
+                    noticed += 1;
+                    let path = sound.to_str().unwrap();
+                    assert!(error.to_string().contains(path), "{name}: {error}");
+                    // The check agrees, and does not fail itself.
+                    if let Ok(table) = Table::open(path) {
+                        let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+                        assert!(!report.findings.is_empty(), "{name}: {error}");
+                    }
+                }
+                Err(other) => panic!("{name}: {other:?}"),
+            }
+        }
+        std::fs::write(&file, &bytes).unwrap();
+    }
+    assert_eq!(read(&sound).unwrap(), whole);
+    assert!(noticed > 200, "only {noticed} damages were noticed");
+}
