@@ -191,10 +191,9 @@ fn as_test(bound: Meaning) -> Result<Test, ExprError> {
             against(Op::Eq, *operand, &Literal::Bool(true))
         }
         Meaning::Operand(operand) if family(&operand) == Family::Null => Ok(Test::Constant(None)),
-        other => Err(ExprError::type_mistake(format!(
-            "{} is not a condition: compare it with something",
-            describe(&other)
-        ))),
+        other => {
+            Err(ExprError::type_mistake(format!("{} is not a condition: compare it with something", describe(&other))))
+        }
     }
 }
 
@@ -235,7 +234,11 @@ fn same(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     let test = match (left, right) {
         (Test::Constant(None), _) | (_, Test::Constant(None)) => Test::Constant(None),
         (Test::Constant(Some(answer)), test) | (test, Test::Constant(Some(answer))) => {
-            if answer { test } else { not(test) }
+            if answer {
+                test
+            } else {
+                not(test)
+            }
         }
         (left, right) => Test::Same(Box::new(left), Box::new(right)),
     };

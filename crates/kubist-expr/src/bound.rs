@@ -93,11 +93,27 @@ pub(crate) enum PointList {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Sides {
     /// Integers times a factor: times of different units.
-    Int { left: Compute, left_factor: i128, right: Compute, right_factor: i128 },
-    Float { left: Compute, right: Compute },
+    Int {
+        left: Compute,
+        left_factor: i128,
+        right: Compute,
+        right_factor: i128,
+    },
+    Float {
+        left: Compute,
+        right: Compute,
+    },
     /// Decimals times a power of ten.
-    Wide { left: Column, left_factor: i256, right: Column, right_factor: i256 },
-    Bytes { left: Column, right: Column },
+    Wide {
+        left: Column,
+        left_factor: i256,
+        right: Column,
+        right_factor: i256,
+    },
+    Bytes {
+        left: Column,
+        right: Column,
+    },
 }
 
 /// A question that each row answers with true, false or unknown.
@@ -106,16 +122,35 @@ pub(crate) enum Test {
     Constant(Option<bool>),
     /// True inside the range; unknown for null and NaN. `span` is the range in
     /// the order keys of the column.
-    Within { operand: Operand, range: Range, span: Option<Span> },
+    Within {
+        operand: Operand,
+        range: Range,
+        span: Option<Span>,
+    },
     /// True for the points; where it is not, unknown if `null` is listed too.
-    Among { operand: Operand, points: Arc<Points>, null: bool },
+    Among {
+        operand: Operand,
+        points: Arc<Points>,
+        null: bool,
+    },
     /// `span`: the keys that the pattern's fixed beginning leaves.
-    Like { column: Column, pattern: String, ignore_case: bool, span: Option<Span> },
-    Compare { op: Op, sides: Box<Sides> },
+    Like {
+        column: Column,
+        pattern: String,
+        ignore_case: bool,
+        span: Option<Span>,
+    },
+    Compare {
+        op: Op,
+        sides: Box<Sides>,
+    },
     IsNull(Operand),
     IsNan(Operand),
     /// `span`: the keys of the finite numbers.
-    IsFinite { operand: Operand, span: Option<Span> },
+    IsFinite {
+        operand: Operand,
+        span: Option<Span>,
+    },
     /// Is the test true, false, unknown (`None`)?
     IsTruth(Box<Test>, Option<bool>),
     /// Do both give the same answer? Unknown if one is.

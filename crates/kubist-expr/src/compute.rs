@@ -52,9 +52,7 @@ impl Values {
 pub(crate) fn vector(compute: &Compute, batch: &RecordBatch) -> Result<Vector, ExprError> {
     let rows = batch.num_rows();
     Ok(match &compute.step {
-        Step::Int(value) => {
-            Vector { values: Values::Int(vec![*value; rows]).into_kind(compute.kind), nulls: None }
-        }
+        Step::Int(value) => Vector { values: Values::Int(vec![*value; rows]).into_kind(compute.kind), nulls: None },
         Step::Float(value) => {
             let values = match compute.kind {
                 Kind::F32 => Values::F32(vec![*value as f32; rows]),

@@ -25,14 +25,31 @@ pub(crate) enum Family {
     Null,
     Bool,
     /// Integers, and booleans read as such, from `first` to `last`.
-    Int { first: i128, last: i128 },
+    Int {
+        first: i128,
+        last: i128,
+    },
     /// Unscaled integers that stand for themselves times `10^-scale`.
-    Decimal { first: i256, last: i256, scale: i8 },
+    Decimal {
+        first: i256,
+        last: i256,
+        scale: i8,
+    },
     Float(Width),
     /// Dates and timestamps, in units of so many nanoseconds.
-    Instant { unit: i128, first: i128, last: i128 },
-    TimeOfDay { unit: i128, first: i128, last: i128 },
-    Duration { unit: i128 },
+    Instant {
+        unit: i128,
+        first: i128,
+        last: i128,
+    },
+    TimeOfDay {
+        unit: i128,
+        first: i128,
+        last: i128,
+    },
+    Duration {
+        unit: i128,
+    },
     Text,
     Binary,
     /// No comparison: nested types, calendar intervals.
@@ -138,9 +155,7 @@ impl Family {
             DataType::Decimal256(_, scale) => Family::Decimal { first: i256::MIN, last: i256::MAX, scale: *scale },
             DataType::Date32 => Family::Instant { unit: DAY, first: SHORT.0, last: SHORT.1 },
             DataType::Date64 => Family::Instant { unit: SECOND / 1_000, first: LONG.0, last: LONG.1 },
-            DataType::Timestamp(unit, _) => {
-                Family::Instant { unit: nanoseconds(unit), first: LONG.0, last: LONG.1 }
-            }
+            DataType::Timestamp(unit, _) => Family::Instant { unit: nanoseconds(unit), first: LONG.0, last: LONG.1 },
             DataType::Time32(unit) => Family::TimeOfDay { unit: nanoseconds(unit), first: SHORT.0, last: SHORT.1 },
             DataType::Time64(unit) => Family::TimeOfDay { unit: nanoseconds(unit), first: LONG.0, last: LONG.1 },
             DataType::Duration(unit) => Family::Duration { unit: nanoseconds(unit) },
@@ -154,14 +169,13 @@ impl Family {
 
     /// The first and the last value, if there are such.
     fn ends(&self) -> Option<(Point, Point)> {
-        let whole = |first: i128, last: i128| {
-            Some((Point::Whole(i256::from_i128(first)), Point::Whole(i256::from_i128(last))))
-        };
+        let whole =
+            |first: i128, last: i128| Some((Point::Whole(i256::from_i128(first)), Point::Whole(i256::from_i128(last))));
         match *self {
             Family::Bool => whole(0, 1),
-            Family::Int { first, last } | Family::Instant { first, last, .. } | Family::TimeOfDay { first, last, .. } => {
-                whole(first, last)
-            }
+            Family::Int { first, last }
+            | Family::Instant { first, last, .. }
+            | Family::TimeOfDay { first, last, .. } => whole(first, last),
             Family::Duration { .. } => whole(i64::MIN.into(), i64::MAX.into()),
             Family::Decimal { first, last, .. } => Some((Point::Whole(first), Point::Whole(last))),
             Family::Float(_) => Some((Point::Float(f64::NEG_INFINITY), Point::Float(f64::INFINITY))),
@@ -174,13 +188,9 @@ impl Family {
         match (self, literal) {
             (Family::Other, _) => Err(None),
             (_, Literal::Null) | (Family::Null, _) => Ok(Place::Unknown),
-            (Family::Bool, Literal::Bool(value)) => {
-                Ok(Place::At(Point::Whole(i256::from_i128((*value).into()))))
-            }
+            (Family::Bool, Literal::Bool(value)) => Ok(Place::At(Point::Whole(i256::from_i128((*value).into())))),
             (Family::Float(width), Literal::Number(number)) => Ok(place_float(*width, number)),
-            (Family::Decimal { scale, .. }, Literal::Number(number)) => {
-                Ok(self.place_whole(number, (*scale).into()))
-            }
+            (Family::Decimal { scale, .. }, Literal::Number(number)) => Ok(self.place_whole(number, (*scale).into())),
             (
                 Family::Int { .. } | Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. },
                 Literal::Number(number),
@@ -361,9 +371,7 @@ impl Range {
     /// The values in both ranges, which are of one family.
     pub(crate) fn intersect(&self, other: &Range) -> Range {
         match (self, other) {
-            (Range::Whole(a, b), Range::Whole(c, d)) => {
-                Range::closed(Point::Whole(*a.max(c)), Point::Whole(*b.min(d)))
-            }
+            (Range::Whole(a, b), Range::Whole(c, d)) => Range::closed(Point::Whole(*a.max(c)), Point::Whole(*b.min(d))),
             (Range::Float(a, b), Range::Float(c, d)) => Range::closed(Point::Float(a.max(*c)), Point::Float(b.min(*d))),
             (Range::Bytes(a, b), Range::Bytes(c, d)) => {
                 let (low, high) = (later(a, c), earlier(b, d));
@@ -398,9 +406,8 @@ impl Range {
                     return Some(exact);
                 }
                 let ends = Family::of(data_type).ends();
-                let (first, last) = ends.map_or((false, false), |(first, last)| {
-                    (first == Point::Whole(*low), last == Point::Whole(*high))
-                });
+                let (first, last) = ends
+                    .map_or((false, false), |(first, last)| (first == Point::Whole(*low), last == Point::Whole(*high)));
                 Some(Span::inexact(exact.low, exact.high, !first, !last))
             }
             Range::Float(low, high) => {
@@ -433,7 +440,11 @@ fn later<'a>(a: &'a Bound<Vec<u8>>, b: &'a Bound<Vec<u8>>) -> &'a Bound<Vec<u8>>
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
         (Bound::Included(x), Bound::Excluded(y)) if x == y => b,
         (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
-            if x >= y { a } else { b }
+            if x >= y {
+                a
+            } else {
+                b
+            }
         }
     }
 }
@@ -444,7 +455,11 @@ fn earlier<'a>(a: &'a Bound<Vec<u8>>, b: &'a Bound<Vec<u8>>) -> &'a Bound<Vec<u8
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
         (Bound::Included(x), Bound::Excluded(y)) if x == y => b,
         (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
-            if x <= y { a } else { b }
+            if x <= y {
+                a
+            } else {
+                b
+            }
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::syntax::Op;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, LargeStringArray, PrimitiveArray, RecordBatch, Scalar,
-    StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, Datum, LargeStringArray, PrimitiveArray, RecordBatch, Scalar, StringArray,
+    StringViewArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_schema::DataType;
@@ -99,11 +99,8 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
 
 /// A column of the batch, as it is stored.
 fn stored<'a>(column: &Column, batch: &'a RecordBatch) -> Result<&'a ArrayRef, ExprError> {
-    let mistake = |found: String| ExprError::Batch {
-        column: column.name.clone(),
-        expected: column.data_type.clone(),
-        found,
-    };
+    let mistake =
+        |found: String| ExprError::Batch { column: column.name.clone(), expected: column.data_type.clone(), found };
     let array = batch.column_by_name(&column.name).ok_or_else(|| mistake(String::new()))?;
     if value_type(array.data_type()) != &column.data_type {
         return Err(mistake(format!(", but one of type {}", array.data_type())));

@@ -98,9 +98,8 @@ impl<'a> Lexer<'a> {
         match word {
             "x" | "X" => {
                 let digits = self.quoted('\'')?;
-                let bytes = hex(&digits).ok_or_else(|| {
-                    mistake(self.text, start, "X'...' takes an even number of hexadecimal digits")
-                })?;
+                let bytes = hex(&digits)
+                    .ok_or_else(|| mistake(self.text, start, "X'...' takes an even number of hexadecimal digits"))?;
                 Ok(Token::Bytes(bytes))
             }
             "e" | "E" | "n" | "N" | "b" | "B" | "r" | "R" | "u" | "U" => {

@@ -197,12 +197,8 @@ impl Number {
             (Number::NaN, _) | (_, Number::NaN) => None,
             (Number::Finite(left), Number::Finite(right)) => Some(left.compare(right)),
             (Number::Infinite { negative: a }, Number::Infinite { negative: b }) => Some(b.cmp(a)),
-            (Number::Infinite { negative }, _) => {
-                Some(if *negative { Ordering::Less } else { Ordering::Greater })
-            }
-            (_, Number::Infinite { negative }) => {
-                Some(if *negative { Ordering::Greater } else { Ordering::Less })
-            }
+            (Number::Infinite { negative }, _) => Some(if *negative { Ordering::Less } else { Ordering::Greater }),
+            (_, Number::Infinite { negative }) => Some(if *negative { Ordering::Greater } else { Ordering::Less }),
         }
     }
 }

@@ -23,9 +23,43 @@ const MAX_DEPTH: usize = 64;
 
 /// Words that begin or join what predicates do not know.
 const FOREIGN: &[&str] = &[
-    "ALL", "ANY", "ARRAY", "AT", "CASE", "CAST", "COLLATE", "DISTINCT", "DIV", "ESCAPE", "EXISTS", "EXTRACT", "FILTER",
-    "FROM", "GLOB", "GROUP", "HAVING", "INTERVAL", "ISNULL", "LIMIT", "MATCH", "NOTNULL", "ORDER", "OVER", "OVERLAPS",
-    "REGEXP", "RLIKE", "ROW", "SELECT", "SIMILAR", "SOME", "STRUCT", "SUBSTRING", "SYMMETRIC", "TRIM", "UNION", "WHERE",
+    "ALL",
+    "ANY",
+    "ARRAY",
+    "AT",
+    "CASE",
+    "CAST",
+    "COLLATE",
+    "DISTINCT",
+    "DIV",
+    "ESCAPE",
+    "EXISTS",
+    "EXTRACT",
+    "FILTER",
+    "FROM",
+    "GLOB",
+    "GROUP",
+    "HAVING",
+    "INTERVAL",
+    "ISNULL",
+    "LIMIT",
+    "MATCH",
+    "NOTNULL",
+    "ORDER",
+    "OVER",
+    "OVERLAPS",
+    "REGEXP",
+    "RLIKE",
+    "ROW",
+    "SELECT",
+    "SIMILAR",
+    "SOME",
+    "STRUCT",
+    "SUBSTRING",
+    "SYMMETRIC",
+    "TRIM",
+    "UNION",
+    "WHERE",
     "XOR",
 ];
 
@@ -152,7 +186,9 @@ impl Parser<'_> {
             Token::Text(text) => format!("the text '{text}'"),
             Token::Bytes(_) => "X'...'".to_owned(),
             Token::Symbol("&&") => return ExprError::unsupported_but("`&&`", "write AND").into(),
-            Token::Symbol("||") => return ExprError::unsupported_but("`||`", "write OR; texts cannot be joined").into(),
+            Token::Symbol("||") => {
+                return ExprError::unsupported_but("`||`", "write OR; texts cannot be joined").into();
+            }
             Token::Symbol("!") => return ExprError::unsupported_but("`!`", "write NOT").into(),
             Token::Symbol("&") => return ExprError::unsupported_but("`&`", "write AND").into(),
             Token::Symbol("|") => return ExprError::unsupported_but("`|`", "write OR").into(),
@@ -213,8 +249,8 @@ impl Parser<'_> {
         let mut left = self.sum()?;
         let mut compared = false;
         loop {
-            let negated = self.is_word(0, "NOT")
-                && ["IN", "BETWEEN", "LIKE", "ILIKE"].iter().any(|word| self.is_word(1, word));
+            let negated =
+                self.is_word(0, "NOT") && ["IN", "BETWEEN", "LIKE", "ILIKE"].iter().any(|word| self.is_word(1, word));
             self.next += usize::from(negated);
             if let Some(op) = self.comparison_operator() {
                 if compared {

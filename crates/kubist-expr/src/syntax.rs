@@ -39,16 +39,40 @@ impl Op {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Syntax {
-    Column { name: String, quoted: bool },
+    Column {
+        name: String,
+        quoted: bool,
+    },
     Literal(Literal),
     /// An arithmetic operator or a function, by its name.
-    Call { name: String, operands: Vec<Syntax> },
-    Compare { op: Op, left: Box<Syntax>, right: Box<Syntax> },
-    Between { operand: Box<Syntax>, low: Box<Syntax>, high: Box<Syntax> },
-    In { operand: Box<Syntax>, items: Vec<Syntax> },
-    Like { operand: Box<Syntax>, pattern: Box<Syntax>, ignore_case: bool },
+    Call {
+        name: String,
+        operands: Vec<Syntax>,
+    },
+    Compare {
+        op: Op,
+        left: Box<Syntax>,
+        right: Box<Syntax>,
+    },
+    Between {
+        operand: Box<Syntax>,
+        low: Box<Syntax>,
+        high: Box<Syntax>,
+    },
+    In {
+        operand: Box<Syntax>,
+        items: Vec<Syntax>,
+    },
+    Like {
+        operand: Box<Syntax>,
+        pattern: Box<Syntax>,
+        ignore_case: bool,
+    },
     IsNull(Box<Syntax>),
-    IsTruth { operand: Box<Syntax>, truth: Option<bool> },
+    IsTruth {
+        operand: Box<Syntax>,
+        truth: Option<bool>,
+    },
     Not(Box<Syntax>),
     And(Vec<Syntax>),
     Or(Vec<Syntax>),

@@ -58,7 +58,10 @@ pub(crate) enum Literal {
     Text(String),
     Binary(Vec<u8>),
     /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
-    Moment { moment: Moment, text: String },
+    Moment {
+        moment: Moment,
+        text: String,
+    },
 }
 
 impl From<&Value> for Literal {

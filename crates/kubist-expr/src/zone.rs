@@ -88,11 +88,7 @@ impl Numbers {
         let unknown = self.nan || self.nulls != Nulls::None;
         let Some((low, high)) = self.keys else { return Answers { yes: false, no: false, unknown } };
         let Some(span) = span else { return Answers { yes: false, no: true, unknown } };
-        Answers {
-            yes: low <= span.high && span.low <= high,
-            no: low < span.sure_low || high > span.sure_high,
-            unknown,
-        }
+        Answers { yes: low <= span.high && span.low <= high, no: low < span.sure_low || high > span.sure_high, unknown }
     }
 }
 

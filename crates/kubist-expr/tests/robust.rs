@@ -26,11 +26,73 @@ fn try_it(sql: &str, batch: &RecordBatch) -> Result<(), ExprError> {
 }
 
 const WORDS: &[&str] = &[
-    "a", "b", "c", "d", "nope", "\"c\"", "(", ")", "(", ")", ",", ".", "+", "-", "*", "/", "%", "^", "=", "<>", "<", "<=",
-    ">", ">=", "!=", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "NULL", "TRUE", "FALSE", "UNKNOWN",
-    "DATE", "TIME", "'2020-01-01'", "'a%'", "'\\'", "X'00'", "X'", "'", "\"", "1", "0", "2.5", "1e9", "1e-400", "1e400",
-    "170141183460469231731687303715884105728", "inf", "nan", "abs", "sqrt", "least", "isnan", "isfinite", "power", "CASE",
-    "--", "::", "||", "é", "\u{0}",
+    "a",
+    "b",
+    "c",
+    "d",
+    "nope",
+    "\"c\"",
+    "(",
+    ")",
+    "(",
+    ")",
+    ",",
+    ".",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "^",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "!=",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "ILIKE",
+    "IS",
+    "NULL",
+    "TRUE",
+    "FALSE",
+    "UNKNOWN",
+    "DATE",
+    "TIME",
+    "'2020-01-01'",
+    "'a%'",
+    "'\\'",
+    "X'00'",
+    "X'",
+    "'",
+    "\"",
+    "1",
+    "0",
+    "2.5",
+    "1e9",
+    "1e-400",
+    "1e400",
+    "170141183460469231731687303715884105728",
+    "inf",
+    "nan",
+    "abs",
+    "sqrt",
+    "least",
+    "isnan",
+    "isfinite",
+    "power",
+    "CASE",
+    "--",
+    "::",
+    "||",
+    "é",
+    "\u{0}",
 ];
 
 proptest! {
@@ -59,15 +121,27 @@ fn depth_is_bounded_and_the_stack_small() {
     // The stack that Rust gives a thread, halved, and no optimisation assumed.
     let test = || {
         let batch = batch();
-        let deep = |open: &str, close: &str, levels: usize| {
-            format!("{}a > 1{}", open.repeat(levels), close.repeat(levels))
-        };
+        let deep =
+            |open: &str, close: &str, levels: usize| format!("{}a > 1{}", open.repeat(levels), close.repeat(levels));
         for levels in [60, 1000, 100_000] {
-            for (open, close) in [("(", ")"), ("NOT ", ""), ("NOT(", ")"), ("abs(", ")"), ("a IN ((", "))"), ("least(1, ", ")"), ("(", "")] {
+            for (open, close) in [
+                ("(", ")"),
+                ("NOT ", ""),
+                ("NOT(", ")"),
+                ("abs(", ")"),
+                ("a IN ((", "))"),
+                ("least(1, ", ")"),
+                ("(", ""),
+            ] {
                 let result = try_it(&deep(open, close, levels), &batch);
-                assert!(levels == 60 || matches!(result, Err(ExprError::TooDeep { .. })), "{open} {levels}: {result:?}");
+                assert!(
+                    levels == 60 || matches!(result, Err(ExprError::TooDeep { .. })),
+                    "{open} {levels}: {result:?}"
+                );
             }
-            for (start, more) in [("a > ", "- "), ("a = 1", "+ 1"), ("a = 2", " ^ 2"), ("a = 1", "*a"), ("d", " IS TRUE")] {
+            for (start, more) in
+                [("a > ", "- "), ("a = 1", "+ 1"), ("a = 2", " ^ 2"), ("a = 1", "*a"), ("d", " IS TRUE")]
+            {
                 let result = try_it(&format!("{start}{}", more.repeat(levels)), &batch);
                 assert!(levels == 60 || result.is_err(), "{more} {levels}");
             }

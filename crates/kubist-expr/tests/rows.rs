@@ -31,9 +31,8 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
     let predicate = Predicate::parse(&sql, &table.schema).unwrap_or_else(|error| panic!("{seed}: {sql}\n{error}"));
     let again = Predicate::parse(&predicate.to_string(), &table.schema).unwrap();
     let rows = table.batch.num_rows();
-    let expected: Vec<bool> = (0..rows)
-        .map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true))
-        .collect();
+    let expected: Vec<bool> =
+        (0..rows).map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true)).collect();
     let found = predicate.evaluate(&table.batch).unwrap();
     assert_eq!(found.null_count(), 0);
     for (row, expected) in expected.into_iter().enumerate() {

@@ -138,11 +138,7 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;
-    if width.is_finite() {
-        (value - low) / width
-    } else {
-        (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
-    }
+    if width.is_finite() { (value - low) / width } else { (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5) }
 }
 
 /// How many cells beyond the domain: logarithmic in the distance over the width.
@@ -161,8 +157,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_scale() -> impl Strategy<Value = Scale> {
-        let linear = (any::<f64>(), any::<f64>())
-            .prop_filter_map("domain", |(a, b)| Scale::linear(a.min(b), a.max(b)).ok());
+        let linear =
+            (any::<f64>(), any::<f64>()).prop_filter_map("domain", |(a, b)| Scale::linear(a.min(b), a.max(b)).ok());
         let near = (-1e3..1e3f64, 1e-9..1e3f64).prop_map(|(low, width)| Scale::linear(low, low + width).unwrap());
         let learned = prop::collection::vec(any::<f64>(), 0..50).prop_map(Scale::learn_linear);
         let quantile = prop::collection::vec(any::<f64>(), 0..3000).prop_map(Scale::learn_quantile);
@@ -176,8 +172,18 @@ mod tests {
             any::<f64>(),
             -2.0..2.0f64,
             prop::sample::select(vec![
-                -0.0, 0.0, f64::MIN, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 5e-324, -5e-324,
-                1.0, -1.0, f64::EPSILON,
+                -0.0,
+                0.0,
+                f64::MIN,
+                f64::MAX,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                f64::MIN_POSITIVE,
+                5e-324,
+                -5e-324,
+                1.0,
+                -1.0,
+                f64::EPSILON,
             ]),
         ]
     }

@@ -117,7 +117,8 @@ pub fn place(
         true => known.cutoff(top),
         false => cutoff_for(geometry, capacity, known, top, rows.len() as f64, above),
     };
-    let (within, beyond): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|row| cutoff.admits(priorities[*row as usize]));
+    let (within, beyond): (Vec<u32>, Vec<u32>) =
+        rows.into_iter().partition(|row| cutoff.admits(priorities[*row as usize]));
     if few || cutoff == Threshold::ALL || top.level() >= geometry.deepest() {
         found.placements.push(Placement { cube: top, within, overflow: beyond, cutoff });
         return;
@@ -171,12 +172,18 @@ mod tests {
         }
     }
 
-    fn commit(rng: &mut SmallRng, geometry: Geometry, known: &dyn Known, rows: usize) -> (Vec<MortonKey>, Vec<u64>, Placed) {
+    fn commit(
+        rng: &mut SmallRng,
+        geometry: Geometry,
+        known: &dyn Known,
+        rows: usize,
+    ) -> (Vec<MortonKey>, Vec<u64>, Placed) {
         let k = geometry.dimensions();
         let mut keys: Vec<MortonKey> = (0..rows)
             .map(|_| {
                 let narrow = rng.random_range(0..geometry.bits());
-                let point: Vec<u32> = (0..k).map(|_| rng.random_range(0..=geometry.last_coordinate()) >> narrow).collect();
+                let point: Vec<u32> =
+                    (0..k).map(|_| rng.random_range(0..=geometry.last_coordinate()) >> narrow).collect();
                 geometry.key(&point)
             })
             .collect();
@@ -241,7 +248,17 @@ mod tests {
         let mut placed = Placed::default();
         let rows = (0..5000).collect();
         let capacity = Capacity::new(16);
-        place(&geometry, &capacity, &Nothing, CubeId::ROOT, Threshold::NONE, &|_| 7 << 20, &priorities, rows, &mut placed);
+        place(
+            &geometry,
+            &capacity,
+            &Nothing,
+            CubeId::ROOT,
+            Threshold::NONE,
+            &|_| 7 << 20,
+            &priorities,
+            rows,
+            &mut placed,
+        );
         assert_eq!(placed.placements.last().unwrap().cube.level(), geometry.deepest());
         assert!(placed.cutoffs.iter().all(|(cube, _)| cube.level() < geometry.deepest()));
     }

@@ -115,34 +115,118 @@ macro_rules! with_exact_primitive {
         use arrow_array::types::*;
         use arrow_schema::{DataType, IntervalUnit, TimeUnit};
         match $data_type {
-            DataType::Int8 => { type $T = Int8Type; $body }
-            DataType::Int16 => { type $T = Int16Type; $body }
-            DataType::Int32 => { type $T = Int32Type; $body }
-            DataType::Int64 => { type $T = Int64Type; $body }
-            DataType::UInt8 => { type $T = UInt8Type; $body }
-            DataType::UInt16 => { type $T = UInt16Type; $body }
-            DataType::UInt32 => { type $T = UInt32Type; $body }
-            DataType::UInt64 => { type $T = UInt64Type; $body }
-            DataType::Float16 => { type $T = Float16Type; $body }
-            DataType::Float32 => { type $T = Float32Type; $body }
-            DataType::Float64 => { type $T = Float64Type; $body }
-            DataType::Date32 => { type $T = Date32Type; $body }
-            DataType::Date64 => { type $T = Date64Type; $body }
-            DataType::Time32(TimeUnit::Second) => { type $T = Time32SecondType; $body }
-            DataType::Time32(TimeUnit::Millisecond) => { type $T = Time32MillisecondType; $body }
-            DataType::Time64(TimeUnit::Microsecond) => { type $T = Time64MicrosecondType; $body }
-            DataType::Time64(TimeUnit::Nanosecond) => { type $T = Time64NanosecondType; $body }
-            DataType::Timestamp(TimeUnit::Second, _) => { type $T = TimestampSecondType; $body }
-            DataType::Timestamp(TimeUnit::Millisecond, _) => { type $T = TimestampMillisecondType; $body }
-            DataType::Timestamp(TimeUnit::Microsecond, _) => { type $T = TimestampMicrosecondType; $body }
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => { type $T = TimestampNanosecondType; $body }
-            DataType::Duration(TimeUnit::Second) => { type $T = DurationSecondType; $body }
-            DataType::Duration(TimeUnit::Millisecond) => { type $T = DurationMillisecondType; $body }
-            DataType::Duration(TimeUnit::Microsecond) => { type $T = DurationMicrosecondType; $body }
-            DataType::Duration(TimeUnit::Nanosecond) => { type $T = DurationNanosecondType; $body }
-            DataType::Interval(IntervalUnit::YearMonth) => { type $T = IntervalYearMonthType; $body }
-            DataType::Decimal32(_, _) => { type $T = Decimal32Type; $body }
-            DataType::Decimal64(_, _) => { type $T = Decimal64Type; $body }
+            DataType::Int8 => {
+                type $T = Int8Type;
+                $body
+            }
+            DataType::Int16 => {
+                type $T = Int16Type;
+                $body
+            }
+            DataType::Int32 => {
+                type $T = Int32Type;
+                $body
+            }
+            DataType::Int64 => {
+                type $T = Int64Type;
+                $body
+            }
+            DataType::UInt8 => {
+                type $T = UInt8Type;
+                $body
+            }
+            DataType::UInt16 => {
+                type $T = UInt16Type;
+                $body
+            }
+            DataType::UInt32 => {
+                type $T = UInt32Type;
+                $body
+            }
+            DataType::UInt64 => {
+                type $T = UInt64Type;
+                $body
+            }
+            DataType::Float16 => {
+                type $T = Float16Type;
+                $body
+            }
+            DataType::Float32 => {
+                type $T = Float32Type;
+                $body
+            }
+            DataType::Float64 => {
+                type $T = Float64Type;
+                $body
+            }
+            DataType::Date32 => {
+                type $T = Date32Type;
+                $body
+            }
+            DataType::Date64 => {
+                type $T = Date64Type;
+                $body
+            }
+            DataType::Time32(TimeUnit::Second) => {
+                type $T = Time32SecondType;
+                $body
+            }
+            DataType::Time32(TimeUnit::Millisecond) => {
+                type $T = Time32MillisecondType;
+                $body
+            }
+            DataType::Time64(TimeUnit::Microsecond) => {
+                type $T = Time64MicrosecondType;
+                $body
+            }
+            DataType::Time64(TimeUnit::Nanosecond) => {
+                type $T = Time64NanosecondType;
+                $body
+            }
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                type $T = TimestampSecondType;
+                $body
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                type $T = TimestampMillisecondType;
+                $body
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                type $T = TimestampMicrosecondType;
+                $body
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                type $T = TimestampNanosecondType;
+                $body
+            }
+            DataType::Duration(TimeUnit::Second) => {
+                type $T = DurationSecondType;
+                $body
+            }
+            DataType::Duration(TimeUnit::Millisecond) => {
+                type $T = DurationMillisecondType;
+                $body
+            }
+            DataType::Duration(TimeUnit::Microsecond) => {
+                type $T = DurationMicrosecondType;
+                $body
+            }
+            DataType::Duration(TimeUnit::Nanosecond) => {
+                type $T = DurationNanosecondType;
+                $body
+            }
+            DataType::Interval(IntervalUnit::YearMonth) => {
+                type $T = IntervalYearMonthType;
+                $body
+            }
+            DataType::Decimal32(_, _) => {
+                type $T = Decimal32Type;
+                $body
+            }
+            DataType::Decimal64(_, _) => {
+                type $T = Decimal64Type;
+                $body
+            }
             _ => $otherwise,
         }
     }};
@@ -237,8 +321,18 @@ pub fn is_dimension_type(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(
         data_type,
-        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float16 | Float32 | Float64
-            | Date32 | Date64
+        Int8 | Int16
+            | Int32
+            | Int64
+            | UInt8
+            | UInt16
+            | UInt32
+            | UInt64
+            | Float16
+            | Float32
+            | Float64
+            | Date32
+            | Date64
             | Time32(TimeUnit::Second | TimeUnit::Millisecond)
             | Time64(TimeUnit::Microsecond | TimeUnit::Nanosecond)
             | Timestamp(_, _)

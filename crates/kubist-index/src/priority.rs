@@ -17,7 +17,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, downcast_dictionary_array};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_64};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The first and the last admitted priority; both ends belong to the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +169,35 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
         Dictionary(_, values) => is_identity_type(values),
-        Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float16 | Float32 | Float64
-        | Decimal32(_, _) | Decimal64(_, _) | Decimal128(_, _) | Decimal256(_, _) | Utf8 | LargeUtf8 | Utf8View
-        | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) | Date32 | Date64 | Time32(_) | Time64(_)
-        | Timestamp(_, _) | Duration(_) => true,
+        Boolean
+        | Int8
+        | Int16
+        | Int32
+        | Int64
+        | UInt8
+        | UInt16
+        | UInt32
+        | UInt64
+        | Float16
+        | Float32
+        | Float64
+        | Decimal32(_, _)
+        | Decimal64(_, _)
+        | Decimal128(_, _)
+        | Decimal256(_, _)
+        | Utf8
+        | LargeUtf8
+        | Utf8View
+        | Binary
+        | LargeBinary
+        | BinaryView
+        | FixedSizeBinary(_)
+        | Date32
+        | Date64
+        | Time32(_)
+        | Time64(_)
+        | Timestamp(_, _)
+        | Duration(_) => true,
         _ => false,
     }
 }
@@ -305,7 +330,9 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
         DataType::Duration(TimeUnit::Microsecond) => integers!(DurationMicrosecondType, DURATION, 1_000),
         DataType::Duration(TimeUnit::Nanosecond) => integers!(DurationNanosecondType, DURATION, 1),
         DataType::Utf8 => fold_options(TEXT, array.as_string::<i32>().iter().map(|v| v.map(str::as_bytes)), hashes),
-        DataType::LargeUtf8 => fold_options(TEXT, array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes)), hashes),
+        DataType::LargeUtf8 => {
+            fold_options(TEXT, array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes)), hashes)
+        }
         DataType::Utf8View => fold_options(TEXT, array.as_string_view().iter().map(|v| v.map(str::as_bytes)), hashes),
         DataType::Binary => fold_options(BINARY, array.as_binary::<i32>().iter(), hashes),
         DataType::LargeBinary => fold_options(BINARY, array.as_binary::<i64>().iter(), hashes),
@@ -372,7 +399,10 @@ mod tests {
             .filter(|line| !line.starts_with('#'))
             .map(|line| u64::from_str_radix(line.split_whitespace().next().unwrap(), 16).unwrap())
             .collect();
-        assert_eq!(found.map(|hash| format!("{hash:016x}")).to_vec(), expected.iter().map(|h| format!("{h:016x}")).collect::<Vec<_>>());
+        assert_eq!(
+            found.map(|hash| format!("{hash:016x}")).to_vec(),
+            expected.iter().map(|h| format!("{h:016x}")).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -188,9 +188,9 @@ impl<L> State<L> {
     /// Live primaries, and the replicas whose sources all live (I4); in no
     /// particular order.
     pub fn live(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
-        self.added.values().filter(|run| {
-            !self.removed.contains(&run.id) && run.copies.iter().all(|source| self.is_live(*source))
-        })
+        self.added
+            .values()
+            .filter(|run| !self.removed.contains(&run.id) && run.copies.iter().all(|source| self.is_live(*source)))
     }
 }
 

@@ -57,37 +57,17 @@ fn objects_are_written_once(store: &dyn Store) {
 fn objects_are_listed_by_prefix(store: &dyn Store) {
     assert_eq!(store.list("").unwrap(), [""; 0]);
     assert_eq!(store.list("rewrites/").unwrap(), [""; 0]);
-    for name in [
-        "rewrites/02",
-        "rewrites/10",
-        "table",
-        "rewrites/01",
-        "rewrite",
-        "a/b/c",
-    ] {
+    for name in ["rewrites/02", "rewrites/10", "table", "rewrites/01", "rewrite", "a/b/c"] {
         assert!(store.put_if_absent(name, name.as_bytes()).unwrap());
     }
     // Neither logs nor segments are objects.
     store.own_log("w").unwrap().append(b"entry").unwrap();
     store.create_segment("s").unwrap().sync().unwrap();
     let lists: [(&str, &[&str]); 9] = [
-        (
-            "",
-            &[
-                "a/b/c",
-                "rewrite",
-                "rewrites/01",
-                "rewrites/02",
-                "rewrites/10",
-                "table",
-            ],
-        ),
+        ("", &["a/b/c", "rewrite", "rewrites/01", "rewrites/02", "rewrites/10", "table"]),
         ("rewrites/", &["rewrites/01", "rewrites/02", "rewrites/10"]),
         ("rewrites/0", &["rewrites/01", "rewrites/02"]),
-        (
-            "rewr",
-            &["rewrite", "rewrites/01", "rewrites/02", "rewrites/10"],
-        ),
+        ("rewr", &["rewrite", "rewrites/01", "rewrites/02", "rewrites/10"]),
         ("a/", &["a/b/c"]),
         ("a/b/c", &["a/b/c"]),
         ("table/", &[]),
@@ -104,10 +84,7 @@ fn an_object_is_no_folder(store: &dyn Store) {
     store.put_if_absent("c", b"").unwrap();
     for name in ["a", "c/d", "a/b/c/d"] {
         let answer = store.put_if_absent(name, b"");
-        assert!(
-            matches!(answer, Err(Error::InvalidName { .. })),
-            "{name}: {answer:?}"
-        );
+        assert!(matches!(answer, Err(Error::InvalidName { .. })), "{name}: {answer:?}");
         assert_eq!(store.get(name).unwrap(), None);
         store.delete(name).unwrap();
     }
@@ -122,14 +99,9 @@ fn one_of_many_puts_wins(store: Arc<dyn Store>) {
             (store.put_if_absent(&name, &value).unwrap(), value)
         };
         let winners: Vec<[u8; 100]> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
-                .map(|thread| scope.spawn(move || put(thread)))
-                .collect();
+            let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || put(thread))).collect();
             let results = threads.into_iter().map(|thread| thread.join().unwrap());
-            results
-                .filter(|(won, _)| *won)
-                .map(|(_, value)| value)
-                .collect()
+            results.filter(|(won, _)| *won).map(|(_, value)| value).collect()
         });
         assert_eq!(winners.len(), 1, "several puts of one name won, or none");
         assert_eq!(store.get(&name).unwrap().unwrap(), &winners[0][..]);
@@ -138,21 +110,9 @@ fn one_of_many_puts_wins(store: Arc<dyn Store>) {
 
 fn impossible_names_are_refused(store: &dyn Store) {
     let refused = |what: &str, answer: Result<(), Error>| {
-        assert!(
-            matches!(answer, Err(Error::InvalidName { .. })),
-            "{what}: {answer:?}"
-        );
+        assert!(matches!(answer, Err(Error::InvalidName { .. })), "{what}: {answer:?}");
     };
-    for name in [
-        "",
-        ".hidden",
-        "..",
-        "a b",
-        "\u{e9}",
-        "a\0b",
-        "a\\b",
-        &"x".repeat(129),
-    ] {
+    for name in ["", ".hidden", "..", "a b", "\u{e9}", "a\0b", "a\\b", &"x".repeat(129)] {
         refused(name, store.put_if_absent(name, b"").map(drop));
         refused(name, store.get(name).map(drop));
         refused(name, store.delete(name));
@@ -189,11 +149,7 @@ fn segments_give_back_what_was_appended(store: &dyn Store) {
     }
     segment.sync().unwrap();
     assert_eq!(store.segment_len("rank-0.1").unwrap(), Some(segment.len()));
-    let ranges: Vec<_> = expected
-        .iter()
-        .rev()
-        .map(|(offset, bytes)| *offset..offset + bytes.len() as u64)
-        .collect();
+    let ranges: Vec<_> = expected.iter().rev().map(|(offset, bytes)| *offset..offset + bytes.len() as u64).collect();
     let read = store.read("rank-0.1", &ranges).unwrap();
     assert_eq!(read.len(), ranges.len(), "one answer for each range");
     for (read, (offset, bytes)) in read.iter().zip(expected.iter().rev()) {
@@ -222,13 +178,7 @@ fn reads_outside_a_segment_are_damage(store: &dyn Store) {
     let offset = segment.append(&[b"bytes"]).unwrap();
     segment.sync().unwrap();
     let end = segment.len();
-    for range in [
-        offset..end + 1,
-        end..end + 1,
-        end + 9..end + 10,
-        end..offset,
-        0..u64::MAX,
-    ] {
+    for range in [offset..end + 1, end..end + 1, end + 9..end + 10, end..offset, 0..u64::MAX] {
         let answer = store.read("s", &[offset..end, range.clone()]);
         match answer {
             Err(Error::Damaged { offset, .. }) => assert_eq!(offset, range.start),
@@ -287,10 +237,7 @@ fn logs_are_read_from_any_position(store: &dyn Store) {
     for entry in 0..10u8 {
         after.push(log.append(&[entry; 5]).unwrap());
     }
-    assert!(
-        after.windows(2).all(|pair| pair[0] < pair[1]),
-        "positions grow: {after:?}"
-    );
+    assert!(after.windows(2).all(|pair| pair[0] < pair[1]), "positions grow: {after:?}");
     let all = store.read_log("w", 0).unwrap();
     for (entry, found) in all.entries.iter().enumerate() {
         for position in [found.position, after[entry]] {
@@ -323,9 +270,7 @@ fn a_log_has_one_owner(store: &dyn Store) {
 }
 
 fn logs_are_apart(store: &dyn Store) {
-    let mut owners: Vec<_> = ["b", "a", "c"]
-        .map(|name| store.own_log(name).unwrap())
-        .into();
+    let mut owners: Vec<_> = ["b", "a", "c"].map(|name| store.own_log(name).unwrap()).into();
     for round in 0..5 {
         for owner in &mut owners {
             let entry = format!("{} {round}", owner.writer());
@@ -334,9 +279,7 @@ fn logs_are_apart(store: &dyn Store) {
     }
     assert_eq!(store.logs().unwrap(), ["a", "b", "c"]);
     for name in ["a", "b", "c"] {
-        let expected: Vec<_> = (0..5)
-            .map(|round| format!("{name} {round}").into_bytes())
-            .collect();
+        let expected: Vec<_> = (0..5).map(|round| format!("{name} {round}").into_bytes()).collect();
         assert_eq!(payloads(&store.read_log(name, 0).unwrap()), expected);
     }
 }
@@ -366,9 +309,7 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..bytes).map(|_| next()).collect()

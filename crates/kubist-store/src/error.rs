@@ -18,11 +18,7 @@ pub enum Error {
     /// Stored bytes are not what was written. Restore the file, or read around
     /// it; asking again gives the same answer.
     #[error("{file} is damaged at byte {offset}: {what}")]
-    Damaged {
-        file: String,
-        offset: u64,
-        what: String,
-    },
+    Damaged { file: String, offset: u64, what: String },
 
     /// There is no such directory, segment or log.
     #[error("{file} does not exist")]
@@ -38,10 +34,7 @@ pub enum Error {
 
     /// The disk or the quota is full. Make room, then open a fresh handle.
     #[error("no space left to {operation} {file}")]
-    NoSpace {
-        operation: &'static str,
-        file: String,
-    },
+    NoSpace { operation: &'static str, file: String },
 
     /// This handle met an error earlier and cannot know any more what is on
     /// disk. Drop it and open a fresh one, which looks.
@@ -50,19 +43,11 @@ pub enum Error {
 
     /// A newer Kubist wrote the file. Use that version, or a newer one.
     #[error("{file} has format version {found}, this program knows versions up to {known}")]
-    Newer {
-        file: String,
-        found: u32,
-        known: u32,
-    },
+    Newer { file: String, found: u32, known: u32 },
 
     /// The operating system refused; the source says why.
     #[error("cannot {operation} {file}: {source}")]
-    Io {
-        operation: &'static str,
-        file: String,
-        source: io::Error,
-    },
+    Io { operation: &'static str, file: String, source: io::Error },
 }
 
 impl Error {
@@ -70,22 +55,12 @@ impl Error {
     pub(crate) fn io(operation: &'static str, file: &Path, source: io::Error) -> Error {
         let file = file.display().to_string();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::NoSpace { operation, file }
-            }
-            _ => Error::Io {
-                operation,
-                file,
-                source,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace { operation, file },
+            _ => Error::Io { operation, file, source },
         }
     }
 
     pub(crate) fn damaged(file: impl Into<String>, offset: u64, what: impl Into<String>) -> Error {
-        Error::Damaged {
-            file: file.into(),
-            offset,
-            what: what.into(),
-        }
+        Error::Damaged { file: file.into(), offset, what: what.into() }
     }
 }

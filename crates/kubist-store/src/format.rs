@@ -62,10 +62,7 @@ pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
 /// Accepts the beginning of a file of this kind, or says why not.
 pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     let Some(header) = bytes.get(..HEADER_BYTES as usize) else {
-        let what = format!(
-            "its header should have {HEADER_BYTES} bytes, the file has {}",
-            bytes.len()
-        );
+        let what = format!("its header should have {HEADER_BYTES} bytes, the file has {}", bytes.len());
         return Err(Error::damaged(file, 0, what));
     };
     if &header[..8] != kind.magic() {
@@ -77,16 +74,8 @@ pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     }
     match u32_at(header, 8) {
         VERSION => Ok(()),
-        found if found > VERSION => Err(Error::Newer {
-            file: file.into(),
-            found,
-            known: VERSION,
-        }),
-        found => Err(Error::damaged(
-            file,
-            8,
-            format!("format version {found} never was"),
-        )),
+        found if found > VERSION => Err(Error::Newer { file: file.into(), found, known: VERSION }),
+        found => Err(Error::damaged(file, 8, format!("format version {found} never was"))),
     }
 }
 
@@ -107,19 +96,13 @@ pub(crate) fn object_value(bytes: Bytes, file: &str) -> Result<Bytes> {
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
     let value_at = HEADER_BYTES as usize + OBJECT_HEAD_BYTES;
     if bytes.len() < value_at {
-        return damaged(format!(
-            "it ends after {} bytes, inside its head",
-            bytes.len()
-        ));
+        return damaged(format!("it ends after {} bytes, inside its head", bytes.len()));
     }
     let value = bytes.slice(value_at..);
     let length = &bytes[16..24];
     let wanted = u64_at(&bytes, 16);
     if wanted != value.len() as u64 {
-        return damaged(format!(
-            "its value should have {wanted} bytes, it has {}",
-            value.len()
-        ));
+        return damaged(format!("its value should have {wanted} bytes, it has {}", value.len()));
     }
     if u32_at(&bytes, 24) != object_checksum(length, &value) {
         return damaged("its value's checksum is wrong".into());
@@ -145,10 +128,7 @@ pub(crate) fn acknowledgement(length: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
 pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     check_header(Kind::Acknowledgement, bytes, file)?;
     if bytes.len() != ACKNOWLEDGEMENT_BYTES {
-        let what = format!(
-            "it should have {ACKNOWLEDGEMENT_BYTES} bytes, it has {}",
-            bytes.len()
-        );
+        let what = format!("it should have {ACKNOWLEDGEMENT_BYTES} bytes, it has {}", bytes.len());
         return Err(Error::damaged(file, HEADER_BYTES, what));
     }
     if u32_at(bytes, 24) != crc32c::crc32c(&bytes[16..24]) {
@@ -177,18 +157,12 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_an_object_is_noticed() {
         let good = object(b"the grid of a table");
-        assert_eq!(
-            object_value(good.clone().into(), "f").unwrap(),
-            "the grid of a table"
-        );
+        assert_eq!(object_value(good.clone().into(), "f").unwrap(), "the grid of a table");
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let answer = object_value(bad.into(), "f");
-            assert!(
-                matches!(answer, Err(Error::Damaged { .. })),
-                "bit {bit}: {answer:?}"
-            );
+            assert!(matches!(answer, Err(Error::Damaged { .. })), "bit {bit}: {answer:?}");
         }
     }
 
@@ -196,10 +170,7 @@ mod tests {
     fn an_object_of_any_other_length_is_noticed() {
         let mut bytes = object(b"value");
         for length in 0..bytes.len() {
-            assert!(
-                object_value(bytes[..length].to_vec().into(), "f").is_err(),
-                "{length}"
-            );
+            assert!(object_value(bytes[..length].to_vec().into(), "f").is_err(), "{length}");
         }
         bytes.push(0);
         assert!(object_value(bytes.into(), "f").is_err());
@@ -212,17 +183,7 @@ mod tests {
         let checksum = crc32c::crc32c(&bytes[..12]);
         bytes[12..].copy_from_slice(&checksum.to_le_bytes());
         let answer = check_header(Kind::Log, &bytes, "f");
-        assert!(
-            matches!(
-                answer,
-                Err(Error::Newer {
-                    found: 7,
-                    known: 1,
-                    ..
-                })
-            ),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Err(Error::Newer { found: 7, known: 1, .. })), "{answer:?}");
     }
 
     #[test]

@@ -63,10 +63,8 @@ pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     loop {
         match frame_at(bytes, at, position) {
             Look::Whole { end } => {
-                entries.push(LogEntry {
-                    position: position + at as u64,
-                    bytes: bytes.slice(at + FRAME_HEAD_BYTES..end),
-                });
+                entries
+                    .push(LogEntry { position: position + at as u64, bytes: bytes.slice(at + FRAME_HEAD_BYTES..end) });
                 at = end;
             }
             look => {
@@ -116,15 +114,13 @@ fn rest(bytes: &[u8], at: usize, position: u64, look: Look) -> Rest {
         Look::BadPayload { end } if end < bytes.len() => Some("an entry's checksum is wrong"),
         Look::BadPayload { .. } | Look::Short | Look::Whole { .. } => None,
         Look::BadHead => {
-            let later = (at + 1..bytes.len())
-                .find(|&later| matches!(frame_at(bytes, later, position), Look::Whole { .. }));
+            let later =
+                (at + 1..bytes.len()).find(|&later| matches!(frame_at(bytes, later, position), Look::Whole { .. }));
             later.map(|_| "the head of an entry is wrong")
         }
     };
     match fault {
-        Some(fault) => Rest::Damaged {
-            what: format!("{fault}, and the log goes on behind it"),
-        },
+        Some(fault) => Rest::Damaged { what: format!("{fault}, and the log goes on behind it") },
         None => Rest::Torn { bytes: left as u64 },
     }
 }
@@ -174,11 +170,7 @@ mod tests {
             assert_eq!(found.entries.len(), whole, "cut to {length}");
             assert_eq!(found.end, START + bounds[whole] as u64, "cut to {length}");
             let torn = (length - bounds[whole]) as u64;
-            let rest = if torn == 0 {
-                Rest::Nothing
-            } else {
-                Rest::Torn { bytes: torn }
-            };
+            let rest = if torn == 0 { Rest::Nothing } else { Rest::Torn { bytes: torn } };
             assert_eq!(found.rest, rest, "cut to {length}");
         }
     }
@@ -204,10 +196,7 @@ mod tests {
     #[test]
     fn zeros_and_frames_of_another_place_are_no_frames() {
         let found = frames(&vec![0; 100].into(), START);
-        assert_eq!(
-            (found.entries.len(), found.rest),
-            (0, Rest::Torn { bytes: 100 })
-        );
+        assert_eq!((found.entries.len(), found.rest), (0, Rest::Torn { bytes: 100 }));
         let found = frames(&log().0.into(), START + 1);
         assert_eq!(found.entries.len(), 0);
     }

@@ -40,10 +40,7 @@ struct Log {
 impl MemoryStore {
     /// An empty store; `name` is what messages call it.
     pub fn new(name: &str) -> MemoryStore {
-        MemoryStore {
-            location: format!("memory:{name}"),
-            state: Arc::default(),
-        }
+        MemoryStore { location: format!("memory:{name}"), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -69,9 +66,7 @@ impl Store for MemoryStore {
         let folder = format!("{name}/");
         let above = |(at, _): (usize, &str)| objects.contains_key(&name[..at]);
         let below = objects.range(folder.clone()..).next();
-        if below.is_some_and(|(below, _)| below.starts_with(&folder))
-            || name.match_indices('/').any(above)
-        {
+        if below.is_some_and(|(below, _)| below.starts_with(&folder)) || name.match_indices('/').any(above) {
             return Err(names::object_and_folder(name));
         }
         objects.insert(name.to_owned(), Bytes::copy_from_slice(value));
@@ -119,11 +114,7 @@ impl Store for MemoryStore {
             let file = self.file("segments", segment);
             return Err(Error::Missing { file });
         };
-        let read = |range: &Range<u64>| {
-            part(bytes, SEGMENT_START, range, || {
-                self.file("segments", segment)
-            })
-        };
+        let read = |range: &Range<u64>| part(bytes, SEGMENT_START, range, || self.file("segments", segment));
         ranges.iter().map(read).collect()
     }
 
@@ -149,17 +140,10 @@ impl Store for MemoryStore {
         let mut state = self.state();
         let log = state.logs.entry(writer.to_owned()).or_default();
         if log.owned {
-            return Err(Error::Busy {
-                writer: writer.to_owned(),
-                file: self.file("logs", writer),
-            });
+            return Err(Error::Busy { writer: writer.to_owned(), file: self.file("logs", writer) });
         }
         log.owned = true;
-        Ok(Box::new(MemoryLog {
-            store: self.clone(),
-            writer: writer.to_owned(),
-            position: log.entries.len() as u64,
-        }))
+        Ok(Box::new(MemoryLog { store: self.clone(), writer: writer.to_owned(), position: log.entries.len() as u64 }))
     }
 
     fn logs(&self) -> Result<Vec<String>> {
@@ -176,47 +160,27 @@ impl Store for MemoryStore {
         let numbered = (0u64..).zip(&log.entries);
         let entries = numbered
             .skip(usize::try_from(from).unwrap_or(usize::MAX))
-            .map(|(position, bytes)| LogEntry {
-                position,
-                bytes: bytes.clone(),
-            })
+            .map(|(position, bytes)| LogEntry { position, bytes: bytes.clone() })
             .collect();
         let end = log.entries.len() as u64;
-        Ok(LogTail {
-            entries,
-            next: end.max(from),
-            durable: end,
-        })
+        Ok(LogTail { entries, next: end.max(from), durable: end })
     }
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         let file = self.file("tmp", "scratch");
-        Ok(Box::new(MemoryScratch {
-            file,
-            bytes: Mutex::default(),
-        }))
+        Ok(Box::new(MemoryScratch { file, bytes: Mutex::default() }))
     }
 }
 
 /// The bytes of `range`, where `bytes` begin at `start`.
-fn part(
-    bytes: &[u8],
-    start: u64,
-    range: &Range<u64>,
-    file: impl FnOnce() -> String,
-) -> Result<Bytes> {
+fn part(bytes: &[u8], start: u64, range: &Range<u64>, file: impl FnOnce() -> String) -> Result<Bytes> {
     let inside = |at: u64| usize::try_from(at.checked_sub(start)?).ok();
-    let found = inside(range.start)
-        .zip(inside(range.end))
-        .and_then(|(from, to)| bytes.get(from..to));
+    let found = inside(range.start).zip(inside(range.end)).and_then(|(from, to)| bytes.get(from..to));
     match found {
         Some(found) => Ok(Bytes::copy_from_slice(found)),
         None => {
             let end = start + bytes.len() as u64;
-            let what = format!(
-                "bytes up to {} wanted, but it ends at byte {end}",
-                range.end
-            );
+            let what = format!("bytes up to {} wanted, but it ends at byte {end}", range.end);
             Err(Error::damaged(file(), range.start, what))
         }
     }

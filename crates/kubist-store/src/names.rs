@@ -28,20 +28,14 @@ pub(crate) fn check_part(name: &str) -> Result<()> {
 /// Accepts the name of an object.
 pub(crate) fn check_object(name: &str) -> Result<()> {
     if name.len() > MAX_OBJECT_BYTES {
-        return Err(invalid(
-            name,
-            format!("longer than {MAX_OBJECT_BYTES} bytes"),
-        ));
+        return Err(invalid(name, format!("longer than {MAX_OBJECT_BYTES} bytes")));
     }
     for (depth, part) in name.split('/').enumerate() {
         if let Some(why) = fault_of_part(part) {
             return Err(invalid(name, why));
         }
         if depth == 0 && RESERVED.contains(&part) {
-            return Err(invalid(
-                name,
-                format!("`{part}` is kept for the store itself"),
-            ));
+            return Err(invalid(name, format!("`{part}` is kept for the store itself")));
         }
     }
     Ok(())
@@ -70,15 +64,8 @@ fn fault_of_part(part: &str) -> Option<String> {
 fn invalid(name: &str, why: impl Into<String>) -> Error {
     // A name that was refused for its length should not fill the message.
     let shown: String = name.chars().take(MAX_PART_BYTES).collect();
-    let name = if shown.len() < name.len() {
-        shown + "..."
-    } else {
-        shown
-    };
-    Error::InvalidName {
-        name,
-        why: why.into(),
-    }
+    let name = if shown.len() < name.len() { shown + "..." } else { shown };
+    Error::InvalidName { name, why: why.into() }
 }
 
 #[cfg(test)]
@@ -90,18 +77,7 @@ mod tests {
         for name in ["a", "rank-0", "A.b_C-9", &"x".repeat(128)] {
             assert!(check_part(name).is_ok(), "{name}");
         }
-        for name in [
-            "",
-            ".",
-            "..",
-            ".a",
-            "a/b",
-            "a b",
-            "ä",
-            "a\0",
-            "a\\b",
-            &"x".repeat(129),
-        ] {
+        for name in ["", ".", "..", ".a", "a/b", "a b", "ä", "a\0", "a\\b", &"x".repeat(129)] {
             assert!(check_part(name).is_err(), "{name}");
         }
     }
@@ -112,9 +88,7 @@ mod tests {
             assert!(check_object(name).is_ok(), "{name}");
         }
         let long = vec!["x".repeat(100); 6].join("/");
-        for name in [
-            "", "/a", "a/", "a//b", "a/../b", "logs/w", "tmp", "segments", &long,
-        ] {
+        for name in ["", "/a", "a/", "a//b", "a/../b", "logs/w", "tmp", "segments", &long] {
             assert!(check_object(name).is_err(), "{name}");
         }
     }

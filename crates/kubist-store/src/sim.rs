@@ -60,10 +60,7 @@ impl SimDisk {
 
     /// Starts a process.
     pub fn process(&self) -> Arc<SimProcess> {
-        Arc::new(SimProcess {
-            id: self.machine.state().start_process(),
-            machine: self.machine.clone(),
-        })
+        Arc::new(SimProcess { id: self.machine.state().start_process(), machine: self.machine.clone() })
     }
 
     /// The power fails: all processes die, and of what was not synced the seed
@@ -148,9 +145,7 @@ impl SimDisk {
                 })
                 .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, T>| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             threads.into_iter().map(join).collect()
         })
@@ -184,11 +179,7 @@ impl SimProcess {
 impl Disk for SimProcess {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let handle = self.machine.open(self.id, path, how)?;
-        Ok(Box::new(SimFile {
-            machine: self.machine.clone(),
-            process: self.id,
-            handle,
-        }))
+        Ok(Box::new(SimFile { machine: self.machine.clone(), process: self.id, handle }))
     }
 
     fn find(&self, path: &Path) -> io::Result<Option<Found>> {
@@ -237,13 +228,11 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.machine
-            .read_at(self.process, self.handle, buffer, offset)
+        self.machine.read_at(self.process, self.handle, buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.machine
-            .write_at(self.process, self.handle, bytes, offset)
+        self.machine.write_at(self.process, self.handle, bytes, offset)
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {

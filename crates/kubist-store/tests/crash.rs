@@ -42,22 +42,12 @@ impl ExpectedLog {
     /// an owner found is settled.
     fn check(&mut self, found: &[Vec<u8>]) {
         let count = self.acknowledged.len();
-        assert!(
-            found.len() >= count,
-            "{count} acknowledged, {} there",
-            found.len()
-        );
-        assert!(
-            found[..count] == self.acknowledged,
-            "an acknowledged entry changed"
-        );
+        assert!(found.len() >= count, "{count} acknowledged, {} there", found.len());
+        assert!(found[..count] == self.acknowledged, "an acknowledged entry changed");
         match &found[count..] {
             [] => {}
             [more] => {
-                assert!(
-                    self.in_flight.as_ref() == Some(more),
-                    "an entry from nowhere"
-                );
+                assert!(self.in_flight.as_ref() == Some(more), "an entry from nowhere");
                 self.acknowledged.push(more.clone());
             }
             more => panic!("{} entries too many", more.len()),
@@ -112,18 +102,11 @@ fn what_a_reader_calls_durable_survives() {
         let after = after.map_or(Vec::new(), |tail| tail.entries);
         let durable = |entry: &&kubist_store::LogEntry| {
             // An entry ends where the next one begins.
-            let next = tail
-                .entries
-                .iter()
-                .find(|next| next.position > entry.position);
+            let next = tail.entries.iter().find(|next| next.position > entry.position);
             next.map_or(tail.next, |next| next.position) <= tail.durable
         };
         for entry in tail.entries.iter().filter(durable) {
-            assert!(
-                after.contains(entry),
-                "lost the entry at {}",
-                entry.position
-            );
+            assert!(after.contains(entry), "lost the entry at {}", entry.position);
         }
     });
 }
@@ -163,10 +146,7 @@ fn objects_survive_whole_or_were_never_there() {
             for (name, (tried, there)) in &mut expected {
                 match store.get(name).unwrap() {
                     Some(value) => {
-                        assert!(
-                            tried.contains(&value.to_vec()),
-                            "{name} has a strange value"
-                        );
+                        assert!(tried.contains(&value.to_vec()), "{name} has a strange value");
                         // Seen, and the machine has just started: it is on disk.
                         (*tried, *there) = (vec![value.to_vec()], true);
                     }
@@ -204,10 +184,7 @@ fn synced_segments_survive() {
         let store = open(&machine).unwrap();
         for (name, offset, part) in &synced {
             let range = *offset..offset + part.len() as u64;
-            assert!(
-                store.read(name, &[range]).unwrap()[0] == part,
-                "{name} changed"
-            );
+            assert!(store.read(name, &[range]).unwrap()[0] == part, "{name} changed");
         }
         // Unsynced ones can be there in any state, but can be named and deleted.
         for name in store.segments().unwrap() {
@@ -249,9 +226,7 @@ fn missing_syncs_are_found_out() {
             machine.crash();
             let kept = LocalStore::on_disk(machine.process(), Path::new("/s")).unwrap();
             let object = kept.get("table").is_ok_and(|value| value.is_some());
-            let entry = kept
-                .read_log("w", 0)
-                .is_ok_and(|tail| tail.entries.len() == 1);
+            let entry = kept.read_log("w", 0).is_ok_and(|tail| tail.entries.len() == 1);
             lost += usize::from(!object || !entry);
         }
         assert!(lost > 10, "{lost} of 40 noticed a lie about {about:?}");

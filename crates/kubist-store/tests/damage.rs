@@ -11,12 +11,7 @@ use common::{file, open, payloads};
 use kubist_store::sim::SimDisk;
 use kubist_store::{Error, LocalStore, Store};
 
-const ENTRIES: [&[u8]; 4] = [
-    b"the first entry",
-    b"",
-    b"a third, somewhat longer entry",
-    b"last",
-];
+const ENTRIES: [&[u8]; 4] = [b"the first entry", b"", b"a third, somewhat longer entry", b"last"];
 
 struct Log {
     machine: SimDisk,
@@ -38,32 +33,21 @@ fn log() -> Log {
     drop(owner);
     let bytes = machine.contents(&log_file()).unwrap();
     assert_eq!(bytes.len() as u64, *positions.last().unwrap());
-    Log {
-        machine,
-        store,
-        positions,
-        bytes,
-    }
+    Log { machine, store, positions, bytes }
 }
 
 impl Log {
     fn set(&self, bytes: &[u8]) {
-        self.machine
-            .damage(&log_file(), |file| *file = bytes.to_vec());
+        self.machine.damage(&log_file(), |file| *file = bytes.to_vec());
     }
 
     fn lose_acknowledgement(&self) {
-        self.machine
-            .damage(&acknowledgement_file(), |file| file.clear());
+        self.machine.damage(&acknowledgement_file(), |file| file.clear());
     }
 
     /// The last of the positions that is at most `at`.
     fn entry_at(&self, at: u64) -> usize {
-        self.positions
-            .iter()
-            .filter(|&&position| position <= at)
-            .count()
-            - 1
+        self.positions.iter().filter(|&&position| position <= at).count() - 1
     }
 }
 
@@ -99,11 +83,7 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
         assert_damaged(log.store.read_log("w", 0), at, &case);
         assert_damaged(log.store.own_log("w"), at, &case);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
-        assert_eq!(
-            log.machine.contents(&log_file()).unwrap(),
-            bad,
-            "{case} was changed"
-        );
+        assert_eq!(log.machine.contents(&log_file()).unwrap(), bad, "{case} was changed");
         // What comes after the damage can still be had.
         let after = log.store.read_log("w", log.positions[entry + 1]).unwrap();
         assert_eq!(payloads(&after), ENTRIES[entry + 1..], "{case}");
@@ -118,17 +98,10 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
         let case = format!("cut to {length}");
         // It ends too early, wherever its last whole entry ends.
         assert_damaged(log.store.read_log("w", 0), length, &case);
-        assert_damaged(
-            log.store.read_log("w", *log.positions.last().unwrap()),
-            length,
-            &case,
-        );
+        assert_damaged(log.store.read_log("w", *log.positions.last().unwrap()), length, &case);
         assert_damaged(log.store.own_log("w"), length, &case);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
-        assert_eq!(
-            log.machine.contents(&log_file()).unwrap().len() as u64,
-            length
-        );
+        assert_eq!(log.machine.contents(&log_file()).unwrap().len() as u64, length);
     }
 }
 
@@ -167,11 +140,7 @@ fn a_flipped_bit_is_damage_without_an_acknowledgement_if_entries_follow() {
         let at = log.positions[log.entry_at(bit as u64 / 8)];
         assert_damaged(log.store.read_log("w", 0), at, &case);
         assert_damaged(log.store.own_log("w"), at, &case);
-        assert_eq!(
-            log.machine.contents(&log_file()).unwrap(),
-            bad,
-            "{case} was changed"
-        );
+        assert_eq!(log.machine.contents(&log_file()).unwrap(), bad, "{case} was changed");
     }
 }
 
@@ -179,9 +148,7 @@ fn a_flipped_bit_is_damage_without_an_acknowledgement_if_entries_follow() {
 fn any_acknowledgement_is_survived_and_a_bad_one_is_found() {
     let log = log();
     let good = log.machine.contents(&acknowledgement_file()).unwrap();
-    let mut bad: Vec<Vec<u8>> = (0..good.len())
-        .map(|length| good[..length].to_vec())
-        .collect();
+    let mut bad: Vec<Vec<u8>> = (0..good.len()).map(|length| good[..length].to_vec()).collect();
     bad.push([&good[..], b"!"].concat());
     bad.extend((0..good.len() * 8).map(|bit| {
         let mut bad = good.clone();
@@ -189,8 +156,7 @@ fn any_acknowledgement_is_survived_and_a_bad_one_is_found() {
         bad
     }));
     for bad in bad {
-        log.machine
-            .damage(&acknowledgement_file(), |file| file.clone_from(&bad));
+        log.machine.damage(&acknowledgement_file(), |file| file.clone_from(&bad));
         let tail = log.store.read_log("w", 0).unwrap();
         assert_eq!(payloads(&tail), ENTRIES);
         assert_eq!(tail.durable, 0);
@@ -208,11 +174,7 @@ fn a_torn_tail_behind_the_acknowledgement_is_cut_by_its_next_owner_only() {
     log.set(&torn);
     assert_eq!(payloads(&log.store.read_log("w", 0).unwrap()), ENTRIES);
     assert_eq!(log.store.check_log("w").unwrap().len(), 1);
-    assert_eq!(
-        log.machine.contents(&log_file()).unwrap(),
-        torn,
-        "a reader cut it"
-    );
+    assert_eq!(log.machine.contents(&log_file()).unwrap(), torn, "a reader cut it");
     drop(log.store.own_log("w").unwrap());
     assert_eq!(log.machine.contents(&log_file()).unwrap(), log.bytes);
     assert!(log.store.check_log("w").unwrap().is_empty());
@@ -235,10 +197,7 @@ fn headers_are_checked() {
         ]
     };
     let files = ["logs/w.log", "table", "segments/s.seg"].map(file);
-    let good: Vec<Vec<u8>> = files
-        .iter()
-        .map(|f| log.machine.contents(f).unwrap())
-        .collect();
+    let good: Vec<Vec<u8>> = files.iter().map(|f| log.machine.contents(f).unwrap()).collect();
     let set = |change: &dyn Fn(&mut Vec<u8>)| {
         for (file, good) in files.iter().zip(&good) {
             let mut bad = good.clone();
@@ -250,19 +209,13 @@ fn headers_are_checked() {
     for bit in 0..16 * 8 {
         set(&|file| file[bit / 8] ^= 1 << (bit % 8));
         for answer in asked() {
-            assert!(
-                matches!(answer, Err(Error::Damaged { .. })),
-                "bit {bit}: {answer:?}"
-            );
+            assert!(matches!(answer, Err(Error::Damaged { .. })), "bit {bit}: {answer:?}");
         }
     }
     for length in 0..16 {
         set(&|file| file.truncate(length));
         for answer in asked() {
-            assert!(
-                matches!(answer, Err(Error::Damaged { .. })),
-                "{length} bytes: {answer:?}"
-            );
+            assert!(matches!(answer, Err(Error::Damaged { .. })), "{length} bytes: {answer:?}");
         }
     }
     set(&|file| {
@@ -271,17 +224,7 @@ fn headers_are_checked() {
         file[12..16].copy_from_slice(&checksum.to_le_bytes());
     });
     for answer in asked() {
-        assert!(
-            matches!(
-                answer,
-                Err(Error::Newer {
-                    found: 2,
-                    known: 1,
-                    ..
-                })
-            ),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Err(Error::Newer { found: 2, known: 1, .. })), "{answer:?}");
     }
 }
 

@@ -71,32 +71,16 @@ impl Promised {
             assert!(store.get(name).unwrap().unwrap() == value, "{name} changed");
         }
         for (name, offset, part) in &self.parts {
-            let read = store
-                .read(name, &[*offset..offset + part.len() as u64])
-                .unwrap();
+            let read = store.read(name, &[*offset..offset + part.len() as u64]).unwrap();
             assert!(read[0] == part, "{name} changed");
         }
         if self.entries.is_empty() {
             return;
         }
         let found = payloads(&store.read_log("w", 0).unwrap());
-        let certain: Vec<_> = found
-            .iter()
-            .filter(|entry| !self.perhaps.contains(entry))
-            .cloned()
-            .collect();
-        let expected: Vec<_> = self
-            .entries
-            .iter()
-            .filter(|entry| !self.perhaps.contains(entry))
-            .cloned()
-            .collect();
-        assert!(
-            certain == expected,
-            "{} entries of {}",
-            certain.len(),
-            expected.len()
-        );
+        let certain: Vec<_> = found.iter().filter(|entry| !self.perhaps.contains(entry)).cloned().collect();
+        let expected: Vec<_> = self.entries.iter().filter(|entry| !self.perhaps.contains(entry)).cloned().collect();
+        assert!(certain == expected, "{} entries of {}", certain.len(), expected.len());
     }
 }
 
@@ -135,19 +119,8 @@ fn every_failing_call_is_reported_and_survived() {
             let outcome = promised.work(&machine, &mut random);
             // A failure that nobody is told of must have been harmless: it met a
             // clean-up or an acknowledgement, or is still to come.
-            let harmless = [
-                Call::Open,
-                Call::Find,
-                Call::List,
-                Call::Unlink,
-                Call::Lock,
-                Call::Write,
-            ]
-            .contains(&call);
-            assert!(
-                outcome.is_err() || machine.failures_left() || harmless,
-                "{call:?} failed and nobody was told"
-            );
+            let harmless = [Call::Open, Call::Find, Call::List, Call::Unlink, Call::Lock, Call::Write].contains(&call);
+            assert!(outcome.is_err() || machine.failures_left() || harmless, "{call:?} failed and nobody was told");
             machine.calm();
             promised.work(&machine, &mut random).unwrap();
             promised.check(&machine);
@@ -169,12 +142,7 @@ fn a_log_whose_sync_failed_is_continued_by_a_fresh_owner() {
         log.append(b"first").unwrap();
         machine.fail(Call::Sync, 0);
         let error = log.append(b"second").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains(file("logs/w.log").to_str().unwrap()),
-            "{error}"
-        );
+        assert!(error.to_string().contains(file("logs/w.log").to_str().unwrap()), "{error}");
         assert_log_refuses(&mut *log, error);
         drop(log);
         let mut log = store.own_log("w").unwrap();

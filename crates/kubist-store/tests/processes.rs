@@ -39,8 +39,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             let of = |wanted: bool| {
                 let told = told.iter().enumerate();
                 told.filter(move |(_, told)| {
-                    told.iter()
-                        .any(|(n, answer)| *n == name && matches!(answer, Ok(is) if *is == wanted))
+                    told.iter().any(|(n, answer)| *n == name && matches!(answer, Ok(is) if *is == wanted))
                 })
                 .map(|(process, _)| process)
             };
@@ -57,11 +56,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
                 }
             }
         }
-        for error in told
-            .iter()
-            .flatten()
-            .filter_map(|(_, answer)| answer.as_ref().err())
-        {
+        for error in told.iter().flatten().filter_map(|(_, answer)| answer.as_ref().err()) {
             assert!(error.to_string().contains("is dead"), "{error}");
         }
     });
@@ -102,8 +97,7 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
                         }
                     };
                     for _ in 0..random.random_range(1..4) {
-                        let mut entry =
-                            format!("{process}:{};", random.random::<u64>()).into_bytes();
+                        let mut entry = format!("{process}:{};", random.random::<u64>()).into_bytes();
                         entry.extend(bytes(&mut random, 2_000));
                         did.in_flight = Some(entry.clone());
                         if log.append(&entry).is_err() {
@@ -149,15 +143,11 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
             let count = did.acknowledged.len();
             assert!(there.len() >= count && there[..count] == did.acknowledged);
             assert!(
-                there[count..].is_empty()
-                    || there[count..] == did.in_flight.clone().into_iter().collect::<Vec<_>>()
+                there[count..].is_empty() || there[count..] == did.in_flight.clone().into_iter().collect::<Vec<_>>()
             );
             // A reader saw the beginning of what is there now: whole, in order,
             // nothing skipped and nothing that went away.
-            assert!(
-                did.read == tail.entries[..did.read.len()],
-                "a reader saw something else"
-            );
+            assert!(did.read == tail.entries[..did.read.len()], "a reader saw something else");
         }
     });
 }
@@ -169,11 +159,7 @@ fn the_same_seed_gives_the_same_history() {
         let task = |process: u8| -> Task<'_, Vec<bool>> {
             Box::new(move |disk| {
                 let store = LocalStore::on_disk(disk, Path::new(STORE)).unwrap();
-                let put = |name: u8| {
-                    store
-                        .put_if_absent(&format!("n{name}"), &[process])
-                        .unwrap()
-                };
+                let put = |name: u8| store.put_if_absent(&format!("n{name}"), &[process]).unwrap();
                 (0..5).map(put).collect()
             })
         };
@@ -181,8 +167,5 @@ fn the_same_seed_gives_the_same_history() {
         (won, machine.calls())
     };
     for_seeds(20, |seed| assert_eq!(history(seed), history(seed)));
-    assert!(
-        (1..20).any(|seed| history(seed).0 != history(0).0),
-        "chance has no effect"
-    );
+    assert!((1..20).any(|seed| history(seed).0 != history(0).0), "chance has no effect");
 }

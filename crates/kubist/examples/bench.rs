@@ -66,7 +66,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn ingest(at: &str, rows: usize) {
-    let dimension = |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
     let options = TableOptions {
         dimensions: ["x", "y", "z"].map(dimension).to_vec(),
         identity: vec!["id".into()],
@@ -98,7 +99,8 @@ fn ingest(at: &str, rows: usize) {
 fn scan(at: &str) {
     let snapshot = Table::open(at).expect("a table").snapshot().expect("readable");
     let begin = Instant::now();
-    let rows: usize = snapshot.query(&Query::default()).expect("a query").map(|batch| batch.expect("sound").num_rows()).sum();
+    let rows: usize =
+        snapshot.query(&Query::default()).expect("a query").map(|batch| batch.expect("sound").num_rows()).sum();
     let seconds = begin.elapsed().as_secs_f64();
     let megabytes = rows as f64 * ROW_BYTES as f64 / 1e6;
     println!("full scan                              {:8.2} s   {:.0} MB/s of values", seconds, megabytes / seconds);
@@ -148,7 +150,10 @@ fn queries(at: &str, boxes: usize) {
     }
     println!("open, median of 9                      {:8.2} ms", median(opening));
     let table = Table::open(at).expect("a table");
-    println!("\n{:38} {:>10} {:>10} {:>8} {:>10} {:>9}", "query (medians)", "returned", "read", "ratio", "MB read", "ms");
+    println!(
+        "\n{:38} {:>10} {:>10} {:>8} {:>10} {:>9}",
+        "query (medians)", "returned", "read", "ratio", "MB read", "ms"
+    );
     let line = |label: &str, runs: Vec<(Stats, f64)>| {
         let of = |pick: &dyn Fn(&(Stats, f64)) -> f64| median(runs.iter().map(pick).collect());
         println!(
@@ -189,7 +194,8 @@ fn queries(at: &str, boxes: usize) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let after = |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
+    let after =
+        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
     let rows: usize = after("--rows").map_or(20_000_000, |rows| rows.parse().expect("a number of rows"));
     let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench"), PathBuf::from);
     let at = at.to_str().expect("a path in UTF-8");
@@ -205,7 +211,8 @@ fn main() {
             }
             for step in ["ingest", "scan", "queries"] {
                 let program = std::env::current_exe().expect("this program");
-                let status = Command::new(program).args(&arguments[1..]).args(["--step", step]).status().expect("itself");
+                let status =
+                    Command::new(program).args(&arguments[1..]).args(["--step", step]).status().expect("itself");
                 assert!(status.success(), "{step} failed");
             }
             std::fs::remove_dir_all(at).expect("the table to remove");

@@ -87,7 +87,9 @@ fn put_runs(runs: &[Run<Location>], geometry: &Geometry, out: &mut Vec<u8>) {
         let place = &run.payload;
         body.extend_from_slice(&run.id.0.to_le_bytes());
         body.extend_from_slice(&run.cube.to_u128().to_le_bytes());
-        for word in [run.rows, run.priorities.0, run.priorities.1, place.data_offset, place.data_length, place.map_offset] {
+        for word in
+            [run.rows, run.priorities.0, run.priorities.1, place.data_offset, place.data_length, place.map_offset]
+        {
             body.extend_from_slice(&word.to_le_bytes());
         }
         body.extend_from_slice(&place.map_length.to_le_bytes());
@@ -128,7 +130,8 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryErr
             (low[d], high[d]) = (reader.u32()?, reader.u32()?);
         }
         let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
-        let payload = Location { segment: segment.clone(), data_offset, data_length, map_offset, map_length, low, high };
+        let payload =
+            Location { segment: segment.clone(), data_offset, data_length, map_offset, map_length, low, high };
         runs.push(Run { id, cube, rows, priorities, copies, payload });
     }
     Ok(runs)
@@ -269,7 +272,9 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| bad(&error))?;
     let version = value["format_version"].as_u64().unwrap_or(0);
     if version > FORMAT_VERSION as u64 {
-        return Err(EntryError::Newer(format!("it has format version {version}; this Kubist reads up to {FORMAT_VERSION}")));
+        return Err(EntryError::Newer(format!(
+            "it has format version {version}; this Kubist reads up to {FORMAT_VERSION}"
+        )));
     }
     let header: Header = serde_json::from_value(value).map_err(|error| bad(&error))?;
     if header.priority != "hash" {

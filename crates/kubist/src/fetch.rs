@@ -44,7 +44,9 @@ pub fn fetch(store: &dyn Store, pieces: &[Piece]) -> Result<Fetched> {
             let piece = &pieces[*place];
             let end = piece.offset + piece.length;
             match ranges.last_mut() {
-                Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
+                Some(range)
+                    if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT =>
+                {
                     range.end = range.end.max(end);
                 }
                 _ => ranges.push(piece.offset..end),

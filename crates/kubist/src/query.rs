@@ -95,7 +95,9 @@ impl Question {
         };
         if let (Some(low), Some(high)) = (number(low), number(high)) {
             if low > high {
-                return Err(Error::invalid(format!("box: {name:?} goes from {low} to {high}, but low must not exceed high")));
+                return Err(Error::invalid(format!(
+                    "box: {name:?} goes from {low} to {high}, but low must not exceed high"
+                )));
             }
         }
         if low.is_none() && high.is_none() {
@@ -141,7 +143,13 @@ impl Question {
         (self.scan_visits(visits, range, wanted, Arc::new(|_, _| false)), cubes)
     }
 
-    fn scan_visits(self: &Arc<Self>, visits: Vec<Visit>, range: PriorityRange, wanted: Wanted, skip: SharedSkip) -> Pipeline<Scanned> {
+    fn scan_visits(
+        self: &Arc<Self>,
+        visits: Vec<Visit>,
+        range: PriorityRange,
+        wanted: Wanted,
+        skip: SharedSkip,
+    ) -> Pipeline<Scanned> {
         let ends = tasks(&visits, range);
         let question = self.clone();
         Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
@@ -164,7 +172,9 @@ impl Question {
 
     fn known_frame(&self) -> Result<&Frame> {
         let location = || self.snapshot.core.store.location().to_string();
-        self.frame.as_deref().ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
+        self.frame
+            .as_deref()
+            .ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
     }
 
     /// A batch of the answer from stored columns.
@@ -190,7 +200,8 @@ fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
     let (mut rows, mut begin, mut target) = (0.0, 0, FIRST_TASK_ROWS);
     for (place, visit) in visits.iter().enumerate() {
         let (first, last) = visit.run.priorities;
-        let share = (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
+        let share =
+            (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
         rows += visit.run.rows as f64 * share.clamp(0.0, 1.0);
         if rows >= target || place + 1 - begin >= TASK_RUNS {
             ends.push(place + 1);
@@ -214,7 +225,9 @@ fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
     let mut low = Threshold::NONE;
     if let Some((first, last)) = query.window {
         if !(first >= 0.0 && first < last && last <= 1.0) {
-            return Err(Error::invalid(format!("window must be (lo, hi) with 0 <= lo < hi <= 1, found ({first}, {last})")));
+            return Err(Error::invalid(format!(
+                "window must be (lo, hi) with 0 <= lo < hi <= 1, found ({first}, {last})"
+            )));
         }
         low = Threshold::from_fraction(first);
         high = high.min(Threshold::from_fraction(last));
@@ -473,7 +486,9 @@ impl Refine {
             return Err(Error::invalid(format!("factor must be above 1, found {factor}")));
         }
         if query.limit.is_some() || query.per_cell.is_some() {
-            return Err(Error::invalid("refine takes no limit and no per_cell: each step is a whole window of priorities"));
+            return Err(Error::invalid(
+                "refine takes no limit and no per_cell: each step is a whole window of priorities",
+            ));
         }
         Question::new(&snapshot, &query)?;
         let (begin, end) = query.window.unwrap_or((0.0, 1.0));

@@ -56,7 +56,10 @@ impl TableSchema {
         let find = |name: &str, role: &str| {
             schema.index_of(name).map_err(|_| {
                 let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-                Error::invalid(format!("the {role} column {name:?} is not in the data; its columns are {}", known.join(", ")))
+                Error::invalid(format!(
+                    "the {role} column {name:?} is not in the data; its columns are {}",
+                    known.join(", ")
+                ))
             })
         };
         if dimensions.is_empty() || dimensions.len() > kubist_index::cube::MAX_DIMENSIONS {
@@ -82,7 +85,9 @@ impl TableSchema {
             let place = find(name, "identity")?;
             if !priority::is_identity_type(schema.field(place).data_type()) {
                 let data_type = schema.field(place).data_type();
-                return Err(Error::invalid(format!("column {name:?} has the type {data_type} and cannot be an identity")));
+                return Err(Error::invalid(format!(
+                    "column {name:?} has the type {data_type} and cannot be an identity"
+                )));
             }
             if identities.contains(&place) {
                 return Err(Error::invalid(format!("column {name:?} is given twice in the identity")));
@@ -125,7 +130,10 @@ impl TableSchema {
         for (field, stored) in self.user.fields().iter().zip(self.stored.fields()) {
             let name = field.name();
             let array = batch.column_by_name(name).ok_or_else(|| {
-                Error::invalid(format!("column {name:?} of the table is missing in the data; it has {}", column_names(&given)))
+                Error::invalid(format!(
+                    "column {name:?} of the table is missing in the data; it has {}",
+                    column_names(&given)
+                ))
             })?;
             let array = to_type(array, stored.data_type()).ok_or_else(|| {
                 let (found, wanted) = (array.data_type(), field.data_type());
@@ -133,7 +141,9 @@ impl TableSchema {
             })??;
             if !stored.is_nullable() && array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-                return Err(Error::invalid(format!("column {name:?} must not be null, and is in row {row} of the batch")));
+                return Err(Error::invalid(format!(
+                    "column {name:?} must not be null, and is in row {row} of the batch"
+                )));
             }
             columns.push(array);
         }
@@ -171,17 +181,54 @@ fn column_names(schema: &Schema) -> String {
 fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
-        Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float16 | Float32 | Float64
-        | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(_, _) | Duration(_) | Interval(_) | Utf8 | LargeUtf8
-        | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) | Decimal32(_, _) | Decimal64(_, _)
-        | Decimal128(_, _) | Decimal256(_, _) => Some(data_type.clone()),
+        Boolean
+        | Int8
+        | Int16
+        | Int32
+        | Int64
+        | UInt8
+        | UInt16
+        | UInt32
+        | UInt64
+        | Float16
+        | Float32
+        | Float64
+        | Date32
+        | Date64
+        | Time32(_)
+        | Time64(_)
+        | Timestamp(_, _)
+        | Duration(_)
+        | Interval(_)
+        | Utf8
+        | LargeUtf8
+        | Utf8View
+        | Binary
+        | LargeBinary
+        | BinaryView
+        | FixedSizeBinary(_)
+        | Decimal32(_, _)
+        | Decimal64(_, _)
+        | Decimal128(_, _)
+        | Decimal256(_, _) => Some(data_type.clone()),
         Dictionary(_, values) if !matches!(values.as_ref(), Dictionary(_, _)) => {
             // arrow-cast packs dictionaries of these value types.
             let packs = values.is_integer()
                 || matches!(
                     values.as_ref(),
-                    Float16 | Float32 | Float64 | Utf8 | LargeUtf8 | Binary | LargeBinary | Decimal128(_, _)
-                        | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(_, _)
+                    Float16
+                        | Float32
+                        | Float64
+                        | Utf8
+                        | LargeUtf8
+                        | Binary
+                        | LargeBinary
+                        | Decimal128(_, _)
+                        | Date32
+                        | Date64
+                        | Time32(_)
+                        | Time64(_)
+                        | Timestamp(_, _)
                 );
             packs.then(|| Dictionary(Box::new(Int32), values.clone()))
         }

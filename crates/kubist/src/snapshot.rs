@@ -143,7 +143,11 @@ impl Snapshot {
                 .view
                 .writers
                 .iter()
-                .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })
+                .map(|(name, progress)| WriterInfo {
+                    name: name.clone(),
+                    commits: progress.commits,
+                    rows: progress.rows,
+                })
                 .collect(),
             bytes,
             bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },

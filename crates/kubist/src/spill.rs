@@ -68,7 +68,8 @@ impl Spill {
             let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
             take_record_batch(batch, &rows)
         });
-        let mut keys: Vec<MortonKey> = sampled.filter_map(|batch| Some(frame.places(&batch.ok()?).keys)).flatten().collect();
+        let mut keys: Vec<MortonKey> =
+            sampled.filter_map(|batch| Some(frame.places(&batch.ok()?).keys)).flatten().collect();
         keys.sort_unstable();
         let geometry = frame.geometry;
         let mut cubes = vec![(CubeId::ROOT, keys.len())];
@@ -82,7 +83,8 @@ impl Spill {
                 break;
             }
             let count = |cube: CubeId| {
-                keys.partition_point(|key| *key <= geometry.last_key(cube)) - keys.partition_point(|key| *key < cube.first_key())
+                keys.partition_point(|key| *key <= geometry.last_key(cube))
+                    - keys.partition_point(|key| *key < cube.first_key())
             };
             let children: Vec<_> = geometry.children(*cube).map(|child| (child, count(child))).collect();
             cubes.splice(place..=place, children);

@@ -150,11 +150,12 @@ impl Table {
 
     /// Opens the table in a store.
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
-        let bytes = store.get(TABLE).map_err(store_error)?.ok_or_else(|| Error::NotATable {
-            location: store.location().into(),
-            why: "it holds no table".into(),
-        })?;
-        let (header, schema) = entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
+        let bytes = store
+            .get(TABLE)
+            .map_err(store_error)?
+            .ok_or_else(|| Error::NotATable { location: store.location().into(), why: "it holds no table".into() })?;
+        let (header, schema) =
+            entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity)?;
         let table = Table::with(store, header, schema)?;
@@ -163,7 +164,8 @@ impl Table {
     }
 
     fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Table> {
-        let geometry = Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
+        let geometry =
+            Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
         let core = Core {
             store,
             header,
@@ -244,7 +246,10 @@ impl Plan {
                 Domain::Quantile => ("quantile", None),
                 Domain::Linear(low, high) => {
                     let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
-                    scales.push(Scale::linear(low, high).map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?);
+                    scales.push(
+                        Scale::linear(low, high)
+                            .map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?,
+                    );
                     ("linear", Some((low, high)))
                 }
             };
@@ -270,8 +275,9 @@ fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
         Value::Int(value) => Ok(*value as f64),
         Value::Float(value) => Ok(*value),
         Value::Text(text) => {
-            let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?
-                .ok_or_else(|| Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}")))?;
+            let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?.ok_or_else(|| {
+                Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}"))
+            })?;
             Ok(order::number(data_type, low))
         }
         other => Err(Error::invalid(format!("dimension {name:?}: {other:?} cannot be the end of a domain"))),
@@ -335,13 +341,19 @@ impl Core {
         let new = !read.entries.is_empty();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {
-            let decoded = CommitEntry::decode(&found.bytes, &self.geometry)
-                .map_err(|error| bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error))?;
+            let decoded = CommitEntry::decode(&found.bytes, &self.geometry).map_err(|error| {
+                bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error)
+            })?;
             let after = if place == last { read.next } else { read.entries[place + 1].position };
             let progress = tail.writers.entry(writer.to_string()).or_default();
             if decoded.sequence != progress.commits + 1 {
                 let what = format!("it has commit {} where {} is next", decoded.sequence, progress.commits + 1);
-                return Err(bad_entry(self.store.location(), &format!("log of {writer}"), found.position, EntryError::Bad(what)));
+                return Err(bad_entry(
+                    self.store.location(),
+                    &format!("log of {writer}"),
+                    found.position,
+                    EntryError::Bad(what),
+                ));
             }
             progress.commits = decoded.sequence;
             progress.rows += decoded.rows;

@@ -68,7 +68,9 @@ impl Table {
             }
             match verify_run(&snapshot, run, &mut report) {
                 Ok(()) => {}
-                Err(error @ (Error::Damaged { .. } | Error::Newer(_) | Error::Invalid(_))) => report.find(error.to_string()),
+                Err(error @ (Error::Damaged { .. } | Error::Newer(_) | Error::Invalid(_))) => {
+                    report.find(error.to_string())
+                }
                 Err(error) => return Err(error),
             }
             report.runs += 1;
@@ -122,7 +124,8 @@ fn verify_run(
     let Some(frame) = core.frame()? else {
         return Err(damaged(0, "the grid is missing".into()));
     };
-    let batch = arrow_array::RecordBatch::try_new(core.schema.stored.clone(), arrays).map_err(|e| damaged(0, e.to_string()))?;
+    let batch =
+        arrow_array::RecordBatch::try_new(core.schema.stored.clone(), arrays).map_err(|e| damaged(0, e.to_string()))?;
     let places = frame.places(&batch);
     let mut first = 0;
     for (zone, rows) in map.rows.iter().enumerate() {
@@ -146,7 +149,10 @@ fn verify_run(
         for (column, array) in batch.columns().iter().enumerate() {
             let nulls = array.slice(first, *rows as usize).null_count();
             if nulls != map.columns[column].nulls_of(zone) as usize {
-                return Err(damaged(0, format!("zone {zone} counts its nulls wrongly in column {:?}", fields[column].name())));
+                return Err(damaged(
+                    0,
+                    format!("zone {zone} counts its nulls wrongly in column {:?}", fields[column].name()),
+                ));
             }
         }
         first += *rows as usize;

@@ -212,7 +212,11 @@ impl Writer {
             Some((low, high)) => Scale::linear(low, high).map_err(Error::invalid),
             None => {
                 let values = batches.iter().flat_map(|batch| frame::numbers(batch.column(*column).as_ref()));
-                Ok(if dimension.scale == "quantile" { Scale::learn_quantile(values) } else { Scale::learn_linear(values) })
+                Ok(if dimension.scale == "quantile" {
+                    Scale::learn_quantile(values)
+                } else {
+                    Scale::learn_linear(values)
+                })
             }
         };
         let dimensions = self.core.header.dimensions.iter().zip(&self.core.schema.dimensions);
@@ -388,4 +392,3 @@ impl Output<'_> {
         Ok(())
     }
 }
-

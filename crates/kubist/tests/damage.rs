@@ -57,7 +57,8 @@ fn read(at: &Path) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for batch in table.snapshot()?.query(&Query::default())? {
         let batch = batch?;
-        let of = |row: usize| batch.columns().iter().map(|column| format!("{:?}", column.slice(row, 1))).collect::<String>();
+        let of =
+            |row: usize| batch.columns().iter().map(|column| format!("{:?}", column.slice(row, 1))).collect::<String>();
         rows.extend((0..batch.num_rows()).map(of));
     }
     rows.sort();
@@ -76,7 +77,8 @@ fn damage_is_noticed_and_named() {
     for file in files(&sound) {
         let bytes = std::fs::read(&file).unwrap();
         let name = file.strip_prefix(&sound).unwrap().to_str().unwrap().to_string();
-        let mut damages: Vec<Vec<u8>> = (0..bytes.len()).step_by(bytes.len().div_ceil(10).max(1)).map(|end| bytes[..end].to_vec()).collect();
+        let mut damages: Vec<Vec<u8>> =
+            (0..bytes.len()).step_by(bytes.len().div_ceil(10).max(1)).map(|end| bytes[..end].to_vec()).collect();
         for _ in 0..60 {
             let mut flipped = bytes.clone();
             let Some(byte) = (!flipped.is_empty()).then(|| rng.random_range(0..flipped.len())) else { continue };

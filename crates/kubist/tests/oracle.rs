@@ -20,8 +20,23 @@ use rand::{Rng, SeedableRng};
 fn dimension_types() -> Vec<DataType> {
     use DataType::*;
     vec![
-        Float32, Float32, Float64, Float16, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Date32, Date64,
-        Time32(TimeUnit::Second), Time64(TimeUnit::Nanosecond), Timestamp(TimeUnit::Microsecond, None),
+        Float32,
+        Float32,
+        Float64,
+        Float16,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        UInt8,
+        UInt16,
+        UInt32,
+        UInt64,
+        Date32,
+        Date64,
+        Time32(TimeUnit::Second),
+        Time64(TimeUnit::Nanosecond),
+        Timestamp(TimeUnit::Microsecond, None),
         Timestamp(TimeUnit::Second, Some("UTC".into())),
     ]
 }
@@ -29,10 +44,24 @@ fn dimension_types() -> Vec<DataType> {
 fn other_types() -> Vec<DataType> {
     use DataType::*;
     vec![
-        Boolean, Utf8, LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView, FixedSizeBinary(3), Decimal32(7, 2),
-        Decimal64(12, 3), Decimal128(30, 4), Decimal256(50, 2), Duration(TimeUnit::Millisecond),
-        Interval(IntervalUnit::YearMonth), Interval(IntervalUnit::DayTime), Interval(IntervalUnit::MonthDayNano),
-        Dictionary(Box::new(Int32), Box::new(Utf8)), Dictionary(Box::new(Int32), Box::new(Int16)),
+        Boolean,
+        Utf8,
+        LargeUtf8,
+        Utf8View,
+        Binary,
+        LargeBinary,
+        BinaryView,
+        FixedSizeBinary(3),
+        Decimal32(7, 2),
+        Decimal64(12, 3),
+        Decimal128(30, 4),
+        Decimal256(50, 2),
+        Duration(TimeUnit::Millisecond),
+        Interval(IntervalUnit::YearMonth),
+        Interval(IntervalUnit::DayTime),
+        Interval(IntervalUnit::MonthDayNano),
+        Dictionary(Box::new(Int32), Box::new(Utf8)),
+        Dictionary(Box::new(Int32), Box::new(Int16)),
     ]
 }
 
@@ -48,7 +77,11 @@ fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
             let values: Vec<Option<f64>> = numbers
                 .iter()
-                .map(|n| n.map(|n| if wild && n % 17 == 0 { special[(n.unsigned_abs() / 17 % 9) as usize] } else { n as f64 / 7.0 }))
+                .map(|n| {
+                    n.map(|n| {
+                        if wild && n % 17 == 0 { special[(n.unsigned_abs() / 17 % 9) as usize] } else { n as f64 / 7.0 }
+                    })
+                })
                 .collect();
             match data_type {
                 DataType::Float16 => Arc::new(values.iter().map(|v| v.map(f16::from_f64)).collect::<Float16Array>()),
@@ -57,7 +90,8 @@ fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
             }
         }
         DataType::Int64 | DataType::UInt64 if wild => {
-            let values: Vec<Option<i64>> = numbers.iter().map(|n| n.map(|n| n.wrapping_mul(0x1234_5678_9abc_def1))).collect();
+            let values: Vec<Option<i64>> =
+                numbers.iter().map(|n| n.map(|n| n.wrapping_mul(0x1234_5678_9abc_def1))).collect();
             match data_type {
                 DataType::Int64 => Arc::new(Int64Array::from(values)),
                 _ => Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>()),
@@ -85,9 +119,15 @@ fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
             let values = numbers.iter().map(|n| n.map(|n| n.to_be_bytes()[5..].to_vec()));
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 3).unwrap())
         }
-        DataType::Utf8View | DataType::BinaryView | DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary
+        DataType::Utf8View
+        | DataType::BinaryView
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Binary
         | DataType::LargeBinary => {
-            let text = StringArray::from_iter(numbers.iter().map(|n| n.map(|n| format!("{}{n}", ["", "drop", "längere Zeichenkette "][(n.unsigned_abs() % 3) as usize]))));
+            let text = StringArray::from_iter(numbers.iter().map(|n| {
+                n.map(|n| format!("{}{n}", ["", "drop", "längere Zeichenkette "][(n.unsigned_abs() % 3) as usize]))
+            }));
             arrow_cast::cast(&text, data_type).unwrap()
         }
         DataType::Dictionary(_, values) if **values == DataType::Utf8 => {
@@ -98,7 +138,10 @@ fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
             let narrow = Int32Array::from_iter(numbers.iter().map(|n| n.map(|n| n.unsigned_abs() as i32)));
             arrow_cast::cast(&narrow, data_type).unwrap()
         }
-        DataType::Decimal32(_, _) | DataType::Decimal64(_, _) | DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => {
+        DataType::Decimal32(_, _)
+        | DataType::Decimal64(_, _)
+        | DataType::Decimal128(_, _)
+        | DataType::Decimal256(_, _) => {
             let small = Int64Array::from_iter(numbers.iter().map(|n| n.map(|n| n % 9999)));
             arrow_cast::cast(&small, data_type).unwrap()
         }
@@ -197,7 +240,8 @@ fn table(rng: &mut SmallRng) -> Case {
     for commit in 0..rng.random_range(1..8) {
         let memory = *[None, Some(1), Some(40_000)].choose(rng).unwrap();
         let name = ["ada", "ben"].choose(rng).unwrap().to_string();
-        let mut writer = table.writer(&WriterOptions { name: Some(name), memory_bytes: memory, ..Default::default() }).unwrap();
+        let mut writer =
+            table.writer(&WriterOptions { name: Some(name), memory_bytes: memory, ..Default::default() }).unwrap();
         let rows = *[0, 1, 30, 700, 3000].choose(rng).unwrap() + commit;
         let same = rng.random_bool(0.15);
         for _ in 0..rng.random_range(1..3) {
@@ -215,11 +259,15 @@ fn table(rng: &mut SmallRng) -> Case {
             batches.push(batch);
         }
         let committed = writer.commit().unwrap();
-        assert_eq!(committed.rows, batches.iter().rev().map(|b| b.num_rows() as u64).take(2).sum::<u64>().min(committed.rows));
+        assert_eq!(
+            committed.rows,
+            batches.iter().rev().map(|b| b.num_rows() as u64).take(2).sum::<u64>().min(committed.rows)
+        );
     }
     let truth = concat_batches(&schema, &batches).unwrap();
     let known = (!identity.is_empty()).then(|| {
-        let columns: Vec<&dyn Array> = identity.iter().map(|name| truth.column_by_name(name).unwrap().as_ref()).collect();
+        let columns: Vec<&dyn Array> =
+            identity.iter().map(|name| truth.column_by_name(name).unwrap().as_ref()).collect();
         priorities(&columns, truth.num_rows(), options.seed)
     });
     Case { table, truth, dimensions, priorities: known }
@@ -241,7 +289,8 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
                 continue;
             }
             let column = truth.column_by_name(name).unwrap().as_ref();
-            let mut end = |p| rng.random_bool(p).then(|| number(column, rng.random_range(0..truth.num_rows()))).flatten();
+            let mut end =
+                |p| rng.random_bool(p).then(|| number(column, rng.random_range(0..truth.num_rows()))).flatten();
             let (mut low, mut high) = (end(0.8), end(0.8));
             if let (Some(a), Some(b)) = (&low, &high) {
                 if !at_most(a, b) {
@@ -253,10 +302,15 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
             }
             matching.retain(|row| {
                 number(column, *row).is_some_and(|value| {
-                    low.as_ref().is_none_or(|low| at_most(low, &value)) && high.as_ref().is_none_or(|high| at_most(&value, high))
+                    low.as_ref().is_none_or(|low| at_most(low, &value))
+                        && high.as_ref().is_none_or(|high| at_most(&value, high))
                 })
             });
-            query.bounds.push(Bound { column: name.clone(), low: low.as_ref().map(value), high: high.as_ref().map(value) });
+            query.bounds.push(Bound {
+                column: name.clone(),
+                low: low.as_ref().map(value),
+                high: high.as_ref().map(value),
+            });
         }
     }
     let d0 = truth.column_by_name("d0").unwrap();
@@ -373,7 +427,8 @@ fn per_cell_equals_brute_force() {
         let rows = rng.random_range(1..4);
         let named = grid.iter().map(|(d, width)| (case.dimensions[*d].clone(), *width)).collect();
         query.per_cell = Some(PerCell { rows, widths: named });
-        let batches: Vec<RecordBatch> = case.table.snapshot().unwrap().query(&query).unwrap().map(Result::unwrap).collect();
+        let batches: Vec<RecordBatch> =
+            case.table.snapshot().unwrap().query(&query).unwrap().map(Result::unwrap).collect();
         let found: Vec<u64> = rids(&batches).iter().map(|rid| priorities[*rid as usize]).collect();
         matching.sort_by_key(|row| priorities[*row]);
         let mut fill = std::collections::HashMap::new();
@@ -387,8 +442,12 @@ fn per_cell_equals_brute_force() {
                     match (column.is_null(row), number(column.as_ref(), row)) {
                         (true, _) => "null".into(),
                         (_, None) => "nan".into(),
-                        (_, Some(Number::Int(value))) => format!("{}", ((value as f64 - low) / width).floor().clamp(-9e18, 9e18)),
-                        (_, Some(Number::Float(value))) => format!("{}", ((value - low) / width).floor().clamp(-9e18, 9e18)),
+                        (_, Some(Number::Int(value))) => {
+                            format!("{}", ((value as f64 - low) / width).floor().clamp(-9e18, 9e18))
+                        }
+                        (_, Some(Number::Float(value))) => {
+                            format!("{}", ((value - low) / width).floor().clamp(-9e18, 9e18))
+                        }
                     }
                 })
                 .collect();
@@ -436,5 +495,8 @@ fn a_million_identical_points() {
     assert_eq!(snapshot.count(&at(0.26)).unwrap(), 0);
     let sample = snapshot.count(&Query { precision: Some(0.01), ..at(0.25) }).unwrap();
     assert!((9_500..10_500).contains(&sample), "{sample}");
-    assert_eq!(snapshot.query(&Default::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), rows);
+    assert_eq!(
+        snapshot.query(&Default::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(),
+        rows
+    );
 }

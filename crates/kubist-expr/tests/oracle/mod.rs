@@ -86,27 +86,62 @@ fn columns() -> Vec<(&'static str, DataType, Vec<Cell>)> {
     let int = |t: i128, u: i128| int_pool(t, u);
     let dict = |k: DataType, v: DataType| Dictionary(Box::new(k), Box::new(v));
     let f64s = [
-        f64::NEG_INFINITY, f64::MIN, -2.5, -1.0, -5e-324, -0.0, 0.0, 5e-324, 0.1, 0.5, 1.0, 2.0, 2.5, 3.0, f64::MAX,
-        f64::INFINITY, f64::NAN, -f64::NAN,
+        f64::NEG_INFINITY,
+        f64::MIN,
+        -2.5,
+        -1.0,
+        -5e-324,
+        -0.0,
+        0.0,
+        5e-324,
+        0.1,
+        0.5,
+        1.0,
+        2.0,
+        2.5,
+        3.0,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+        -f64::NAN,
     ];
     let f64_pool: Vec<Cell> = f64s.iter().map(|v| Cell::F64(*v)).collect();
-    let f32_pool: Vec<Cell> = f64s
-        .iter()
-        .map(|v| Cell::F32(*v as f32))
-        .chain([f32::MAX, f32::MIN, 1e-45, -1e-45].map(Cell::F32))
-        .collect();
+    let f32_pool: Vec<Cell> =
+        f64s.iter().map(|v| Cell::F32(*v as f32)).chain([f32::MAX, f32::MIN, 1e-45, -1e-45].map(Cell::F32)).collect();
     let f16_pool: Vec<Cell> = f64s
         .iter()
         .map(|v| Cell::F16(f16::from_f64(*v)))
         .chain([f16::MAX, f16::MIN, f16::from_bits(1), f16::from_bits(0x8001)].map(Cell::F16))
         .collect();
-    let texts = ["", "a", "ab", "abc", "abcdefgh", "abcdefghi", "abcdefghij", "b", "B", "é", "日本", "a%c", "a_c", "a'c", "\u{10ffff}"];
+    let texts = [
+        "",
+        "a",
+        "ab",
+        "abc",
+        "abcdefgh",
+        "abcdefghi",
+        "abcdefghij",
+        "b",
+        "B",
+        "é",
+        "日本",
+        "a%c",
+        "a_c",
+        "a'c",
+        "\u{10ffff}",
+    ];
     let text_pool: Vec<Cell> = texts.iter().map(|t| Cell::Text((*t).to_owned())).collect();
-    let bytes_pool: Vec<Cell> =
-        [&b""[..], b"\0", b"\0\0", b"a", b"\xff", b"\xff\xff", b"12345678", b"123456789"].iter().map(|b| Cell::Bytes(b.to_vec())).collect();
-    let fixed_pool: Vec<Cell> = [*b"\0\0", *b"\0a", *b"ab", *b"\xff\xff"].iter().map(|b| Cell::Bytes(b.to_vec())).collect();
+    let bytes_pool: Vec<Cell> = [&b""[..], b"\0", b"\0\0", b"a", b"\xff", b"\xff\xff", b"12345678", b"123456789"]
+        .iter()
+        .map(|b| Cell::Bytes(b.to_vec()))
+        .collect();
+    let fixed_pool: Vec<Cell> =
+        [*b"\0\0", *b"\0a", *b"ab", *b"\xff\xff"].iter().map(|b| Cell::Bytes(b.to_vec())).collect();
     let decimals = |scale: i32, last: i128| -> Vec<Cell> {
-        [-last, -250, -100, -10, -1, 0, 1, 10, 100, 250, 251, 1000, last].iter().map(|v| Cell::Decimal(*v, scale)).collect()
+        [-last, -250, -100, -10, -1, 0, 1, 10, 100, 250, 251, 1000, last]
+            .iter()
+            .map(|v| Cell::Decimal(*v, scale))
+            .collect()
     };
     let (i32s, i64s) = ((i32::MIN as i128, i32::MAX as i128), (i64::MIN as i128, i64::MAX as i128));
     vec![
@@ -130,7 +165,11 @@ fn columns() -> Vec<(&'static str, DataType, Vec<Cell>)> {
         ("date", Date32, time_pool(i32s.0, i32s.1, DAY, Clock::Instant)),
         ("date64", Date64, time_pool(i64s.0, i64s.1, 1_000_000, Clock::Instant)),
         ("ts_s", Timestamp(TimeUnit::Second, None), time_pool(i64s.0, i64s.1, 1_000_000_000, Clock::Instant)),
-        ("ts_ms", Timestamp(TimeUnit::Millisecond, Some("Europe/Madrid".into())), time_pool(i64s.0, i64s.1, 1_000_000, Clock::Instant)),
+        (
+            "ts_ms",
+            Timestamp(TimeUnit::Millisecond, Some("Europe/Madrid".into())),
+            time_pool(i64s.0, i64s.1, 1_000_000, Clock::Instant),
+        ),
         ("ts_ns", Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), time_pool(i64s.0, i64s.1, 1, Clock::Instant)),
         ("time_s", Time32(TimeUnit::Second), time_pool(0, 86_399, 1_000_000_000, Clock::OfDay)),
         ("time_us", Time64(TimeUnit::Microsecond), time_pool(0, 86_399_999_999, 1_000, Clock::OfDay)),
@@ -272,9 +311,8 @@ pub fn table(rng: &mut Rng, rows: usize) -> Table {
         let few = 1 + rng.below(pool.len());
         let from = rng.below(pool.len() - few + 1);
         let nulls = rng.pick(&[0, 0, 20, 100]);
-        let column: Vec<Cell> = (0..rows)
-            .map(|_| if rng.chance(nulls) { Cell::Null } else { rng.pick(&pool[from..from + few]) })
-            .collect();
+        let column: Vec<Cell> =
+            (0..rows).map(|_| if rng.chance(nulls) { Cell::Null } else { rng.pick(&pool[from..from + few]) }).collect();
         arrays.push(array(rng, &column, &data_type, &pool));
         fields.push(Field::new(name, data_type, true));
         cells.push(column);
@@ -330,8 +368,12 @@ pub fn literal(rng: &mut Rng, like: &Cell) -> Lit {
     }
     match like {
         Cell::Bool(_) => Lit::Bool(rng.chance(50)),
-        Cell::Text(_) => Lit::Text(rng.pick(&["", "a", "ab", "abc", "abcdefgh", "abcdefghi", "abd", "b", "é", "z", "a'c"]).into()),
-        Cell::Bytes(_) => Lit::Bytes(rng.pick(&[&b""[..], b"\0", b"a", b"ab", b"\xff", b"\xff\xff", b"12345678", b"2"]).to_vec()),
+        Cell::Text(_) => {
+            Lit::Text(rng.pick(&["", "a", "ab", "abc", "abcdefgh", "abcdefghi", "abd", "b", "é", "z", "a'c"]).into())
+        }
+        Cell::Bytes(_) => {
+            Lit::Bytes(rng.pick(&[&b""[..], b"\0", b"a", b"ab", b"\xff", b"\xff\xff", b"12345678", b"2"]).to_vec())
+        }
         Cell::Time(_, _, Clock::Instant) if rng.chance(70) => rng.pick(&[
             Lit::Time("1970-01-01", 0, false),
             Lit::Time("1969-12-31T23:59:59.9999999999Z", -1, true),
@@ -349,8 +391,14 @@ pub fn literal(rng: &mut Rng, like: &Cell) -> Lit {
             0 => Lit::Inf(false),
             1 => Lit::Inf(true),
             2 => Lit::NaN,
-            3..=4 => number(rng.pick(&[i8::MAX as i128, i64::MAX as i128, i64::MIN as i128, u64::MAX as i128, -1, 1 << 70]), 0),
-            5..=8 => number(rng.pick(&[-5, -1, 1, 25, 340_282_350_000_000_000, 65504, 65520, 34]), rng.pick(&[-1, -2, -30, 5, 36, 37, 38])),
+            3..=4 => number(
+                rng.pick(&[i8::MAX as i128, i64::MAX as i128, i64::MIN as i128, u64::MAX as i128, -1, 1 << 70]),
+                0,
+            ),
+            5..=8 => number(
+                rng.pick(&[-5, -1, 1, 25, 340_282_350_000_000_000, 65504, 65520, 34]),
+                rng.pick(&[-1, -2, -30, 5, 36, 37, 38]),
+            ),
             9 => number(rng.pick(&[1, -1]), rng.pick(&[200, 307, -330, 500])),
             _ => number(rng.below(14) as i128 * 5 - 30, rng.pick(&[0, 0, 0, -1])),
         },
@@ -498,7 +546,23 @@ pub fn condition(rng: &mut Rng, depth: usize) -> Cond {
         },
         14 => {
             let index = column(rng, &|i| matches!(sample(i), Cell::Text(_)));
-            let patterns = ["", "%", "a%", "abc", "%c", "a_c", "a\\%c", "a%c", "_", "__", "abcdefghi%", "AB%", "%'%", "é%", "%h%j"];
+            let patterns = [
+                "",
+                "%",
+                "a%",
+                "abc",
+                "%c",
+                "a_c",
+                "a\\%c",
+                "a%c",
+                "_",
+                "__",
+                "abcdefghi%",
+                "AB%",
+                "%'%",
+                "é%",
+                "%h%j",
+            ];
             Cond::Like(rng.chance(30), rng.chance(30), index, rng.pick(&patterns).into())
         }
         15..=16 => {
@@ -535,7 +599,8 @@ fn arithmetic(rng: &mut Rng, depth: usize) -> Expr {
     match rng.below(10) {
         0..=5 => {
             let left = Box::new(arithmetic(rng, depth - 1));
-            let right = if rng.chance(50) { arithmetic(rng, depth - 1) } else { Expr::Literal(literal(rng, &Cell::Int(0))) };
+            let right =
+                if rng.chance(50) { arithmetic(rng, depth - 1) } else { Expr::Literal(literal(rng, &Cell::Int(0))) };
             Expr::Arithmetic(rng.pick(&["+", "-", "*", "/", "%", "least", "greatest"]), left, Box::new(right))
         }
         6..=7 => Expr::Function(rng.pick(&["-", "abs", "floor", "ceil", "sqrt"]), Box::new(arithmetic(rng, depth - 1))),
@@ -667,7 +732,13 @@ fn literal_number(literal: &Lit, other: Option<Num>) -> Option<Num> {
             _ => text.parse().unwrap(),
         },
         Lit::Number(text, ..) => text.parse().unwrap(),
-        Lit::Inf(negative) => if *negative { f64::NEG_INFINITY } else { f64::INFINITY },
+        Lit::Inf(negative) => {
+            if *negative {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            }
+        }
         Lit::NaN => f64::NAN,
         other => panic!("{other:?}"),
     };
@@ -762,8 +833,20 @@ fn compute(expr: &Expr, row: &dyn Fn(usize) -> Cell) -> Option<Num> {
                     "/" => x / y,
                     "%" => x % y,
                     _ if x.is_nan() || y.is_nan() => f32::NAN,
-                    "least" => if y < x { y } else { x },
-                    _ => if y > x { y } else { x },
+                    "least" => {
+                        if y < x {
+                            y
+                        } else {
+                            x
+                        }
+                    }
+                    _ => {
+                        if y > x {
+                            y
+                        } else {
+                            x
+                        }
+                    }
                 })),
                 (x, y) => {
                     let (x, y) = (x.f64(), y.f64());
@@ -774,8 +857,20 @@ fn compute(expr: &Expr, row: &dyn Fn(usize) -> Cell) -> Option<Num> {
                         "/" => x / y,
                         "%" => x % y,
                         _ if x.is_nan() || y.is_nan() => f64::NAN,
-                        "least" => if y < x { y } else { x },
-                        _ => if y > x { y } else { x },
+                        "least" => {
+                            if y < x {
+                                y
+                            } else {
+                                x
+                            }
+                        }
+                        _ => {
+                            if y > x {
+                                y
+                            } else {
+                                x
+                            }
+                        }
                     }))
                 }
             }

@@ -34,10 +34,7 @@ impl Disk for OsDisk {
 
     fn find(&self, path: &Path) -> io::Result<Option<Found>> {
         match fs::metadata(path) {
-            Ok(found) => Ok(Some(Found {
-                is_directory: found.is_dir(),
-                bytes: found.len(),
-            })),
+            Ok(found) => Ok(Some(Found { is_directory: found.is_dir(), bytes: found.len() })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -31,11 +31,7 @@ struct Known {
 
 impl Folders {
     pub fn new(disk: Arc<dyn Disk>, root: &Path) -> Folders {
-        Folders {
-            disk,
-            root: root.to_path_buf(),
-            known: Mutex::default(),
-        }
+        Folders { disk, root: root.to_path_buf(), known: Mutex::default() }
     }
 
     /// The path of a folder ("rewrites", "a/b", or "" for the root), which is
@@ -58,10 +54,7 @@ impl Folders {
     /// Makes the names in a folder durable.
     pub fn sync(&self, path: &Path) -> Result<()> {
         if let Some(cause) = self.known().failed.get(path) {
-            return Err(Error::Refused {
-                file: path.display().to_string(),
-                cause: cause.clone(),
-            });
+            return Err(Error::Refused { file: path.display().to_string(), cause: cause.clone() });
         }
         sync(&*self.disk, path).inspect_err(|error| {
             let failed = &mut self.known().failed;
@@ -99,18 +92,12 @@ impl Folders {
 
 /// The path leads nowhere, or through something that is not a directory.
 pub(super) fn is_absence(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut outcome = disk.create_directory(path);
-    if outcome
-        .as_ref()
-        .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
-    {
+    if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         outcome = match disk.find(path) {
             Ok(Some(found)) if !found.is_directory => Err(io::ErrorKind::NotADirectory.into()),
             Ok(_) => Ok(()),
@@ -123,18 +110,14 @@ fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
 /// Makes a directory and those above it, durably.
 pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
-    for above in path
-        .ancestors()
-        .filter(|above| !above.as_os_str().is_empty())
-    {
+    for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match disk.find(above) {
             Ok(Some(_)) => {
                 // Its maker may have died before it was durable. (Only the
                 // lowest can be such a one, for each is synced before the next
                 // is made.) Where we may not even look, others made it long ago.
                 match sync(disk, parent(above)) {
-                    Err(Error::Io { source, .. })
-                        if source.kind() == io::ErrorKind::PermissionDenied => {}
+                    Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
                     outcome => outcome?,
                 }
                 break;
@@ -151,8 +134,7 @@ pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
 }
 
 fn sync(disk: &dyn Disk, path: &Path) -> Result<()> {
-    disk.sync_directory(path)
-        .map_err(|error| Error::io("sync the directory", path, error))
+    disk.sync_directory(path).map_err(|error| Error::io("sync the directory", path, error))
 }
 
 /// The directory that holds the name of `path`.

@@ -47,14 +47,9 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let folder = store.folders.ensure(FOLDER)?;
     let path = path_of(store, writer, SUFFIX);
     let file = open_or_create(store, &path)?;
-    let locked = file
-        .try_lock()
-        .map_err(|error| Error::io("lock", &path, error))?;
+    let locked = file.try_lock().map_err(|error| Error::io("lock", &path, error))?;
     if !locked {
-        return Err(Error::Busy {
-            writer: writer.to_owned(),
-            file: path.display().to_string(),
-        });
+        return Err(Error::Busy { writer: writer.to_owned(), file: path.display().to_string() });
     }
     // Whoever made the log may have died before its name was durable.
     store.folders.sync(&folder)?;
@@ -86,8 +81,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
 fn settle(file: &dyn DiskFile, path: &Path, found: &Frames, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
     if let Rest::Torn { .. } = found.rest {
-        file.truncate(found.end)
-            .map_err(at("cut the torn tail of"))?;
+        file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
     // The last entry may be readable and yet not be on disk, even if it was
     // synced: when that sync failed, the system may have called it clean. So it
@@ -121,20 +115,12 @@ impl LogOwner for LocalLog {
         };
         let result = write_all(&*self.file, &frame, self.position)
             .map_err(|error| Error::io("write", &self.path, error))
-            .and_then(|()| {
-                self.file
-                    .sync_data()
-                    .map_err(|error| Error::io("sync", &self.path, error))
-            });
+            .and_then(|()| self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error)));
         self.standing.note(result)?;
         self.position += frame.len() as u64;
         // The entry is durable whatever becomes of its acknowledgement, so a
         // failure here must not look like one of the entry: the next append tells.
-        let acknowledged = acknowledge(
-            &*self.acknowledgement,
-            &self.acknowledgement_path,
-            self.position,
-        );
+        let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.standing.note(acknowledged);
         Ok(self.position)
     }
@@ -170,11 +156,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
         let found = contents(&*file, &path, from.max(HEADER_BYTES))?;
         match damage(&found, durable, &path) {
             None => {
-                return Ok(LogTail {
-                    entries: found.frames.entries,
-                    next: found.frames.end,
-                    durable,
-                });
+                return Ok(LogTail { entries: found.frames.entries, next: found.frames.end, durable });
             }
             // Some file systems show a live owner's append in the wrong order.
             Some(_) if !looked_twice => looked_twice = true,
@@ -254,15 +236,13 @@ fn damage(found: &Contents, durable: u64, path: &Path) -> Option<Error> {
     let Frames { end, rest, .. } = &found.frames;
     let (offset, what) = match rest {
         Rest::Damaged { what } => (*end, what.clone()),
-        _ if found.length < durable => (
-            found.length,
-            format!("it ends there, but was acknowledged up to byte {durable}"),
-        ),
+        _ if found.length < durable => {
+            (found.length, format!("it ends there, but was acknowledged up to byte {durable}"))
+        }
         _ if *end >= durable => return None,
-        Rest::Nothing | Rest::Torn { .. } => (
-            *end,
-            format!("the entry there is not whole, but was acknowledged up to byte {durable}"),
-        ),
+        Rest::Nothing | Rest::Torn { .. } => {
+            (*end, format!("the entry there is not whole, but was acknowledged up to byte {durable}"))
+        }
     };
     Some(Error::damaged(path.display().to_string(), offset, what))
 }
@@ -297,8 +277,7 @@ fn open_acknowledgement(disk: &dyn Disk, path: &Path) -> Result<Box<dyn DiskFile
 }
 
 fn acknowledge(file: &dyn DiskFile, path: &Path, length: u64) -> Result<()> {
-    write_all(file, &format::acknowledgement(length), 0)
-        .map_err(|error| Error::io("write", path, error))
+    write_all(file, &format::acknowledgement(length), 0).map_err(|error| Error::io("write", path, error))
 }
 
 fn path_of(store: &LocalStore, writer: &str, suffix: &str) -> PathBuf {

@@ -42,9 +42,7 @@ pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
         Err(error) if is_absence(&error) => return Ok(None),
         Err(error) => return Err(Error::io("open", &path, error)),
     };
-    let length = file
-        .bytes()
-        .map_err(|error| Error::io("measure", &path, error))?;
+    let length = file.bytes().map_err(|error| Error::io("measure", &path, error))?;
     let mut bytes = vec![0; length as usize];
     match read_up_to(&*file, &mut bytes, 0) {
         Ok(got) => bytes.truncate(got),
@@ -90,9 +88,7 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     names::check_object(name)?;
     let path = store.root.join(name);
     match store.disk.unlink(&path) {
-        Err(error) if !is_absence(&error) && !is_directory(store, &path)? => {
-            Err(Error::io("delete", &path, error))
-        }
+        Err(error) if !is_absence(&error) && !is_directory(store, &path)? => Err(Error::io("delete", &path, error)),
         _ => Ok(()),
     }
 }

@@ -40,10 +40,7 @@ pub(super) struct OpenFile {
 
 impl OpenFiles {
     pub fn new(disk: Arc<dyn Disk>) -> OpenFiles {
-        OpenFiles {
-            disk,
-            kept: Mutex::default(),
-        }
+        OpenFiles { disk, kept: Mutex::default() }
     }
 
     /// The file of this kind at `path`; `None` if there is no such file.
@@ -63,14 +60,9 @@ impl OpenFiles {
             Err(error) => return Err(Error::io("open", path, error)),
         };
         let mut header = [0; HEADER_BYTES as usize];
-        let got =
-            read_up_to(&*file, &mut header, 0).map_err(|error| Error::io("read", path, error))?;
+        let got = read_up_to(&*file, &mut header, 0).map_err(|error| Error::io("read", path, error))?;
         check_header(kind, &header[..got], &path.display().to_string())?;
-        let file = Arc::new(OpenFile {
-            path: path.to_path_buf(),
-            file,
-            length: AtomicU64::new(0),
-        });
+        let file = Arc::new(OpenFile { path: path.to_path_buf(), file, length: AtomicU64::new(0) });
         let mut kept = self.kept();
         if kept.files.len() >= MOST {
             let oldest = kept.files.iter().min_by_key(|(_, (_, last_use))| *last_use);
@@ -96,10 +88,7 @@ impl OpenFiles {
 impl OpenFile {
     /// The file's length now.
     pub fn length(&self) -> Result<u64> {
-        let length = self
-            .file
-            .bytes()
-            .map_err(|error| Error::io("measure", &self.path, error))?;
+        let length = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
         self.length.store(length, Ordering::Relaxed);
         Ok(length)
     }
@@ -111,8 +100,8 @@ impl OpenFile {
             check_range(range, self.length()?, &self.path)?;
         }
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        let got = read_up_to(&*self.file, &mut bytes, range.start)
-            .map_err(|error| Error::io("read", &self.path, error))?;
+        let got =
+            read_up_to(&*self.file, &mut bytes, range.start).map_err(|error| Error::io("read", &self.path, error))?;
         if got < bytes.len() {
             check_range(range, range.start + got as u64, &self.path)?;
         }
@@ -126,10 +115,7 @@ pub(super) fn check_range(range: &Range<u64>, length: u64, path: &Path) -> Resul
     let what = if start > end {
         format!("a read was to end at byte {end}, before it begins")
     } else if end > length {
-        format!(
-            "{} bytes wanted, but the file ends at byte {length}",
-            end - start
-        )
+        format!("{} bytes wanted, but the file ends at byte {length}", end - start)
     } else {
         return Ok(());
     };

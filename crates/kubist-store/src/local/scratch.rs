@@ -21,11 +21,7 @@ struct LocalScratch {
 
 pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
     let (file, path) = temporary::nameless(store)?;
-    Ok(Box::new(LocalScratch {
-        file,
-        path,
-        length: Mutex::new(0),
-    }))
+    Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))
 }
 
 impl Scratch for LocalScratch {
@@ -38,8 +34,7 @@ impl Scratch for LocalScratch {
             *length += bytes.len() as u64;
             offset
         };
-        write_all(&*self.file, bytes, offset)
-            .map_err(|error| Error::io("write", &self.path, error))?;
+        write_all(&*self.file, bytes, offset).map_err(|error| Error::io("write", &self.path, error))?;
         Ok(offset)
     }
 
@@ -47,15 +42,11 @@ impl Scratch for LocalScratch {
         let length = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
         super::open_files::check_range(&range, length, &self.path)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        let got = read_up_to(&*self.file, &mut bytes, range.start)
-            .map_err(|error| Error::io("read", &self.path, error))?;
+        let got =
+            read_up_to(&*self.file, &mut bytes, range.start).map_err(|error| Error::io("read", &self.path, error))?;
         if got < bytes.len() {
             let what = format!("{} bytes wanted, {got} there", bytes.len());
-            return Err(Error::damaged(
-                self.path.display().to_string(),
-                range.start,
-                what,
-            ));
+            return Err(Error::damaged(self.path.display().to_string(), range.start, what));
         }
         Ok(bytes.into())
     }

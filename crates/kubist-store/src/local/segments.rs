@@ -121,12 +121,10 @@ impl LocalSegment {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        write_all(&*self.file, bytes, self.written)
-            .map_err(|error| Error::io("write", &self.path, error))?;
+        write_all(&*self.file, bytes, self.written).map_err(|error| Error::io("write", &self.path, error))?;
         self.written += bytes.len() as u64;
         if self.written - self.writeback_begun >= WRITEBACK_BYTES {
-            self.file
-                .start_writeback(self.writeback_begun..self.written);
+            self.file.start_writeback(self.writeback_begun..self.written);
             self.writeback_begun = self.written;
         }
         Ok(())
@@ -135,9 +133,7 @@ impl LocalSegment {
     fn flush_and_sync(&mut self) -> Result<()> {
         self.flush()?;
         if self.synced < self.written {
-            self.file
-                .sync_data()
-                .map_err(|error| Error::io("sync", &self.path, error))?;
+            self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))?;
             self.synced = self.written;
         }
         Ok(())

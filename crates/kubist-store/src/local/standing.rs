@@ -17,21 +17,12 @@ pub(super) struct Standing {
 
 impl Standing {
     pub fn new(disk: &dyn Disk, file: String) -> Standing {
-        Standing {
-            file,
-            process: disk.process(),
-            first_failure: None,
-        }
+        Standing { file, process: disk.process(), first_failure: None }
     }
 
     /// Refuses if something failed before.
     pub fn check(&self, disk: &dyn Disk) -> Result<()> {
-        let refused = |cause: &str| {
-            Err(Error::Refused {
-                file: self.file.clone(),
-                cause: cause.to_owned(),
-            })
-        };
+        let refused = |cause: &str| Err(Error::Refused { file: self.file.clone(), cause: cause.to_owned() });
         if let Some(cause) = &self.first_failure {
             return refused(cause);
         }

@@ -43,13 +43,7 @@ pub(super) fn publish(store: &LocalStore, bytes: &[u8], path: &Path) -> Result<b
     outcome
 }
 
-fn fill_and_link(
-    store: &LocalStore,
-    file: &dyn DiskFile,
-    temporary: &Path,
-    bytes: &[u8],
-    path: &Path,
-) -> Result<bool> {
+fn fill_and_link(store: &LocalStore, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], path: &Path) -> Result<bool> {
     let at = |operation| move |error| Error::io(operation, temporary, error);
     // If the lock is another's, the file is being cleaned away: linking will fail.
     file.try_lock().map_err(at("lock"))?;
@@ -67,9 +61,7 @@ fn fill_and_link(
 pub(super) fn nameless(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(store)?;
     match store.disk.unlink(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("unlink", &path, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("unlink", &path, error)),
         _ => Ok((file, path)),
     }
 }

@@ -22,10 +22,7 @@ impl Machine {
         let mut chance = Chance::new(seed);
         let turns = Turns::new(chance.number());
         let state = State::new(chance);
-        Machine {
-            state: Mutex::new(state),
-            turns,
-        }
+        Machine { state: Mutex::new(state), turns }
     }
 
     pub fn turns(&self) -> &Turns {
@@ -49,9 +46,7 @@ impl Machine {
         let result = work(state, fate);
         match fate {
             Fate::Succeeds => result,
-            Fate::Fails => Err(io::Error::other(format!(
-                "{call:?} failed, as was asked for"
-            ))),
+            Fate::Fails => Err(io::Error::other(format!("{call:?} failed, as was asked for"))),
             Fate::Dies => {
                 state.die(process);
                 Err(dead())
@@ -78,12 +73,7 @@ impl Machine {
             }
             let handle = HandleId(state.unique());
             if fate == Fate::Succeeds {
-                let opened = Handle {
-                    process,
-                    node,
-                    writable: how != Open::Read,
-                    locks: false,
-                };
+                let opened = Handle { process, node, writable: how != Open::Read, locks: false };
                 state.handles.insert(handle, opened);
             }
             Ok(handle)
@@ -97,14 +87,8 @@ impl Machine {
     pub fn find(&self, process: ProcessId, path: &Path) -> io::Result<Option<Found>> {
         self.call(process, Call::Find, |state, _| match state.node(path) {
             Ok(node) => Ok(Some(match &state.nodes[node] {
-                Inode::File(file) => Found {
-                    is_directory: false,
-                    bytes: file.seen.len() as u64,
-                },
-                Inode::Directory(_) => Found {
-                    is_directory: true,
-                    bytes: 4096,
-                },
+                Inode::File(file) => Found { is_directory: false, bytes: file.seen.len() as u64 },
+                Inode::Directory(_) => Found { is_directory: true, bytes: 4096 },
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -117,10 +101,7 @@ impl Machine {
             let seen = state.directory(node)?.seen.clone();
             let mut listed: Vec<Listed> = seen
                 .into_iter()
-                .map(|(name, node)| Listed {
-                    name,
-                    is_directory: matches!(state.nodes[node], Inode::Directory(_)),
-                })
+                .map(|(name, node)| Listed { name, is_directory: matches!(state.nodes[node], Inode::Directory(_)) })
                 .collect();
             // Real ones are in no order either.
             for last in (1..listed.len()).rev() {
@@ -179,13 +160,7 @@ impl Machine {
         })
     }
 
-    pub fn read_at(
-        &self,
-        process: ProcessId,
-        handle: HandleId,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> io::Result<usize> {
+    pub fn read_at(&self, process: ProcessId, handle: HandleId, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.call(process, Call::Read, |state, _| {
             let node = state.handle(handle)?.node;
             let wanted = state.perhaps_short(buffer.len())?;
@@ -197,13 +172,7 @@ impl Machine {
         })
     }
 
-    pub fn write_at(
-        &self,
-        process: ProcessId,
-        handle: HandleId,
-        bytes: &[u8],
-        offset: u64,
-    ) -> io::Result<usize> {
+    pub fn write_at(&self, process: ProcessId, handle: HandleId, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.call(process, Call::Write, |state, fate| {
             let node = state.writable(handle)?;
             let mut count = match fate {
@@ -249,9 +218,7 @@ impl Machine {
     pub fn try_lock(&self, process: ProcessId, handle: HandleId) -> io::Result<bool> {
         self.call(process, Call::Lock, |state, fate| {
             let node = state.handle(handle)?.node;
-            let held = |(other, held): (&HandleId, &Handle)| {
-                *other != handle && held.node == node && held.locks
-            };
+            let held = |(other, held): (&HandleId, &Handle)| *other != handle && held.node == node && held.locks;
             if fate != Fate::Succeeds || state.handles.iter().any(held) {
                 return Ok(false);
             }

@@ -126,10 +126,7 @@ impl State {
 
     pub fn start_process(&mut self) -> ProcessId {
         self.started += 1;
-        let process = ProcessId {
-            number: self.started,
-            boot: self.boot,
-        };
+        let process = ProcessId { number: self.started, boot: self.boot };
         self.processes.insert(process, Life::Long);
         process
     }
@@ -268,15 +265,10 @@ impl State {
         let mut counted = vec![false; self.nodes.len()];
         for node in &self.nodes {
             if let Inode::Directory(directory) = node {
-                directory
-                    .seen
-                    .values()
-                    .for_each(|&node| counted[node] = true);
+                directory.seen.values().for_each(|&node| counted[node] = true);
             }
         }
-        self.handles
-            .values()
-            .for_each(|handle| counted[handle.node] = true);
+        self.handles.values().for_each(|handle| counted[handle.node] = true);
         let bytes = |(node, counted): (&Inode, bool)| match node {
             Inode::File(file) if counted => file.seen.len() as u64,
             _ => 0,
@@ -338,11 +330,7 @@ impl State {
 
     pub fn writable(&self, handle: HandleId) -> io::Result<Node> {
         match self.handle(handle)? {
-            Handle {
-                node,
-                writable: true,
-                ..
-            } => Ok(node),
+            Handle { node, writable: true, .. } => Ok(node),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }

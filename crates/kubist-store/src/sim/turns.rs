@@ -48,10 +48,7 @@ impl Turns {
     /// Waits for the first turn. The process takes part until the answer is
     /// dropped.
     pub fn begin(&self, process: ProcessId) -> TakingPart<'_> {
-        let taking_part = TakingPart {
-            turns: self,
-            process,
-        };
+        let taking_part = TakingPart { turns: self, process };
         self.wait(process);
         taking_part
     }
@@ -69,10 +66,7 @@ impl Turns {
         }
         self.choose(&mut table);
         while table.running != Some(process) {
-            table = self
-                .changed
-                .wait(table)
-                .unwrap_or_else(PoisonError::into_inner);
+            table = self.changed.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
         table.waiting.remove(&process);
     }

@@ -41,19 +41,12 @@ pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
 
 /// Up to `most` bytes; often few, for most entries are small.
 pub fn bytes(random: &mut StdRng, most: usize) -> Vec<u8> {
-    let most = if random.random_bool(0.5) {
-        most
-    } else {
-        most.min(40)
-    };
+    let most = if random.random_bool(0.5) { most } else { most.min(40) };
     let mut bytes = vec![0; random.random_range(0..most)];
     random.fill(&mut bytes[..]);
     bytes
 }
 
 pub fn payloads(tail: &LogTail) -> Vec<Vec<u8>> {
-    tail.entries
-        .iter()
-        .map(|entry| entry.bytes.to_vec())
-        .collect()
+    tail.entries.iter().map(|entry| entry.bytes.to_vec()).collect()
 }

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
-use arrow_array::{
-    ArrayRef, OffsetSizeTrait, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, PrimitiveArray,
-     make_array,
-};
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
+    PrimitiveArray, make_array,
+};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -41,7 +41,8 @@ pub fn all_rows(count: u8) -> Rows {
 pub trait Column: Send {
     /// Appends the picked rows of one page; picks are in ascending order of
     /// zones and belong to that page. `Err` says what is wrong with the bytes.
-    fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick]) -> Result<(), String>;
+    fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick])
+    -> Result<(), String>;
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 
@@ -157,7 +158,14 @@ impl<T: ArrowPrimitiveType> Column for PackedColumn<T>
 where
     T::Native: Keyed,
 {
-    fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick]) -> Result<(), String> {
+    fn append(
+        &mut self,
+        map: &ZoneMap,
+        column: usize,
+        page: usize,
+        chunk: &[u8],
+        picks: &[Pick],
+    ) -> Result<(), String> {
         let (values, validity) = (&mut self.values, &mut self.validity);
         for_picked(map, &map.columns[column], page, chunk, picks, |pick, base, keys, bitmap, all_null| {
             let value = |key: u64| T::Native::from_key(base.wrapping_add(key));
@@ -183,7 +191,14 @@ struct BooleanColumn {
 }
 
 impl Column for BooleanColumn {
-    fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick]) -> Result<(), String> {
+    fn append(
+        &mut self,
+        map: &ZoneMap,
+        column: usize,
+        page: usize,
+        chunk: &[u8],
+        picks: &[Pick],
+    ) -> Result<(), String> {
         let (values, validity) = (&mut self.values, &mut self.validity);
         for_picked(map, &map.columns[column], page, chunk, picks, |pick, base, keys, bitmap, all_null| {
             for_rows(pick.rows, |row| values.append(base.wrapping_add(keys[row]) != 0));
@@ -224,7 +239,14 @@ impl OpaqueColumn {
 }
 
 impl Column for OpaqueColumn {
-    fn append(&mut self, map: &ZoneMap, _column: usize, page: usize, chunk: &[u8], picks: &[Pick]) -> Result<(), String> {
+    fn append(
+        &mut self,
+        map: &ZoneMap,
+        _column: usize,
+        page: usize,
+        chunk: &[u8],
+        picks: &[Pick],
+    ) -> Result<(), String> {
         let short = || "an opaque column chunk is shorter than its rows".to_string();
         let raw = lz4_flex::decompress_size_prepended(chunk).map_err(|error| error.to_string())?;
         let zones = map.page_zones(page);
@@ -271,7 +293,12 @@ impl Column for OpaqueColumn {
             DataType::LargeBinary => self.finish_bytes::<LargeBinaryType>(),
             DataType::FixedSizeBinary(length) => {
                 let rows = self.validity.length;
-                let array = FixedSizeBinaryArray::try_new_with_len(length, Buffer::from_vec(self.bytes), self.validity.finish(), rows);
+                let array = FixedSizeBinaryArray::try_new_with_len(
+                    length,
+                    Buffer::from_vec(self.bytes),
+                    self.validity.finish(),
+                    rows,
+                );
                 Ok(Arc::new(array.map_err(|error| error.to_string())?))
             }
             other => {

@@ -65,7 +65,11 @@ pub fn threads() -> usize {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    pub fn start(tasks: usize, cancel: Cancel, work: impl Fn(usize) -> Result<T> + Send + Sync + 'static) -> Pipeline<T> {
+    pub fn start(
+        tasks: usize,
+        cancel: Cancel,
+        work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
+    ) -> Pipeline<T> {
         let state = State { next_task: 0, taken: 0, ready: BTreeMap::new(), stopped: false };
         let shared = Arc::new(Shared {
             work: Box::new(work),

@@ -67,7 +67,13 @@ struct Reading<'a> {
 }
 
 /// Reads the rows of `visits` that answer the question and have a priority in `range`.
-pub fn scan(question: &Question, visits: &[Visit], range: PriorityRange, wanted: &Wanted, skip: Skip<'_>) -> Result<Scanned> {
+pub fn scan(
+    question: &Question,
+    visits: &[Visit],
+    range: PriorityRange,
+    wanted: &Wanted,
+    skip: Skip<'_>,
+) -> Result<Scanned> {
     question.cancel.check()?;
     let (maps, bytes_read) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
     let mut reading = Reading { question, visits, maps, chunks: HashMap::new(), pages: BTreeSet::new(), bytes_read };
@@ -128,7 +134,8 @@ impl Reading<'_> {
                 true => predicate.verdict(&|_| Zone { min: 0, max: 0, nulls: Nulls::None }),
                 false => {
                     let zones: Vec<Zone> = columns.iter().map(|column| run_zone(map, *column)).collect();
-                    predicate.verdict(&|column| zones[columns.binary_search(&column).expect("a column of the predicate")])
+                    predicate
+                        .verdict(&|column| zones[columns.binary_search(&column).expect("a column of the predicate")])
                 }
             };
             if of_run == Verdict::None {
@@ -165,10 +172,11 @@ impl Reading<'_> {
         let question = self.question;
         let schema = &question.snapshot.core.schema;
         let mut columns = BTreeSet::from_iter(question.predicate.columns());
-        let by_priority = open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
-            let priorities = self.maps[run].priorities[zone];
-            priorities.first < range.first || priorities.last > range.last
-        });
+        let by_priority =
+            open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
+                let priorities = self.maps[run].priorities[zone];
+                priorities.first < range.first || priorities.last > range.last
+            });
         let by_place = open.iter().any(|run| self.visits[run.run].within.is_some());
         if by_priority {
             columns.extend(&schema.identity);
@@ -180,7 +188,8 @@ impl Reading<'_> {
         let arrays = self.columns(open, &columns)?;
         let rows = open.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum();
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
-        let projected = Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
+        let projected =
+            Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
         let selected: BooleanArray = question.predicate.evaluate(&batch)?;

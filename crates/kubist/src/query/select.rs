@@ -100,7 +100,8 @@ impl Found {
 
 /// The columns of candidates, in their order.
 fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate]) -> Result<Vec<ArrayRef>> {
-    let places: Vec<(usize, usize)> = candidates.iter().map(|(_, _, part, row)| (*part as usize, *row as usize)).collect();
+    let places: Vec<(usize, usize)> =
+        candidates.iter().map(|(_, _, part, row)| (*part as usize, *row as usize)).collect();
     let columns = parts.iter().map(Vec::len).max().unwrap_or(0);
     (0..columns)
         .map(|column| {
@@ -212,7 +213,8 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
                 continue;
             }
             let of_grid = scanned.columns.split_off(scanned.columns.len() - grid.len());
-            let indices: Vec<Vec<i64>> = of_grid.iter().zip(&grid).map(|(array, cell)| cell_indices(array, cell)).collect();
+            let indices: Vec<Vec<i64>> =
+                of_grid.iter().zip(&grid).map(|(array, cell)| cell_indices(array, cell)).collect();
             let candidates = found.take(question, scanned, with_ties);
             let mut cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             for (row, candidate) in candidates.into_iter().enumerate() {
@@ -227,7 +229,9 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
         let mut cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut chosen: Vec<(Cell, Candidate)> = cells
             .drain()
-            .flat_map(|(cell, heap)| heap.into_iter().map(move |candidate| (cell.clone(), candidate)).collect::<Vec<_>>())
+            .flat_map(|(cell, heap)| {
+                heap.into_iter().map(move |candidate| (cell.clone(), candidate)).collect::<Vec<_>>()
+            })
             .collect();
         chosen.sort_unstable_by_key(|(_, candidate)| *candidate);
         found.candidates = chosen.iter().map(|(_, candidate)| *candidate).collect();
