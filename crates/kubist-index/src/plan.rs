@@ -78,6 +78,10 @@ impl<L> Directory<L> {
         Directory { geometry, cubes, cutoffs, spans, first_run, runs, replicas, rows }
     }
 
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
     /// Live primary records.
     pub fn rows(&self) -> u64 {
         self.rows

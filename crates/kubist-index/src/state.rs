@@ -176,6 +176,11 @@ impl<L> State<L> {
         self.positions.get(writer).copied().unwrap_or(0)
     }
 
+    /// How far each writer's log is known.
+    pub fn positions(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.positions.iter().map(|(writer, position)| (writer.as_str(), *position))
+    }
+
     /// How many rewrites are applied.
     pub fn rewrites(&self) -> u64 {
         self.rewrites

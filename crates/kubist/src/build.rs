@@ -7,8 +7,8 @@
 //! strata.
 
 use arrow_array::RecordBatch;
-use kubist_index::cube::{CubeId, MAX_DIMENSIONS, MortonKey};
-use kubist_index::layout::Placement;
+use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
+use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
 use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
@@ -32,7 +32,7 @@ pub struct SortedRows {
     /// Rows of `batch` in key order.
     pub order: Vec<u32>,
     /// In key order.
-    pub keys: Vec<MortonKey>,
+    keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
 }
 
@@ -61,6 +61,23 @@ impl SortedRows {
 
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
+    }
+
+    /// Distributes rows, given by their places in key order and all inside `top`,
+    /// over the cubes at and below it.
+    pub fn place(
+        &self,
+        geometry: &Geometry,
+        capacity: &Capacity,
+        known: &dyn Known,
+        top: CubeId,
+        above: Threshold,
+        rows: Vec<u32>,
+    ) -> Placed {
+        let mut placed = Placed::default();
+        let key = |row: u32| self.keys[row as usize];
+        place(geometry, capacity, known, top, above, &key, &self.priorities, rows, &mut placed);
+        placed
     }
 
     /// Encodes the run of one placement.

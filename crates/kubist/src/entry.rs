@@ -32,6 +32,17 @@ pub struct Location {
     /// Smallest and largest coordinate of its rows in each dimension.
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
+    /// The commit that wrote it; not stored with the run, and none for a rewrite's.
+    pub origin: Option<Origin>,
+}
+
+/// Where a run was committed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    pub writer: Arc<str>,
+    /// Behind the commit's entry in the writer's log.
+    pub position: u64,
+    pub step: Option<i64>,
 }
 
 /// One entry of a writer's log.
@@ -39,7 +50,29 @@ pub struct Location {
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
+    /// A retry with the same token is the same commit.
+    pub token: Option<String>,
+    pub step: Option<StepMark>,
     pub commit: Commit<Location>,
+}
+
+/// What an entry says of a step of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepMark {
+    pub step: i64,
+    /// The writer will not commit this step; there are no rows.
+    pub abandoned: bool,
+}
+
+/// One entry of the rewrite log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewriteEntry {
+    pub rewrite: Rewrite<Location>,
+    /// All steps after this one, in commits before the positions in
+    /// `rewrite.needs`, are taken back.
+    pub retract_after: Option<i64>,
+    /// When it was written, in milliseconds since 1970: for the retention of files.
+    pub unix_ms: u64,
 }
 
 const COMMIT: u8 = 1;
@@ -52,6 +85,11 @@ mod section {
     pub const CUTOFFS: u16 = 4;
     pub const REMOVES: u16 = 6;
     pub const NEEDS: u16 = 8;
+    pub const TOKEN: u16 = 10;
+    pub const STEP: u16 = 12;
+    pub const RETRACT: u16 = 14;
+    pub const TIME: u16 = 16;
+    pub const KNOWN: [u16; 8] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME];
 }
 
 /// Why an entry cannot be read.
@@ -130,8 +168,8 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryErr
             (low[d], high[d]) = (reader.u32()?, reader.u32()?);
         }
         let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
-        let payload =
-            Location { segment: segment.clone(), data_offset, data_length, map_offset, map_length, low, high };
+        let segment = segment.clone();
+        let payload = Location { segment, data_offset, data_length, map_offset, map_length, low, high, origin: None };
         runs.push(Run { id, cube, rows, priorities, copies, payload });
     }
     Ok(runs)
@@ -155,7 +193,7 @@ fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryEr
         let body = reader.bytes(length)?;
         match tag {
             section::END => return Ok(found),
-            section::RUNS | section::CUTOFFS | section::REMOVES | section::NEEDS => found.push((tag, body)),
+            known if section::KNOWN.contains(&known) => found.push((tag, body)),
             optional if optional & 1 == 1 => {}
             unknown => return Err(EntryError::Newer(format!("it has a section {unknown} of a newer format"))),
         }
@@ -178,6 +216,14 @@ impl CommitEntry {
         let mut out = vec![COMMIT];
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.rows.to_le_bytes());
+        if let Some(token) = &self.token {
+            put_section(section::TOKEN, token.as_bytes(), &mut out);
+        }
+        if let Some(StepMark { step, abandoned }) = self.step {
+            let mut body = step.to_le_bytes().to_vec();
+            body.push(abandoned as u8);
+            put_section(section::STEP, &body, &mut out);
+        }
         put_runs(&self.commit.runs, geometry, &mut out);
         put_cutoffs(&self.commit.cutoffs, &mut out);
         put_section(section::END, &[], &mut out);
@@ -192,43 +238,74 @@ impl CommitEntry {
         }
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
+        let (mut token, mut step) = (None, None);
         for (tag, body) in sections(&mut reader)? {
             match tag {
+                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
+                section::STEP => {
+                    let mut reader = Reader::new(body);
+                    step = Some(StepMark { step: reader.u64()? as i64, abandoned: reader.u8()? != 0 });
+                }
                 section::RUNS => commit.runs = runs(body, geometry)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
-        Ok(CommitEntry { sequence, rows, commit })
+        Ok(CommitEntry { sequence, rows, token, step, commit })
     }
 }
 
-/// One entry of the rewrite log.
-pub fn decode_rewrite(bytes: &[u8], geometry: &Geometry) -> Result<Rewrite<Location>, EntryError> {
-    let mut reader = Reader::new(bytes);
-    match reader.u8()? {
-        REWRITE => {}
-        kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+impl RewriteEntry {
+    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+        let mut out = vec![REWRITE];
+        put_section(section::TIME, &self.unix_ms.to_le_bytes(), &mut out);
+        if let Some(step) = self.retract_after {
+            put_section(section::RETRACT, &step.to_le_bytes(), &mut out);
+        }
+        let mut needs = Vec::new();
+        for (writer, position) in &self.rewrite.needs {
+            put_text(writer, &mut needs);
+            needs.extend_from_slice(&position.to_le_bytes());
+        }
+        put_section(section::NEEDS, &needs, &mut out);
+        let removes: Vec<u8> = self.rewrite.removes.iter().flat_map(|run| run.0.to_le_bytes()).collect();
+        put_section(section::REMOVES, &removes, &mut out);
+        put_runs(&self.rewrite.runs, geometry, &mut out);
+        put_cutoffs(&self.rewrite.cutoffs, &mut out);
+        put_section(section::END, &[], &mut out);
+        out
     }
-    let mut rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
-    for (tag, body) in sections(&mut reader)? {
-        let mut reader = Reader::new(body);
-        match tag {
-            section::RUNS => rewrite.runs = runs(body, geometry)?,
-            section::CUTOFFS => rewrite.cutoffs = cutoffs(body, geometry)?,
-            section::REMOVES => {
-                while !reader.is_empty() {
-                    rewrite.removes.push(RunId(reader.u128()?));
+
+    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<RewriteEntry, EntryError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            REWRITE => {}
+            kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+        }
+        let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
+        let mut entry = RewriteEntry { rewrite, retract_after: None, unix_ms: 0 };
+        for (tag, body) in sections(&mut reader)? {
+            let mut reader = Reader::new(body);
+            match tag {
+                section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
+                section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
+                section::TIME => entry.unix_ms = reader.u64()?,
+                section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
+                section::REMOVES => {
+                    while !reader.is_empty() {
+                        entry.rewrite.removes.push(RunId(reader.u128()?));
+                    }
                 }
-            }
-            _ => {
-                while !reader.is_empty() {
-                    rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
+                section::NEEDS => {
+                    while !reader.is_empty() {
+                        entry.rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
+                    }
                 }
+                _ => return Err(EntryError::Bad(format!("a rewrite has no section {tag}"))),
             }
         }
+        Ok(entry)
     }
-    Ok(rewrite)
 }
 
 /// What a table is, fixed at its creation.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubist_store::Store;
 
-use crate::error::{Result, store_error};
+use crate::error::{Error, Result, store_error};
+use crate::table::Core;
 
 /// Pieces closer than this are read in one go: on most devices skipping costs
 /// more than reading on (block-index paper, threshold alpha * beta / B).
@@ -29,7 +29,7 @@ pub struct Fetched {
     pub bytes_read: u64,
 }
 
-pub fn fetch(store: &dyn Store, pieces: &[Piece]) -> Result<Fetched> {
+pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut bytes_read = 0;
     let mut segments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -54,11 +54,26 @@ pub fn fetch(store: &dyn Store, pieces: &[Piece]) -> Result<Fetched> {
             range_of.push(ranges.len() - 1);
         }
         bytes_read += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-        let buffers = store.read(segment, &ranges).map_err(store_error)?;
+        let buffers = core.store.read(segment, &ranges).map_err(|error| explain(core, segment, error))?;
         for (place, range) in places.into_iter().zip(range_of) {
             let start = (pieces[place].offset - ranges[range].start) as usize;
             found[place] = buffers[range].slice(start..start + pieces[place].length as usize);
         }
     }
     Ok(Fetched { pieces: found, bytes_read })
+}
+
+/// A segment that is gone was cleaned away, or is damage if the table as it is
+/// now still needs it.
+fn explain(core: &Core, segment: &str, error: kubist_store::Error) -> Error {
+    if let kubist_store::Error::Missing { file } = &error {
+        let needed = |view: std::sync::Arc<crate::table::View>| {
+            view.directory.runs().iter().any(|run| &*run.payload.segment == segment)
+        };
+        if core.view().is_ok_and(|view| !needed(view)) {
+            let why = format!("{file} was cleaned away; take a fresh snapshot");
+            return Error::SnapshotExpired { location: core.store.location().into(), why };
+        }
+    }
+    store_error(error)
 }

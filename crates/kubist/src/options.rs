@@ -55,6 +55,16 @@ pub struct WriterOptions {
     pub cancel: Cancel,
 }
 
+/// What a commit is besides its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommitOptions {
+    /// The step of the simulation that these rows are; goes up with each commit.
+    pub step: Option<i64>,
+    /// Names the commit, within its writer: a second commit with the same token,
+    /// also from a restarted process, does nothing and answers as the first.
+    pub token: Option<String>,
+}
+
 /// One closed range of a box: `low <= column <= high`, compared in the
 /// column's own type. A missing end is open; NaN and null are never inside a
 /// range that has an end.
@@ -91,6 +101,8 @@ pub struct Query {
     pub columns: Option<Vec<String>>,
     /// An SQL boolean expression over the columns.
     pub filter: Option<String>,
+    /// Only rows of complete steps in this closed range; a missing end is open.
+    pub steps: Option<(Option<i64>, Option<i64>)>,
     /// Set it from another thread to stop the query soon.
     pub cancel: Cancel,
 }

@@ -19,6 +19,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::options::{Bound, Cancel, PerCell, Query, Stats};
+use crate::schema::STEP;
 use crate::snapshot::Snapshot;
 use pipeline::Pipeline;
 use scan::{Scanned, Visit, Wanted, scan};
@@ -71,6 +72,12 @@ impl Question {
         }
         if let Some(filter) = &query.filter {
             question.predicate = question.predicate.and(Predicate::parse(filter, &visible)?);
+        }
+        if let Some(steps) = query.steps {
+            question.predicate = question.predicate.and(of_steps(snapshot, steps)?);
+        }
+        if let Some(step) = snapshot.step {
+            question.predicate = question.predicate.and(of_steps(snapshot, (None, Some(step)))?);
         }
         if let Some(per_cell) = &query.per_cell {
             question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
@@ -212,6 +219,22 @@ fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
         ends.push(visits.len());
     }
     ends
+}
+
+/// Rows of complete steps in a closed range. Rows without a step precede every
+/// step: they are in ranges without a lower end.
+fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Result<Predicate> {
+    if low.zip(high).is_some_and(|(low, high)| low > high) {
+        return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));
+    }
+    let stored = &snapshot.core.schema.stored;
+    let end = |end: Option<i64>| end.map(|step| Value::Int(step as i128));
+    let range = Predicate::range(stored, STEP, end(low).as_ref(), end(high).as_ref())?;
+    let incomplete: Vec<String> = snapshot.view.history.incomplete().iter().map(i64::to_string).collect();
+    if incomplete.is_empty() {
+        return Ok(range);
+    }
+    Ok(range.and(Predicate::parse(&format!("{STEP} NOT IN ({})", incomplete.join(", ")), stored)?))
 }
 
 fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
@@ -458,7 +481,7 @@ pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
     }
     let limit = query.limit.unwrap_or(u64::MAX);
     if question.predicate.is_always() && range.is_all() {
-        return Ok(snapshot.rows().min(limit));
+        return Ok(snapshot.view.directory.rows().min(limit));
     }
     let mut rows = 0;
     for scanned in Arc::new(question).scan(range, Wanted::default()).0 {

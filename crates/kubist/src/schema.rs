@@ -1,20 +1,25 @@
 //! A table's columns: as the user sees them, as they are stored, and the way
 //! between the two.
 //!
-//! Stored columns are plain: dictionaries and views become their values. A table
-//! without identity gets two hidden columns, the writer's name and a row
-//! counter, which stand in. Bad columns are refused here, by name, before a row
+//! Stored columns are plain: dictionaries and views become their values. Behind
+//! the user's columns stands a hidden one, the step of the simulation; a table
+//! without identity gets two more, the writer's name and a row counter, which
+//! stand in. Bad columns are refused here, by name, before a row
 //! is touched.
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_index::{order, priority};
 
 use crate::error::{Error, Result};
 use crate::options::TableOptions;
 
+/// The hidden column of every table.
+pub const STEP: &str = "_kubist_step";
+/// The step of rows that were committed without one.
+pub const NO_STEP: i64 = i64::MIN;
 /// Hidden identity columns of a table without identity.
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
@@ -45,7 +50,7 @@ impl TableSchema {
             if schema.fields()[..place].iter().any(|other| other.name() == name) {
                 return Err(Error::invalid(format!("column {name:?} appears twice")));
             }
-            if name == WRITER || name == ROW {
+            if [STEP, WRITER, ROW].contains(&name.as_str()) {
                 return Err(Error::invalid(format!("the column name {name:?} is reserved")));
             }
             let data_type = user_type(field.data_type()).ok_or_else(|| {
@@ -99,6 +104,7 @@ impl TableSchema {
             .iter()
             .map(|field| Arc::new(field.as_ref().clone().with_data_type(stored_type(field.data_type()))))
             .collect();
+        stored.push(Arc::new(Field::new(STEP, DataType::Int64, false)));
         if hidden {
             identities = vec![stored.len(), stored.len() + 1];
             stored.push(Arc::new(Field::new(WRITER, DataType::Utf8, false)));
@@ -148,12 +154,26 @@ impl TableSchema {
             columns.push(array);
         }
         let rows = batch.num_rows();
+        columns.push(Arc::new(Int64Array::from_value(NO_STEP, rows)));
         if self.hidden {
             columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(writer, rows))));
             columns.push(Arc::new(UInt64Array::from_iter_values(first_row..first_row + rows as u64)));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.stored.clone(), columns, &options)?)
+    }
+
+    /// Where the hidden step column stands.
+    pub fn step(&self) -> usize {
+        self.user.fields().len()
+    }
+
+    /// The same rows, all of one step.
+    pub fn with_step(&self, batch: RecordBatch, step: Option<i64>) -> Result<RecordBatch> {
+        let Some(step) = step else { return Ok(batch) };
+        let mut columns = batch.columns().to_vec();
+        columns[self.step()] = Arc::new(Int64Array::from_value(step, batch.num_rows()));
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
     /// A stored column as the user sees it.

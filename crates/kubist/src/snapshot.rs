@@ -16,11 +16,13 @@ use crate::table::{Core, View};
 pub struct Snapshot {
     pub(crate) core: Arc<Core>,
     pub(crate) view: Arc<View>,
+    /// Only steps up to this one.
+    pub(crate) step: Option<i64>,
 }
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Snapshot({:?}, {} rows)", self.core.store.location(), self.rows())
+        write!(out, "Snapshot({:?})", self.core.store.location())
     }
 }
 
@@ -71,7 +73,7 @@ pub struct WriterInfo {
 
 impl Snapshot {
     pub(crate) fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
-        Snapshot { core, view }
+        Snapshot { core, view, step: None }
     }
 
     /// The columns, as answers have them.
@@ -79,9 +81,28 @@ impl Snapshot {
         self.core.schema.user.clone()
     }
 
+    /// The same moment, up to a step: rows of later steps, and of steps that some
+    /// declared writer has not finished, are not seen. The step itself must be
+    /// complete.
+    pub fn at_step(&self, step: i64) -> Result<Snapshot> {
+        if let Some(missing) = self.view.history.waits_for(step) {
+            return Err(Error::invalid(format!("step {step} is not complete: it waits for {missing}")));
+        }
+        Ok(Snapshot { step: Some(step), ..self.clone() })
+    }
+
+    /// Steps that every declared writer has committed or abandoned, ascending.
+    pub fn complete_steps(&self) -> Vec<i64> {
+        let history = &self.view.history;
+        history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
+    }
+
     /// All records.
-    pub fn rows(&self) -> u64 {
-        self.view.directory.rows()
+    pub fn rows(&self) -> Result<u64> {
+        match self.step {
+            None => Ok(self.view.directory.rows()),
+            Some(_) => self.count(&Query::default()),
+        }
     }
 
     /// The records that match, as a stream of batches.
@@ -116,7 +137,7 @@ impl Snapshot {
         });
         let runs = directory.runs().iter().chain(directory.replicas());
         let bytes = runs.map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-        let rows = self.rows();
+        let rows = directory.rows();
         Ok(Info {
             location: core.store.location().into(),
             format_version: FORMAT_VERSION,
@@ -141,6 +162,7 @@ impl Snapshot {
                 .collect(),
             writers: self
                 .view
+                .history
                 .writers
                 .iter()
                 .map(|(name, progress)| WriterInfo {
@@ -172,7 +194,7 @@ impl Snapshot {
                 length: run.payload.map_length as u64,
             })
             .collect();
-        let fetched = crate::fetch::fetch(self.core.store.as_ref(), &wanted)?;
+        let fetched = crate::fetch::fetch(&self.core, &wanted)?;
         let mut decoded = Vec::with_capacity(missing.len());
         for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
             let place = &run.payload;

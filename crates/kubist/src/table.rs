@@ -3,7 +3,6 @@
 //! A handle follows: each call reads what the logs gained since the last one
 //! and joins it into the state. A snapshot pins one state and never changes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -15,9 +14,12 @@ use kubist_index::plan::Directory;
 use kubist_index::{order, priority, state::State};
 use kubist_store::{LocalStore, Store};
 
-use crate::entry::{self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location};
+use crate::entry::{
+    self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
+};
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
+use crate::history::{Declared, History};
 use crate::maps::MapCache;
 use crate::options::{Domain, TableOptions, WriterOptions};
 use crate::schema::TableSchema;
@@ -27,6 +29,7 @@ use crate::writer::Writer;
 pub(crate) const TABLE: &str = "table";
 pub(crate) const GRID: &str = "grid";
 pub(crate) const REWRITES: &str = "rewrites/";
+const WRITERS: &str = "writers";
 const DEFAULT_CAPACITY: u32 = 2048;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
@@ -51,21 +54,17 @@ pub(crate) struct Core {
 #[derive(Default)]
 struct Tail {
     state: State<Location>,
-    writers: BTreeMap<String, Progress>,
+    history: History,
     view: Option<Arc<View>>,
-}
-
-/// What a writer has committed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
-    pub commits: u64,
-    pub rows: u64,
 }
 
 /// One state of the table, arranged for reading.
 pub(crate) struct View {
     pub directory: Directory<Location>,
-    pub writers: BTreeMap<String, Progress>,
+    pub history: History,
+    /// How far each log was read, and how many rewrites are applied.
+    pub positions: Vec<(String, u64)>,
+    pub rewrites: u64,
 }
 
 impl std::fmt::Debug for Table {
@@ -213,6 +212,27 @@ impl Table {
         Ok(Snapshot::new(self.core.clone(), self.core.view()?))
     }
 
+    /// The writers that every step waits for: `query` with steps, and `snapshot`
+    /// at a step, see a step once all of them committed or abandoned it. Can be
+    /// said once; saying the same again is fine.
+    pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
+        let size = match declared {
+            Declared::Names(names) => names.len() as u64,
+            Declared::Count(count) => *count,
+        };
+        if size == 0 {
+            return Err(Error::invalid("declare at least one writer"));
+        }
+        let bytes = serde_json::to_vec(declared).expect("a declaration is plain data");
+        if !self.core.store.put_if_absent(WRITERS, &bytes).map_err(store_error)?
+            && self.core.view()?.history.declared.as_ref() != Some(declared)
+        {
+            let why = "other writers were declared before".into();
+            return Err(Error::Exists { location: self.location().into(), why });
+        }
+        Ok(())
+    }
+
     /// Takes a writer's log. Each name has one owner at a time.
     pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
         Writer::open(self.core.clone(), options)
@@ -324,13 +344,30 @@ impl Core {
             }
             let bytes = self.store.get(name).map_err(store_error)?.unwrap_or_default();
             let bad = |error| bad_entry(self.store.location(), name, 0, error);
-            let rewrite = entry::decode_rewrite(&bytes, &self.geometry).map_err(bad)?;
-            tail.state.rewrite(number, rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+            let entry = RewriteEntry::decode(&bytes, &self.geometry).map_err(bad)?;
+            if let Some(after) = entry.retract_after {
+                tail.history.retract(after, &entry.rewrite.needs);
+            }
+            tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
             changed = true;
         }
+        if tail.history.declared.is_none() {
+            if let Some(bytes) = self.store.get(WRITERS).map_err(store_error)? {
+                let declared = serde_json::from_slice(&bytes).map_err(|error| {
+                    bad_entry(self.store.location(), WRITERS, 0, EntryError::Bad(error.to_string()))
+                })?;
+                tail.history.declared = Some(declared);
+                changed = true;
+            }
+        }
         if changed {
-            let directory = Directory::new(self.geometry, &tail.state);
-            tail.view = Some(Arc::new(View { directory, writers: tail.writers.clone() }));
+            let view = View {
+                directory: Directory::new(self.geometry, &tail.state),
+                history: tail.history.clone(),
+                positions: tail.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
+                rewrites: tail.state.rewrites(),
+            };
+            tail.view = Some(Arc::new(view));
         }
         Ok(tail.view.clone().expect("made above"))
     }
@@ -339,25 +376,23 @@ impl Core {
     fn follow(&self, tail: &mut Tail, writer: &str) -> Result<bool> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
         let new = !read.entries.is_empty();
+        let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {
-            let decoded = CommitEntry::decode(&found.bytes, &self.geometry).map_err(|error| {
-                bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error)
-            })?;
+            let bad = |error| bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error);
+            let mut entry = CommitEntry::decode(&found.bytes, &self.geometry).map_err(bad)?;
             let after = if place == last { read.next } else { read.entries[place + 1].position };
-            let progress = tail.writers.entry(writer.to_string()).or_default();
-            if decoded.sequence != progress.commits + 1 {
-                let what = format!("it has commit {} where {} is next", decoded.sequence, progress.commits + 1);
-                return Err(bad_entry(
-                    self.store.location(),
-                    &format!("log of {writer}"),
-                    found.position,
-                    EntryError::Bad(what),
-                ));
+            let next = tail.history.writers.get(writer).map_or(0, |progress| progress.commits) + 1;
+            if entry.sequence != next {
+                let what = format!("it has commit {} where {next} is next", entry.sequence);
+                return Err(bad(EntryError::Bad(what)));
             }
-            progress.commits = decoded.sequence;
-            progress.rows += decoded.rows;
-            tail.state.commit(writer, after, decoded.commit);
+            tail.history.commit(writer, after, &entry);
+            let step = entry.step.map(|mark| mark.step);
+            for run in &mut entry.commit.runs {
+                run.payload.origin = Some(Origin { writer: name.clone(), position: after, step });
+            }
+            tail.state.commit(writer, after, entry.commit);
         }
         Ok(new)
     }

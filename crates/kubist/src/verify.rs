@@ -8,9 +8,7 @@ use std::collections::HashSet;
 
 use arrow_array::Array;
 
-use crate::codec::decode::{self, Pick, all_rows};
 use crate::error::{Error, Result};
-use crate::fetch::{Piece, fetch};
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
@@ -77,7 +75,7 @@ impl Table {
             report.bytes += length(run);
             progress(report.bytes, total);
         }
-        let committed: u64 = snapshot.view.writers.values().map(|progress| progress.rows).sum();
+        let committed: u64 = snapshot.view.history.live_rows();
         if report.findings.is_empty() && committed != report.rows {
             report.find(format!("the logs count {committed} rows, the runs hold {}", report.rows));
         }
@@ -91,68 +89,41 @@ fn verify_run(
     report: &mut VerifyReport,
 ) -> Result<()> {
     let core = &snapshot.core;
-    let (maps, _) = snapshot.maps(std::iter::once(run))?;
-    let map = &maps[0];
-    let place = &run.payload;
-    let file = format!("{}/segments/{}", core.store.location(), place.segment);
-    let damaged = |offset: u64, what: String| Error::Damaged {
-        file: file.clone(),
-        offset: place.data_offset + offset,
-        what: format!("{what} (cube {:#x})", run.cube.to_u128()),
-    };
-    let piece = Piece { segment: place.segment.clone(), offset: place.data_offset, length: place.data_length };
-    let data = fetch(core.store.as_ref(), &[piece])?.pieces.remove(0);
-    let fields = core.schema.stored.fields();
-    let mut arrays = Vec::new();
-    for (column, field) in fields.iter().enumerate() {
-        let mut builder = decode::column(field.data_type());
-        for page in 0..map.pages() {
-            let chunk = map.chunk(page, column);
-            let bytes = &data[chunk.offset as usize..(chunk.offset + chunk.length) as usize];
-            if crc32c::crc32c(bytes) != chunk.checksum {
-                let what = format!("the checksum does not match (column {:?}, page {page})", field.name());
-                return Err(damaged(chunk.offset as u64, what));
-            }
-            let picks: Vec<Pick> =
-                map.page_zones(page).map(|zone| Pick { zone, rows: all_rows(map.rows[zone]) }).collect();
-            builder.append(map, column, page, bytes, &picks).map_err(|what| damaged(chunk.offset as u64, what))?;
-            report.pages += (column == 0) as u64;
-        }
-        arrays.push(builder.finish().map_err(|what| damaged(0, what))?);
-    }
+    let (batch, map) = snapshot.read_run(run)?;
+    let (place, fields) = (&run.payload, core.schema.stored.fields());
+    let damaged = |what: String| snapshot.damaged(run, 0, what);
+    report.pages += map.pages() as u64;
     report.rows += run.rows;
     let Some(frame) = core.frame()? else {
-        return Err(damaged(0, "the grid is missing".into()));
+        return Err(damaged("the grid is missing".into()));
     };
-    let batch =
-        arrow_array::RecordBatch::try_new(core.schema.stored.clone(), arrays).map_err(|e| damaged(0, e.to_string()))?;
     let places = frame.places(&batch);
     let mut first = 0;
     for (zone, rows) in map.rows.iter().enumerate() {
         for row in first..first + *rows as usize {
             let priority = places.priorities[row];
             if !core.geometry.contains_key(run.cube, places.keys[row]) {
-                return Err(damaged(0, format!("row {row} lies outside its cube")));
+                return Err(damaged(format!("row {row} lies outside its cube")));
             }
             let cutoffs = core.geometry.ancestors(run.cube).map(|ancestor| snapshot.view.directory.cutoff(ancestor));
             if !run.is_replica() && cutoffs.into_iter().any(|cutoff| cutoff.admits(priority)) {
-                return Err(damaged(0, format!("row {row} has a priority that belongs above its cube")));
+                return Err(damaged(format!("row {row} has a priority that belongs above its cube")));
             }
             if !map.priorities[zone].holds(priority) || priority < run.priorities.0 || priority > run.priorities.1 {
-                return Err(damaged(0, format!("row {row} has a priority outside its zone's range")));
+                return Err(damaged(format!("row {row} has a priority outside its zone's range")));
             }
             let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
             if !places.coordinates.iter().enumerate().all(inside) {
-                return Err(damaged(0, format!("row {row} lies outside its run's box")));
+                return Err(damaged(format!("row {row} lies outside its run's box")));
             }
         }
         for (column, array) in batch.columns().iter().enumerate() {
             let nulls = array.slice(first, *rows as usize).null_count();
             if nulls != map.columns[column].nulls_of(zone) as usize {
-                return Err(damaged(
-                    0,
-                    format!("zone {zone} counts its nulls wrongly in column {:?}", fields[column].name()),
-                ));
+                return Err(damaged(format!(
+                    "zone {zone} counts its nulls wrongly in column {:?}",
+                    fields[column].name()
+                )));
             }
         }
         first += *rows as usize;

@@ -16,27 +16,27 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use kubist_index::cube::CubeId;
 use kubist_index::grid::Scale;
-use kubist_index::layout::{Capacity, Known, Placed, Placement, cutoff_for, place};
+use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::priority::Threshold;
-use kubist_index::state::{Commit, Run, RunId};
+use kubist_index::state::Commit;
 use kubist_store::{LogOwner, Segment};
-use rayon::prelude::*;
 
-use crate::build::{EncodedRun, SortedRows};
-use crate::entry::{CommitEntry, Location};
+use crate::build::SortedRows;
+use crate::entry::{CommitEntry, Location, StepMark};
 use crate::error::{Error, Result, store_error};
 use crate::frame::{self, Frame};
-use crate::options::{Cancel, WriterOptions};
+use crate::options::{Cancel, CommitOptions, WriterOptions};
+use crate::output::{Output, identify};
+use crate::schema::NO_STEP;
+use crate::seen::Seen;
 use crate::spill::{Part, Spill};
-use crate::table::{Core, View};
+use crate::table::Core;
 
 const DEFAULT_MEMORY: usize = 256 << 20;
 /// What sorting takes beside the values themselves, bytes a row.
 const SORT_BYTES: usize = 48;
 /// A larger batch is taken in slices of this size.
 const SLICE_ROWS: usize = 1 << 18;
-/// Rows of runs that are encoded side by side before they are written.
-const GROUP_ROWS: usize = 1 << 19;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
 
@@ -73,30 +73,13 @@ pub struct Committed {
     pub rows: u64,
     pub bytes_written: u64,
     pub seconds: f64,
+    /// Its token was known: it had been committed before and was not again.
+    pub repeated: bool,
 }
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Writer({:?} of {:?})", self.name(), self.core.store.location())
-    }
-}
-
-/// Cutoffs and fill of the table as this writer knows it.
-struct Seen<'a>(&'a View);
-
-impl Known for Seen<'_> {
-    fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.0.directory.cutoff(cube)
-    }
-
-    fn rows_below(&self, cube: CubeId, fraction: f64) -> f64 {
-        let at = fraction * 18_446_744_073_709_551_616.0;
-        let runs = self.0.directory.runs_of(cube).iter();
-        runs.map(|run| {
-            let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
-            run.rows as f64 * ((at - first) / (last - first).max(1.0)).clamp(0.0, 1.0)
-        })
-        .sum()
     }
 }
 
@@ -124,7 +107,7 @@ impl Writer {
             None => first_free_log(&core)?,
         };
         let view = core.view()?;
-        let own = view.writers.get(log.writer()).copied().unwrap_or_default();
+        let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
         let taken = core.store.segments().map_err(store_error)?;
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
@@ -183,24 +166,81 @@ impl Writer {
     /// whole. After an error the rows are no longer pending and not in the table
     /// (after a failed write to the log, the table knows once it is reopened).
     pub fn commit(&mut self) -> Result<Committed> {
+        self.commit_as(&CommitOptions::default())
+    }
+
+    /// The same, as a step of a simulation, or under a token that makes a retry
+    /// of a commit whose answer was lost the same commit.
+    pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
         self.core.check_process()?;
         let begin = Instant::now();
-        let pending = std::mem::take(&mut self.pending);
-        if pending.rows == 0 {
-            return Ok(Committed { writer: self.name().into(), sequence: 0, rows: 0, bytes_written: 0, seconds: 0.0 });
+        if let Some(token) = &options.token {
+            if let Some((sequence, rows)) = self.core.view()?.history.token(self.name(), token) {
+                self.discard();
+                let writer = self.name().into();
+                return Ok(Committed { writer, sequence, rows, bytes_written: 0, seconds: 0.0, repeated: true });
+            }
         }
-        let (rows, sequence) = (pending.rows, self.sequence + 1);
-        let (entry, mut bytes_written) = self.write(pending, sequence).inspect_err(|_| self.segment = None)?;
-        let bytes = entry.encode(&self.core.geometry);
-        bytes_written += bytes.len() as u64;
-        self.log.append(&bytes).map_err(store_error)?;
+        if let Some(step) = options.step {
+            self.check_step(step)?;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        // A step may be empty for a writer, but it has to be said.
+        if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
+            let writer = self.name().into();
+            return Ok(Committed { writer, sequence: 0, rows: 0, bytes_written: 0, seconds: 0.0, repeated: false });
+        }
+        let rows = pending.rows;
+        let (commit, bytes) = match rows {
+            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+            _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
+        };
+        let step = options.step.map(|step| StepMark { step, abandoned: false });
+        self.log_entry(rows, options.token.clone(), step, commit, bytes, begin)
+    }
+
+    /// Says that this writer has nothing for a step and never will.
+    pub fn abandon(&mut self, step: i64) -> Result<Committed> {
+        self.core.check_process()?;
+        self.check_step(step)?;
+        let nothing = Commit { runs: vec![], cutoffs: vec![] };
+        self.log_entry(0, None, Some(StepMark { step, abandoned: true }), nothing, 0, Instant::now())
+    }
+
+    /// Steps of a writer go up, so that each is one commit.
+    fn check_step(&self, step: i64) -> Result<()> {
+        let name = self.name();
+        match self.core.view()?.history.last_step(name) {
+            _ if step == NO_STEP => Err(Error::invalid(format!("{step} cannot be a step"))),
+            Some(last) if step <= last => Err(Error::invalid(format!(
+                "writer {name:?} has committed or abandoned step {last}; the next must be later, found {step} \
+                 (to go back, retract the steps first)"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn log_entry(
+        &mut self,
+        rows: u64,
+        token: Option<String>,
+        step: Option<StepMark>,
+        mut commit: Commit<Location>,
+        bytes: u64,
+        begin: Instant,
+    ) -> Result<Committed> {
+        let sequence = self.sequence + 1;
+        identify(&mut commit.runs, Core::origin(self.log.writer()), sequence);
+        let entry = CommitEntry { sequence, rows, token, step, commit }.encode(&self.core.geometry);
+        self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
         if self.segment.as_ref().is_some_and(|segment| segment.len() > SEGMENT_BYTES) {
             self.segment = None;
         }
-        let seconds = begin.elapsed().as_secs_f64();
-        Ok(Committed { writer: self.name().into(), sequence, rows, bytes_written, seconds })
+        let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
+        let bytes_written = bytes + entry.len() as u64;
+        Ok(Committed { writer, sequence, rows, bytes_written, seconds, repeated: false })
     }
 
     /// The frame, learned from the pending rows if no writer has published one.
@@ -237,23 +277,24 @@ impl Writer {
     }
 
     /// Writes the pending rows as runs and makes them durable.
-    fn write(&mut self, mut pending: Pending, sequence: u64) -> Result<(CommitEntry, u64)> {
+    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
         let view = self.core.view()?;
         let frame = self.frame(&pending.batches)?;
-        let geometry = self.core.geometry;
-        let seen = Seen(&view);
+        let (geometry, schema) = (self.core.geometry, self.core.schema.clone());
+        let seen = Seen::all(&view);
         let capacity = Capacity::new(self.core.header.capacity);
-        let mut output = Output { writer: self, commit: Commit { runs: vec![], cutoffs: vec![] }, sequence, bytes: 0 };
+        let (memory, cancel) = (self.memory, self.cancel.clone());
         let batches = std::mem::take(&mut pending.batches);
-        let mut upper: BTreeMap<CubeId, (Threshold, Vec<RecordBatch>)> = BTreeMap::new();
         let parts: Vec<Part> = match pending.spill.take() {
             None => vec![Part::in_memory(batches)],
             Some(spill) => {
-                let cancel = output.writer.cancel.clone();
                 spill.add(&frame, batches, &cancel)?;
-                let bound = output.writer.memory;
-                spill.into_parts(&frame, SORT_BYTES, bound, &cancel)?
+                spill.into_parts(&frame, SORT_BYTES, memory, &cancel)?
             }
+        };
+        let sorted = |batches: &[RecordBatch]| -> Result<SortedRows> {
+            let rows = concat_batches(&schema.stored, batches)?;
+            Ok(SortedRows::new(&frame, schema.with_step(rows, step)?))
         };
         // Cutoffs of the cubes above the parts, from the counts alone.
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -267,14 +308,14 @@ impl Writer {
                 }
             }
         }
-        output.commit.cutoffs.extend(above.iter().map(|(cube, cutoff)| (*cube, *cutoff)));
+        let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
+        let mut upper: BTreeMap<CubeId, (Threshold, Vec<RecordBatch>)> = BTreeMap::new();
+        let mut output = Output::new(self.segment()?.as_mut(), &cancel);
         for part in parts {
             let (cube, ancestors) = (part.cube, geometry.ancestors(part.cube).collect::<Vec<_>>());
-            for batches in part.load(output.writer.memory) {
-                let batches = batches?;
-                output.writer.cancel.check()?;
-                let sorted = SortedRows::new(&frame, concat_batches(&self_schema(output.writer), &batches)?);
-                drop(batches);
+            for batches in part.load(memory) {
+                cancel.check()?;
+                let sorted = sorted(&batches?)?;
                 let mut own: Vec<u32> = (0..sorted.order.len() as u32).collect();
                 // The first ancestor whose cutoff admits a row keeps it.
                 for ancestor in &ancestors {
@@ -289,25 +330,23 @@ impl Writer {
                     }
                 }
                 let floor = ancestors.last().map_or(Threshold::NONE, |parent| above[parent]);
-                let mut placed = Placed::default();
-                let key = |row: u32| sorted.keys[row as usize];
-                place(&geometry, &capacity, &seen, cube, floor, &key, &sorted.priorities, own, &mut placed);
-                output.commit.cutoffs.append(&mut placed.cutoffs);
+                let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
+                cutoffs.extend(placed.cutoffs);
                 output.write(&sorted, &placed.placements)?;
             }
         }
         for (cube, (cutoff, batches)) in upper {
-            let sorted = SortedRows::new(&frame, concat_batches(&self_schema(output.writer), &batches)?);
+            let sorted = sorted(&batches)?;
             let within = (0..sorted.order.len() as u32).collect();
             output.write(&sorted, &[Placement { cube, within, overflow: vec![], cutoff }])?;
         }
-        let Output { mut commit, bytes, .. } = output;
-        // The same cube may have been passed through by several loads of one part.
-        commit.cutoffs.sort_unstable();
-        commit.cutoffs.dedup_by_key(|(cube, _)| *cube);
-        self.cancel.check()?;
+        cancel.check()?;
+        let (runs, bytes) = (output.runs, output.bytes);
         self.segment()?.sync().map_err(store_error)?;
-        Ok((CommitEntry { sequence, rows: pending.rows, commit }, bytes))
+        // The same cube may have been passed through by several loads of one part.
+        cutoffs.sort_unstable();
+        cutoffs.dedup_by_key(|(cube, _)| *cube);
+        Ok((Commit { runs, cutoffs }, bytes))
     }
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {
@@ -320,10 +359,6 @@ impl Writer {
     }
 }
 
-fn self_schema(writer: &Writer) -> arrow_schema::SchemaRef {
-    writer.core.schema.stored.clone()
-}
-
 /// The first of `writer-1`, `writer-2`, … that nobody owns.
 fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
@@ -333,62 +368,4 @@ fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
         }
     }
     Err(Error::Busy(format!("{}: ten thousand writers are at work", core.store.location())))
-}
-
-/// Runs on their way to the segment.
-struct Output<'a> {
-    writer: &'a mut Writer,
-    commit: Commit<Location>,
-    sequence: u64,
-    bytes: u64,
-}
-
-impl Output<'_> {
-    /// Encodes placements in parallel, group by group, and appends each group:
-    /// first the data of its runs, then their zone maps side by side, so that a
-    /// reader gets the maps of neighbouring cubes in one piece.
-    fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
-        let mut rest = placements;
-        while !rest.is_empty() {
-            self.writer.cancel.check()?;
-            let mut total = 0;
-            let count = rest.iter().take_while(|placement| {
-                total += placement.within.len() + placement.overflow.len();
-                total <= GROUP_ROWS
-            });
-            let (group, later) = rest.split_at(count.count().max(1));
-            rest = later;
-            let runs: Vec<EncodedRun> = group.par_iter().map(|placement| rows.encode(placement)).collect();
-            self.append(runs)?;
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
-        let origin = Core::origin(self.writer.log.writer());
-        let segment = self.writer.segment()?;
-        let name: Arc<str> = segment.name().into();
-        let data = runs.iter().flat_map(|run| &run.data);
-        let parts: Vec<&[u8]> = data.chain(runs.iter().map(|run| &run.map)).map(Vec::as_slice).collect();
-        let mut data_offset = segment.append(&parts).map_err(store_error)?;
-        let mut map_offset = data_offset + runs.iter().map(|run| run.data_length).sum::<u64>();
-        for run in runs {
-            let payload = Location {
-                segment: name.clone(),
-                data_offset,
-                data_length: run.data_length,
-                map_offset,
-                map_length: run.map.len() as u32,
-                low: run.low,
-                high: run.high,
-            };
-            data_offset += run.data_length;
-            map_offset += run.map.len() as u64;
-            self.bytes += run.data_length + run.map.len() as u64;
-            let id = RunId::new(origin, self.sequence, self.commit.runs.len() as u32);
-            let EncodedRun { cube, rows, priorities, .. } = run;
-            self.commit.runs.push(Run { id, cube, rows, priorities, copies: vec![], payload });
-        }
-        Ok(())
-    }
 }

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use arrow_select::concat::concat_batches;
 use half::f16;
 use kubist::store::MemoryStore;
-use kubist::{Bound, Dimension, Domain, PerCell, Query, Table, TableOptions, Value, WriterOptions};
+use kubist::{Bound, Dimension, Domain, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, WriterOptions};
 use kubist_index::priority::{Threshold, priorities};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -259,6 +259,9 @@ fn table(rng: &mut SmallRng) -> Case {
             batches.push(batch);
         }
         let committed = writer.commit().unwrap();
+        if rng.random_bool(0.3) {
+            optimize(rng, &table);
+        }
         assert_eq!(
             committed.rows,
             batches.iter().rev().map(|b| b.num_rows() as u64).take(2).sum::<u64>().min(committed.rows)
@@ -271,6 +274,16 @@ fn table(rng: &mut SmallRng) -> Case {
         priorities(&columns, truth.num_rows(), options.seed)
     });
     Case { table, truth, dimensions, priorities: known }
+}
+
+/// Rewrites some of the table, as much at once as chance says.
+fn optimize(rng: &mut SmallRng, table: &Table) {
+    let options = OptimizeOptions {
+        debt_share: *[0.01, 0.3].choose(rng).unwrap(),
+        rows_at_once: *[100, 1000, 1_000_000].choose(rng).unwrap(),
+        ..Default::default()
+    };
+    table.optimize(&options, &mut |_, _| {}).unwrap();
 }
 
 fn rids(batches: &[RecordBatch]) -> Vec<i64> {

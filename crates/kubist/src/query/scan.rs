@@ -292,7 +292,7 @@ impl Reading<'_> {
                 Piece { segment: place.segment.clone(), offset, length: chunk.length as u64 }
             })
             .collect();
-        let fetched = fetch(self.question.snapshot.core.store.as_ref(), &pieces)?;
+        let fetched = fetch(&self.question.snapshot.core, &pieces)?;
         self.bytes_read += fetched.bytes_read;
         for ((run, page, column), bytes) in missing.into_iter().zip(fetched.pieces) {
             if crc32c::crc32c(&bytes) != self.maps[run].chunk(page, column).checksum {
@@ -304,13 +304,10 @@ impl Reading<'_> {
     }
 
     fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
-        let (core, run, map) = (&self.question.snapshot.core, &self.visits[run].run, &self.maps[run]);
-        let name = core.schema.stored.field(column).name();
-        Error::Damaged {
-            file: format!("{}/segments/{}", core.store.location(), run.payload.segment),
-            offset: run.payload.data_offset + map.chunk(page, column).offset as u64,
-            what: format!("{what} (column {name:?}, page {page}, cube {:#x})", run.cube.to_u128()),
-        }
+        let snapshot = &self.question.snapshot;
+        let name = snapshot.core.schema.stored.field(column).name();
+        let offset = self.maps[run].chunk(page, column).offset as u64;
+        snapshot.damaged(&self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
     }
 }
 

@@ -1,0 +1,130 @@
+//! What the writers did: commits, rows, tokens, steps.
+//!
+//! A step is complete once every declared writer has committed or abandoned it.
+//! Without a declaration every committed step is. Retracting steps makes their
+//! commits as if they had never been, tokens included, so that a solver that
+//! starts again from a checkpoint can commit them anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{CommitEntry, StepMark};
+
+/// What a writer has committed.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    pub commits: u64,
+    /// All rows ever committed; counts rows that stand in for an identity.
+    pub rows: u64,
+    /// Rows of commits that were not retracted.
+    pub live_rows: u64,
+    /// Commits that carried a token.
+    tokens: BTreeMap<String, Marked>,
+    /// Commits of steps, by step and the log position behind them: a step that is
+    /// done again after it was retracted is there twice until that is known.
+    steps: BTreeMap<(i64, u64), Marked>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Marked {
+    position: u64,
+    sequence: u64,
+    rows: u64,
+    step: Option<StepMark>,
+}
+
+/// The writers that a step waits for; fixed once declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Declared {
+    /// Each of these.
+    Names(BTreeSet<String>),
+    /// So many different ones.
+    Count(u64),
+}
+
+/// All writers' progress.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub writers: BTreeMap<String, Progress>,
+    pub declared: Option<Declared>,
+}
+
+impl History {
+    pub fn commit(&mut self, writer: &str, position: u64, entry: &CommitEntry) {
+        let progress = match self.writers.get_mut(writer) {
+            Some(progress) => progress,
+            None => self.writers.entry(writer.to_string()).or_default(),
+        };
+        progress.commits = entry.sequence;
+        progress.rows += entry.rows;
+        progress.live_rows += entry.rows;
+        let marked = Marked { position, sequence: entry.sequence, rows: entry.rows, step: entry.step };
+        if let Some(token) = &entry.token {
+            progress.tokens.insert(token.clone(), marked);
+        }
+        if let Some(mark) = entry.step {
+            progress.steps.insert((mark.step, position), marked);
+        }
+    }
+
+    /// Forgets what was committed of later steps before the given positions.
+    pub fn retract(&mut self, after: i64, positions: &[(String, u64)]) {
+        for (writer, position) in positions {
+            let Some(progress) = self.writers.get_mut(writer) else { continue };
+            let gone =
+                |marked: &Marked| marked.position <= *position && marked.step.is_some_and(|mark| mark.step > after);
+            let rows: u64 = progress.steps.values().filter(|marked| gone(marked)).map(|marked| marked.rows).sum();
+            progress.live_rows = progress.live_rows.saturating_sub(rows);
+            progress.tokens.retain(|_, marked| !gone(marked));
+            progress.steps.retain(|_, marked| !gone(marked));
+        }
+    }
+
+    /// The sequence number and rows of the commit that carried this token.
+    pub fn token(&self, writer: &str, token: &str) -> Option<(u64, u64)> {
+        let marked = self.writers.get(writer)?.tokens.get(token)?;
+        Some((marked.sequence, marked.rows))
+    }
+
+    /// The last step that a writer committed or abandoned.
+    pub fn last_step(&self, writer: &str) -> Option<i64> {
+        self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)
+    }
+
+    /// All steps that some writer committed or abandoned.
+    pub fn steps(&self) -> BTreeSet<i64> {
+        self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
+    }
+
+    /// Has every declared writer committed or abandoned the step?
+    pub fn is_complete(&self, step: i64) -> bool {
+        self.waits_for(step).is_none()
+    }
+
+    /// Whom the step waits for, in words; `None` if it is complete.
+    pub fn waits_for(&self, step: i64) -> Option<String> {
+        let has_step = |progress: &Progress| progress.steps.range((step, 0)..=(step, u64::MAX)).next().is_some();
+        let has = |writer: &str| self.writers.get(writer).is_some_and(has_step);
+        let done = self.writers.values().filter(|progress| has_step(progress)).count() as u64;
+        match &self.declared {
+            None if done > 0 => None,
+            None => Some("any writer".into()),
+            Some(Declared::Names(names)) => {
+                let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !has(name)).collect();
+                (!missing.is_empty()).then(|| missing.join(", "))
+            }
+            Some(Declared::Count(count)) => (done < *count).then(|| format!("{} of {count} writers", count - done)),
+        }
+    }
+
+    /// Steps that some writers have begun and others have not finished.
+    pub fn incomplete(&self) -> BTreeSet<i64> {
+        self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
+    }
+
+    pub fn live_rows(&self) -> u64 {
+        self.writers.values().map(|progress| progress.live_rows).sum()
+    }
+}

@@ -1,0 +1,84 @@
+//! Runs on their way to a segment: encoded in parallel, appended in order.
+
+use std::sync::Arc;
+
+use kubist_index::layout::Placement;
+use kubist_index::state::{Run, RunId};
+use kubist_store::Segment;
+use rayon::prelude::*;
+
+use crate::build::{EncodedRun, SortedRows};
+use crate::entry::Location;
+use crate::error::{Result, store_error};
+use crate::options::Cancel;
+
+/// Rows of runs that are encoded side by side before they are written.
+const GROUP_ROWS: usize = 1 << 19;
+
+/// Collects the runs of one commit or rewrite.
+pub struct Output<'a> {
+    pub segment: &'a mut dyn Segment,
+    pub cancel: &'a Cancel,
+    /// Numbered by their place; an id is known once the entry's number is.
+    pub runs: Vec<Run<Location>>,
+    pub bytes: u64,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(segment: &'a mut dyn Segment, cancel: &'a Cancel) -> Output<'a> {
+        Output { segment, cancel, runs: Vec::new(), bytes: 0 }
+    }
+
+    /// Encodes placements in parallel, group by group, and appends each group:
+    /// first the data of its runs, then their zone maps side by side, so that a
+    /// reader gets the maps of neighbouring cubes in one piece.
+    pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
+        let mut rest = placements;
+        while !rest.is_empty() {
+            self.cancel.check()?;
+            let mut total = 0;
+            let count = rest.iter().take_while(|placement| {
+                total += placement.within.len() + placement.overflow.len();
+                total <= GROUP_ROWS
+            });
+            let (group, later) = rest.split_at(count.count().max(1));
+            rest = later;
+            let runs: Vec<EncodedRun> = group.par_iter().map(|placement| rows.encode(placement)).collect();
+            self.append(runs)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
+        let segment: Arc<str> = self.segment.name().into();
+        let data = runs.iter().flat_map(|run| &run.data);
+        let parts: Vec<&[u8]> = data.chain(runs.iter().map(|run| &run.map)).map(Vec::as_slice).collect();
+        let mut data_offset = self.segment.append(&parts).map_err(store_error)?;
+        let mut map_offset = data_offset + runs.iter().map(|run| run.data_length).sum::<u64>();
+        for run in runs {
+            let payload = Location {
+                segment: segment.clone(),
+                data_offset,
+                data_length: run.data_length,
+                map_offset,
+                map_length: run.map.len() as u32,
+                low: run.low,
+                high: run.high,
+                origin: None,
+            };
+            data_offset += run.data_length;
+            map_offset += run.map.len() as u64;
+            self.bytes += run.data_length + run.map.len() as u64;
+            let EncodedRun { cube, rows, priorities, .. } = run;
+            self.runs.push(Run { id: RunId(self.runs.len() as u128), cube, rows, priorities, copies: vec![], payload });
+        }
+        Ok(())
+    }
+}
+
+/// Gives runs their ids, once it is known which entry names them.
+pub fn identify(runs: &mut [Run<Location>], origin: u64, sequence: u64) {
+    for (index, run) in runs.iter_mut().enumerate() {
+        run.id = RunId::new(origin, sequence, index as u32);
+    }
+}

@@ -1,0 +1,185 @@
+//! The rewrite log: one numbered line of entries that replace runs.
+//!
+//! Whoever takes the next number has checked that what it replaces still lives
+//! after all earlier numbers; so two rewriters never undo each other, and one
+//! that dies leaves nothing but unused bytes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use arrow_array::BooleanArray;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_select::filter::filter_record_batch;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Placement;
+use kubist_index::order::Keyed;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Rewrite, Run};
+use kubist_store::Segment;
+
+use crate::build::SortedRows;
+use crate::entry::{Location, RewriteEntry};
+use crate::error::{Error, Result, store_error};
+use crate::options::Cancel;
+use crate::output::{Output, identify};
+use crate::table::{Core, REWRITES, Table, View};
+
+/// How long to wait for a writer that is making an entry durable.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is to replace runs.
+pub struct Replacement {
+    /// Removed by it.
+    pub inputs: Vec<Arc<Run<Location>>>,
+    pub runs: Vec<Run<Location>>,
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+    pub retract_after: Option<i64>,
+    /// Log positions that it depends on, beside those of its inputs.
+    pub needs: Vec<(String, u64)>,
+}
+
+/// A segment for the runs of one rewrite.
+pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
+    let number = view.rewrites + 1;
+    for attempt in 0..10_000 {
+        match core.store.create_segment(&format!("rewrite-{number:06}-{attempt}")) {
+            Err(kubist_store::Error::Exists { .. }) => {}
+            other => return other.map_err(store_error),
+        }
+    }
+    Err(Error::Busy(format!("{}: ten thousand rewrites of number {number} were begun", core.store.location())))
+}
+
+/// Takes the next number for a replacement whose runs are durable. `false` if
+/// another rewrite has removed one of its inputs; then nothing has happened.
+pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
+    let mut needs = replacement.needs.clone();
+    for origin in replacement.inputs.iter().filter_map(|run| run.payload.origin.as_ref()) {
+        match needs.iter_mut().find(|(writer, _)| **writer == *origin.writer) {
+            Some((_, position)) => *position = (*position).max(origin.position),
+            None => needs.push((origin.writer.to_string(), origin.position)),
+        }
+    }
+    for (writer, position) in &needs {
+        settle(core, writer, *position, cancel)?;
+    }
+    loop {
+        cancel.check()?;
+        let view = core.view()?;
+        let lives = |run: &Arc<Run<Location>>| view.directory.runs_of(run.cube).iter().any(|live| live.id == run.id);
+        if !replacement.inputs.iter().all(lives) {
+            return Ok(false);
+        }
+        let number = view.rewrites + 1;
+        identify(&mut replacement.runs, Core::origin(REWRITES), number);
+        let entry = RewriteEntry {
+            rewrite: Rewrite {
+                runs: replacement.runs.clone(),
+                removes: replacement.inputs.iter().map(|run| run.id).collect(),
+                cutoffs: replacement.cutoffs.clone(),
+                needs: needs.clone(),
+            },
+            retract_after: replacement.retract_after,
+            unix_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+        };
+        let bytes = entry.encode(&core.geometry);
+        if core.store.put_if_absent(&format!("{REWRITES}{number:020}"), &bytes).map_err(store_error)? {
+            return Ok(true);
+        }
+    }
+}
+
+/// Returns once the log of `writer` is durable up to `position`: a rewrite must
+/// not outlive a commit that it replaces.
+fn settle(core: &Core, writer: &str, position: u64, cancel: &Cancel) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        cancel.check()?;
+        if core.store.read_log(writer, position).map_err(store_error)?.durable >= position {
+            return Ok(());
+        }
+        // Taking a log whose owner died makes its entries durable.
+        match core.store.own_log(writer) {
+            Ok(owner) if owner.position() >= position => return Ok(()),
+            Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(_) => {
+                return Err(Error::Busy(format!(
+                    "the log of writer {writer:?} has lost an entry: open the table again"
+                )));
+            }
+            Err(error) => return Err(store_error(error)),
+        }
+    }
+}
+
+/// What [`Table::retract`] took back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Retraction {
+    pub rows: u64,
+    /// Runs that held only retracted rows, and such that had to be written anew.
+    pub runs_removed: u64,
+    pub runs_rewritten: u64,
+}
+
+impl Table {
+    /// Takes back every commit of a step after `step` that stands in the logs by
+    /// now: none of its rows is seen again, and its tokens are forgotten, so that
+    /// a solver that starts again from a checkpoint can go on from there. Stop
+    /// the writers of the old attempt first: what they commit afterwards counts.
+    pub fn retract(&self, step: i64, cancel: &Cancel) -> Result<Retraction> {
+        let core = &self.core;
+        loop {
+            let snapshot = self.snapshot()?;
+            let column = core.schema.step();
+            let (maps, _) = snapshot.maps(snapshot.view.directory.runs().iter())?;
+            let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
+            for (run, map) in snapshot.view.directory.runs().iter().zip(maps) {
+                let zones = &map.columns[column];
+                let later = |key: &u64| i64::from_key(*key) > step;
+                if zones.max.iter().any(later) {
+                    inputs.push(run.clone());
+                    match zones.min.iter().all(later) {
+                        true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
+                        false => mixed.push(run.clone()),
+                    }
+                }
+            }
+            let mut output_runs = Vec::new();
+            if let (false, Some(frame)) = (mixed.is_empty(), core.frame()?) {
+                let mut segment = create_segment(core, &snapshot.view)?;
+                let mut output = Output::new(segment.as_mut(), cancel);
+                for run in mixed {
+                    let (batch, _) = snapshot.read_run(&run)?;
+                    let steps = batch.column(column).as_primitive::<Int64Type>();
+                    let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
+                    let batch = filter_record_batch(&batch, &kept)?;
+                    report.rows += run.rows - batch.num_rows() as u64;
+                    report.runs_rewritten += 1;
+                    let sorted = SortedRows::new(&frame, batch);
+                    let cutoff = snapshot.view.directory.cutoff(run.cube);
+                    let (within, overflow) =
+                        (0..sorted.order.len() as u32).partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+                    output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
+                }
+                output_runs = output.runs;
+                segment.sync().map_err(store_error)?;
+            }
+            let cutoffs = output_runs.iter().flat_map(|run| core.geometry.ancestors(run.cube));
+            let cutoffs: BTreeSet<CubeId> = cutoffs.collect();
+            let replacement = Replacement {
+                inputs,
+                runs: output_runs,
+                cutoffs: cutoffs.into_iter().map(|cube| (cube, snapshot.view.directory.cutoff(cube))).collect(),
+                retract_after: Some(step),
+                needs: snapshot.view.positions.clone(),
+            };
+            if publish(core, replacement, cancel)? {
+                return Ok(report);
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Live tables: steps, tokens, retraction, and everybody at work at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::store::MemoryStore;
+use kubist::{
+    Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
+    Writer, WriterOptions,
+};
+use kubist_index::priority::name_hash;
+
+fn schema() -> SchemaRef {
+    let field = |name: &str, data_type| Field::new(name, data_type, false);
+    Arc::new(Schema::new(vec![
+        field("id", DataType::Int64),
+        field("x", DataType::Float32),
+        field("y", DataType::Float32),
+    ]))
+}
+
+fn options() -> TableOptions {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    TableOptions {
+        dimensions: vec![dimension("x"), dimension("y")],
+        identity: vec!["id".into()],
+        capacity: Some(64),
+        ..Default::default()
+    }
+}
+
+fn table() -> Table {
+    Table::create_in(Arc::new(MemoryStore::new("live")), schema(), &options()).unwrap()
+}
+
+/// Rows `ids`, scattered by a hash of the id.
+fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
+    let place = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(ids.clone())),
+        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| place(id, 0)))),
+        Arc::new(Float32Array::from_iter_values(ids.map(|id| place(id, 20)))),
+    ];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+fn writer(table: &Table, name: &str) -> Writer {
+    table.writer(&WriterOptions { name: Some(name.into()), ..Default::default() }).unwrap()
+}
+
+fn commit_step(writer: &mut Writer, ids: std::ops::Range<i64>, step: i64) {
+    writer.append(&rows(ids)).unwrap();
+    writer.commit_as(&CommitOptions { step: Some(step), token: Some(format!("step {step}")) }).unwrap();
+}
+
+fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
+    let batches = snapshot.query(query).unwrap().map(Result::unwrap);
+    let mut found: Vec<i64> =
+        batches.flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect();
+    found.sort_unstable();
+    found
+}
+
+fn all(snapshot: &Snapshot) -> Vec<i64> {
+    ids(snapshot, &Query::default())
+}
+
+#[test]
+fn a_token_counts_once_also_after_a_restart() {
+    let table = table();
+    let token = CommitOptions { token: Some("a".into()), step: None };
+    let mut first = writer(&table, "ada");
+    first.append(&rows(0..10)).unwrap();
+    let committed = first.commit_as(&token).unwrap();
+    assert!(!committed.repeated);
+    drop(first);
+    let mut again = writer(&table, "ada");
+    again.append(&rows(0..10)).unwrap();
+    let repeated = again.commit_as(&token).unwrap();
+    assert!(repeated.repeated && repeated.sequence == committed.sequence && repeated.rows == 10);
+    assert_eq!(again.pending_rows(), 0);
+    // Another writer's tokens are its own.
+    let mut other = writer(&table, "ben");
+    other.append(&rows(10..20)).unwrap();
+    assert!(!other.commit_as(&token).unwrap().repeated);
+    assert_eq!(all(&table.snapshot().unwrap()), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn steps_are_seen_once_every_declared_writer_has_spoken() {
+    let table = table();
+    let names = Declared::Names(["ada", "ben"].map(String::from).into());
+    table.declare_writers(&names).unwrap();
+    table.declare_writers(&names).unwrap();
+    assert!(table.declare_writers(&Declared::Count(3)).is_err());
+    let (mut ada, mut ben) = (writer(&table, "ada"), writer(&table, "ben"));
+    commit_step(&mut ada, 0..100, 1);
+    commit_step(&mut ben, 100..200, 1);
+    commit_step(&mut ada, 200..300, 2);
+    let steps = |low, high| Query { steps: Some((low, high)), ..Default::default() };
+    let snapshot = table.snapshot().unwrap();
+    assert_eq!(snapshot.complete_steps(), [1]);
+    assert_eq!(ids(&snapshot, &steps(None, None)), (0..200).collect::<Vec<_>>());
+    assert_eq!(ids(&snapshot, &steps(Some(2), None)), Vec::<i64>::new());
+    assert_eq!(all(&snapshot), (0..300).collect::<Vec<_>>());
+    assert_eq!(all(&snapshot.at_step(1).unwrap()), (0..200).collect::<Vec<_>>());
+    let waiting = snapshot.at_step(2).unwrap_err().to_string();
+    assert!(waiting.contains("step 2") && waiting.contains("ben"), "{waiting}");
+    // An incomplete step is never merged, so it can still be told apart.
+    table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
+    assert_eq!(ids(&table.snapshot().unwrap(), &steps(None, None)), (0..200).collect::<Vec<_>>());
+    ben.abandon(2).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    assert_eq!(ids(&snapshot, &steps(Some(2), Some(2))), (200..300).collect::<Vec<_>>());
+    assert_eq!(all(&snapshot.at_step(2).unwrap()), (0..300).collect::<Vec<_>>());
+    let back = ada.commit_as(&CommitOptions { step: Some(2), token: None }).unwrap_err().to_string();
+    assert!(back.contains("step 2"), "{back}");
+}
+
+#[test]
+fn a_solver_goes_back_to_a_checkpoint() {
+    let table = table();
+    for merge in [false, true] {
+        let mut ada = writer(&table, if merge { "ada" } else { "ben" });
+        let base = if merge { 1_000 } else { 0 };
+        for step in 1..=5 {
+            commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
+        }
+        if merge {
+            table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
+        }
+        let before = table.snapshot().unwrap();
+        let held = all(&before);
+        let report = table.retract(3, &Default::default()).unwrap();
+        assert_eq!(report.rows, if merge { 200 + 200 } else { 200 }, "the steps done again below are retracted too");
+        assert_eq!(all(&before), held, "a pinned snapshot does not change");
+        let left = all(&table.snapshot().unwrap());
+        assert!(left.iter().all(|id| (id % 1_000) < 400), "{left:?}");
+        // The same tokens count anew; the steps are done again, with other rows.
+        for step in 4..=5 {
+            commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
+        }
+        let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings, Vec::<String>::new());
+    }
+    assert_eq!(table.retract(9, &Default::default()).unwrap().rows, 0);
+}
+
+/// Four writers, two optimizers, three readers: each snapshot is a join of whole
+/// commits, nothing twice, nothing lost.
+#[test]
+fn everybody_at_once() {
+    const WRITERS: i64 = 4;
+    const COMMITS: i64 = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let location = path.to_str().unwrap();
+    Table::create(location, schema(), &options()).unwrap();
+    let done = AtomicBool::new(false);
+    let size = |commit: i64| 1 + name_hash(&commit.to_string()) as i64 % 400;
+    let size = |commit: i64| size(commit).abs().max(1);
+    // Commit c of writer w holds the ids from (w * COMMITS + c) * 1000 on.
+    let commit_ids = |writer: i64, commit: i64| {
+        let first = (writer * COMMITS + commit) * 1000;
+        first..first + size(writer * COMMITS + commit)
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                scope.spawn(move || {
+                    let table = Table::open(location).unwrap();
+                    let mut writer = writer(&table, &format!("rank-{number}"));
+                    for commit in 0..COMMITS {
+                        writer.append(&rows(commit_ids(number, commit))).unwrap();
+                        writer.commit().unwrap();
+                    }
+                })
+            })
+            .collect();
+        let done = &done;
+        for share in [0.1, 0.5] {
+            scope.spawn(move || {
+                let table = Table::open(location).unwrap();
+                let options = OptimizeOptions { debt_share: share, rows_at_once: 20_000, ..Default::default() };
+                while !done.load(Ordering::Relaxed) {
+                    table.optimize(&options, &mut |_, _| {}).unwrap();
+                }
+            });
+        }
+        for reader in 0..3 {
+            scope.spawn(move || {
+                let table = Table::open(location).unwrap();
+                let mut last = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let snapshot = table.snapshot().unwrap();
+                    let found = all(&snapshot);
+                    let distinct: BTreeSet<i64> = found.iter().copied().collect();
+                    assert_eq!(distinct.len(), found.len(), "a record came twice");
+                    let mut by_commit: BTreeMap<i64, i64> = BTreeMap::new();
+                    found.iter().for_each(|id| *by_commit.entry(id / 1000).or_default() += 1);
+                    for (commit, count) in &by_commit {
+                        assert_eq!(*count, size(*commit), "commit {commit} was seen in part");
+                    }
+                    // Of each writer a prefix of its commits.
+                    for writer in 0..WRITERS {
+                        let of_writer = by_commit.range(writer * COMMITS..(writer + 1) * COMMITS);
+                        assert!(
+                            of_writer.map(|(commit, _)| commit % COMMITS).eq(0..of_writer_count(&by_commit, writer))
+                        );
+                    }
+                    assert!(found.len() >= last, "a later snapshot holds less");
+                    last = found.len();
+                    let half = Query {
+                        bounds: vec![Bound { column: "x".into(), low: None, high: Some(Value::Float(0.5)) }],
+                        precision: Some(0.3),
+                        ..Default::default()
+                    };
+                    let sample = ids(&snapshot, &half);
+                    assert!(sample.iter().all(|id| distinct.contains(id)), "reader {reader}");
+                    assert_eq!(sample.len() as u64, snapshot.count(&half).unwrap());
+                }
+            });
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    let table = Table::open(location).unwrap();
+    let expected: Vec<i64> =
+        (0..WRITERS).flat_map(|writer| (0..COMMITS).flat_map(move |commit| commit_ids(writer, commit))).collect();
+    assert_eq!(all(&table.snapshot().unwrap()), expected);
+    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+
+    fn of_writer_count(by_commit: &BTreeMap<i64, i64>, writer: i64) -> i64 {
+        by_commit.range(writer * COMMITS..(writer + 1) * COMMITS).count() as i64
+    }
+}
+
+#[test]
+fn the_optimizer_restores_what_a_bulk_build_gives() {
+    let (many, bulk) = (table(), table());
+    let mut small = writer(&many, "ada");
+    for commit in 0..200 {
+        small.append(&rows(commit * 100..commit * 100 + 100)).unwrap();
+        small.commit().unwrap();
+    }
+    let mut large = writer(&bulk, "ada");
+    large.append(&rows(0..20_000)).unwrap();
+    large.commit().unwrap();
+    let examined = |table: &Table| {
+        let mut stream =
+            table.snapshot().unwrap().query(&Query { precision: Some(0.02), ..Default::default() }).unwrap();
+        stream.by_ref().for_each(|batch| drop(batch.unwrap()));
+        stream.stats().rows_read as f64
+    };
+    let before = examined(&many);
+    let report = many.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+    assert!(report.debt_after < report.debt_before / 4, "{report:?}");
+    assert!(report.rows_rewritten <= 3 * 20_000, "{report:?}");
+    assert!(examined(&many) <= 1.2 * examined(&bulk), "{before} {} {}", examined(&many), examined(&bulk));
+    let runs = many.snapshot().unwrap().info().unwrap().runs;
+    assert!(runs as f64 <= 1.5 * bulk.snapshot().unwrap().info().unwrap().runs as f64, "{runs}");
+    assert_eq!(all(&many.snapshot().unwrap()), all(&bulk.snapshot().unwrap()));
+}
