@@ -111,6 +111,12 @@ impl<L> Directory<L> {
         self.cubes.binary_search(&cube).map_or(Threshold::ALL, |place| self.cutoffs[place])
     }
 
+    /// All cutoffs below "everything".
+    pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
+        let cutoffs = self.cubes.iter().copied().zip(self.cutoffs.iter().copied());
+        cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
+    }
+
     /// The primary runs of one cube.
     pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
         match self.cubes.binary_search(&cube) {

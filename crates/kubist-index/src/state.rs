@@ -101,6 +101,16 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
+    /// The state that prefixes of all logs amount to: what is live of them, and
+    /// how far they go. Runs that they removed are not named any more by later
+    /// entries, so they can be left out.
+    pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
+        let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
+        state.add(live.runs);
+        state.lower(live.cutoffs);
+        state
+    }
+
     /// Joins one entry of a writer's log; `position` is the place behind it.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);

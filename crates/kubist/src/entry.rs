@@ -57,7 +57,7 @@ pub struct CommitEntry {
 }
 
 /// What an entry says of a step of the simulation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepMark {
     pub step: i64,
     /// The writer will not commit this step; there are no rows.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{CommitEntry, StepMark};
 
 /// What a writer has committed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub commits: u64,
     /// All rows ever committed; counts rows that stand in for an identity.
@@ -23,10 +23,11 @@ pub struct Progress {
     tokens: BTreeMap<String, Marked>,
     /// Commits of steps, by step and the log position behind them: a step that is
     /// done again after it was retracted is there twice until that is known.
+    #[serde(with = "as_pairs")]
     steps: BTreeMap<(i64, u64), Marked>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Marked {
     position: u64,
     sequence: u64,
@@ -45,7 +46,7 @@ pub enum Declared {
 }
 
 /// All writers' progress.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
     pub declared: Option<Declared>,
@@ -126,5 +127,24 @@ impl History {
 
     pub fn live_rows(&self) -> u64 {
         self.writers.values().map(|progress| progress.live_rows).sum()
+    }
+}
+
+/// A map whose keys are no text, as a list of pairs.
+mod as_pairs {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::collections::BTreeMap;
+
+    pub fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<K, V>, D::Error> {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
     }
 }

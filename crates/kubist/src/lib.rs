@@ -6,6 +6,8 @@
 //! it for any region at any precision. ARCHITECTURE.md walks through the modules.
 
 mod build;
+mod checkpoint;
+mod clean;
 mod codec;
 mod entry;
 mod error;
@@ -27,6 +29,7 @@ mod table;
 mod verify;
 mod writer;
 
+pub use clean::Cleaning;
 pub use error::{Error, Result};
 pub use history::Declared;
 pub use kubist_store as store;

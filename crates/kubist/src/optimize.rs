@@ -98,6 +98,9 @@ impl Table {
                 progress(report.rows_rewritten, report.debt_after.saturating_sub(report.rows_rewritten));
             }
         }
+        if report.rewrites > 0 {
+            self.checkpoint()?;
+        }
         Ok(report)
     }
 

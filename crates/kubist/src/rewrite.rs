@@ -63,7 +63,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         }
     }
     for (writer, position) in &needs {
-        settle(core, writer, *position, cancel)?;
+        settle(core, writer, *position, PATIENCE, cancel)?;
     }
     loop {
         cancel.check()?;
@@ -71,6 +71,12 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         let lives = |run: &Arc<Run<Location>>| view.directory.runs_of(run.cube).iter().any(|live| live.id == run.id);
         if !replacement.inputs.iter().all(lives) {
             return Ok(false);
+        }
+        // A rewriter that slept past the retention time finds its segment cleaned away.
+        if let Some(run) = replacement.runs.first() {
+            if core.store.segment_len(&run.payload.segment).map_err(store_error)?.is_none() {
+                return Ok(false);
+            }
         }
         let number = view.rewrites + 1;
         identify(&mut replacement.runs, Core::origin(REWRITES), number);
@@ -93,7 +99,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
 
 /// Returns once the log of `writer` is durable up to `position`: a rewrite must
 /// not outlive a commit that it replaces.
-fn settle(core: &Core, writer: &str, position: u64, cancel: &Cancel) -> Result<()> {
+pub fn settle(core: &Core, writer: &str, position: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     loop {
         cancel.check()?;
@@ -103,7 +109,7 @@ fn settle(core: &Core, writer: &str, position: u64, cancel: &Cancel) -> Result<(
         // Taking a log whose owner died makes its entries durable.
         match core.store.own_log(writer) {
             Ok(owner) if owner.position() >= position => return Ok(()),
-            Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < PATIENCE => {
+            Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             Ok(_) => {

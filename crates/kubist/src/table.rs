@@ -14,6 +14,7 @@ use kubist_index::plan::Directory;
 use kubist_index::{order, priority, state::State};
 use kubist_store::{LocalStore, Store};
 
+use crate::checkpoint;
 use crate::entry::{
     self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
 };
@@ -56,6 +57,9 @@ struct Tail {
     state: State<Location>,
     history: History,
     view: Option<Arc<View>>,
+    /// Log entries and runs in them since the checkpoint that was read or written.
+    new_entries: u64,
+    new_runs: u64,
 }
 
 /// One state of the table, arranged for reading.
@@ -304,6 +308,11 @@ fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
     }
 }
 
+/// The number in the name of a rewrite.
+pub(crate) fn number_of(name: &str) -> u64 {
+    name[REWRITES.len()..].parse().unwrap_or(0)
+}
+
 pub(crate) fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
     match error {
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
@@ -332,16 +341,25 @@ impl Core {
     pub fn view(&self) -> Result<Arc<View>> {
         self.check_process()?;
         let mut tail = self.tail();
-        let rewrites = self.store.list(REWRITES).map_err(store_error)?;
+        if tail.view.is_none() {
+            self.restore(&mut tail)?;
+        }
+        let mut rewrites = self.store.list(REWRITES).map_err(store_error)?;
+        if rewrites.first().is_some_and(|first| number_of(first) > tail.state.rewrites() + 1) {
+            // The rewrites that come next were cleaned away: a checkpoint has them.
+            self.restore(&mut tail)?;
+            rewrites = self.store.list(REWRITES).map_err(store_error)?;
+        }
         let mut changed = tail.view.is_none();
         for writer in self.store.logs().map_err(store_error)? {
             changed |= self.follow(&mut tail, &writer)?;
         }
         for name in &rewrites {
-            let number = name[REWRITES.len()..].parse::<u64>().unwrap_or(0);
+            let number = number_of(name);
             if number <= tail.state.rewrites() {
                 continue;
             }
+            tail.new_entries += 1;
             let bytes = self.store.get(name).map_err(store_error)?.unwrap_or_default();
             let bad = |error| bad_entry(self.store.location(), name, 0, error);
             let entry = RewriteEntry::decode(&bytes, &self.geometry).map_err(bad)?;
@@ -372,6 +390,30 @@ impl Core {
         Ok(tail.view.clone().expect("made above"))
     }
 
+    /// Starts anew from the newest checkpoint.
+    fn restore(&self, tail: &mut Tail) -> Result<()> {
+        *tail = Tail::default();
+        if let Some((state, history)) = checkpoint::load(self)? {
+            (tail.state, tail.history) = (state, history);
+        }
+        Ok(())
+    }
+
+    /// Entries and runs in them since the last checkpoint, and live runs.
+    pub fn since_checkpoint(&self) -> (u64, u64, u64) {
+        let tail = self.tail();
+        let runs = tail.view.as_ref().map_or(0, |view| view.directory.runs().len());
+        (tail.new_entries, tail.new_runs, runs as u64)
+    }
+
+    /// Says that a checkpoint of this view was written.
+    pub fn checkpointed(&self, view: &View) {
+        let mut tail = self.tail();
+        if tail.view.as_ref().is_some_and(|now| now.positions == view.positions) {
+            (tail.new_entries, tail.new_runs) = (0, 0);
+        }
+    }
+
     /// Reads on in one writer's log; was there anything new?
     fn follow(&self, tail: &mut Tail, writer: &str) -> Result<bool> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
@@ -388,6 +430,8 @@ impl Core {
                 return Err(bad(EntryError::Bad(what)));
             }
             tail.history.commit(writer, after, &entry);
+            tail.new_entries += 1;
+            tail.new_runs += entry.commit.runs.len() as u64;
             let step = entry.step.map(|mark| mark.step);
             for run in &mut entry.commit.runs {
                 run.payload.origin = Some(Origin { writer: name.clone(), position: after, step });

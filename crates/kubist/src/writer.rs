@@ -30,7 +30,7 @@ use crate::output::{Output, identify};
 use crate::schema::NO_STEP;
 use crate::seen::Seen;
 use crate::spill::{Part, Spill};
-use crate::table::Core;
+use crate::table::{Core, Table};
 
 const DEFAULT_MEMORY: usize = 256 << 20;
 /// What sorting takes beside the values themselves, bytes a row.
@@ -237,6 +237,11 @@ impl Writer {
         self.rows += rows;
         if self.segment.as_ref().is_some_and(|segment| segment.len() > SEGMENT_BYTES) {
             self.segment = None;
+        }
+        let table = Table { core: self.core.clone() };
+        if table.checkpoint_is_due() {
+            // The commit is done; a checkpoint only makes opening faster.
+            let _ = table.checkpoint();
         }
         let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
         let bytes_written = bytes + entry.len() as u64;

@@ -243,6 +243,58 @@ fn everybody_at_once() {
 }
 
 #[test]
+fn many_short_lived_writers_leave_a_checkpoint() {
+    let store = Arc::new(MemoryStore::new("short"));
+    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    for commit in 0..450 {
+        let mut writer = writer(&Table::open_in(store.clone()).unwrap(), &format!("writer-{}", commit % 40));
+        writer.append(&rows(commit * 10..commit * 10 + 10)).unwrap();
+        let token = Some(format!("commit {commit}"));
+        writer.commit_as(&CommitOptions { token, step: Some(commit) }).unwrap();
+    }
+    use kubist::store::Store;
+    assert!(!store.list("checkpoints/").unwrap().is_empty() || table.checkpoint().unwrap());
+    let fresh = Table::open_in(store.clone()).unwrap();
+    assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
+    assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
+    // Tokens are remembered by the checkpoint too.
+    let mut again = writer(&fresh, "writer-3");
+    again.append(&rows(30..40)).unwrap();
+    assert!(again.commit_as(&CommitOptions { token: Some("commit 3".into()), step: None }).unwrap().repeated);
+}
+
+#[test]
+fn cleaned_files_expire_old_snapshots_and_spare_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let table = Table::create(path.to_str().unwrap(), schema(), &options()).unwrap();
+    let mut ada = writer(&table, "ada");
+    for commit in 0..20 {
+        ada.append(&rows(commit * 100..commit * 100 + 100)).unwrap();
+        ada.commit().unwrap();
+    }
+    drop(ada);
+    let old = table.snapshot().unwrap();
+    table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
+    let day = std::time::Duration::from_secs(86_400);
+    let waiting = table.clean(day).unwrap();
+    assert!(waiting.segments_deleted == 0 && waiting.segments_waiting > 0, "{waiting:?}");
+    assert_eq!(all(&old), (0..2000).collect::<Vec<_>>());
+    // A live writer's newest segment stays, whatever its runs.
+    let mut ada = writer(&table, "ada");
+    ada.append(&rows(2000..2010)).unwrap();
+    ada.commit().unwrap();
+    let cleaned = table.clean(std::time::Duration::ZERO).unwrap();
+    assert!(cleaned.segments_deleted > 0 && cleaned.bytes_deleted > 0, "{cleaned:?}");
+    let fresh = Table::open(path.to_str().unwrap()).unwrap();
+    assert_eq!(all(&fresh.snapshot().unwrap()), (0..2010).collect::<Vec<_>>());
+    ada.append(&rows(2010..2020)).unwrap();
+    ada.commit().unwrap();
+    assert_eq!(all(&fresh.snapshot().unwrap()), (0..2020).collect::<Vec<_>>());
+    assert!(fresh.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+}
+
+#[test]
 fn the_optimizer_restores_what_a_bulk_build_gives() {
     let (many, bulk) = (table(), table());
     let mut small = writer(&many, "ada");

@@ -234,7 +234,8 @@ fn table(rng: &mut SmallRng) -> Case {
         seed: rng.random(),
         exist_ok: false,
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("oracle")), schema.clone(), &options).unwrap();
+    let store = Arc::new(MemoryStore::new("oracle"));
+    let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
     let mut batches = Vec::new();
     let mut rid = 0i64;
     for commit in 0..rng.random_range(1..8) {
@@ -261,6 +262,15 @@ fn table(rng: &mut SmallRng) -> Case {
         let committed = writer.commit().unwrap();
         if rng.random_bool(0.3) {
             optimize(rng, &table);
+        }
+        if rng.random_bool(0.2) {
+            assert!(table.checkpoint().unwrap());
+        }
+        if rng.random_bool(0.2) {
+            table.clean(std::time::Duration::ZERO).unwrap();
+        }
+        if rng.random_bool(0.3) {
+            table = Table::open_in(store.clone()).unwrap();
         }
         assert_eq!(
             committed.rows,
