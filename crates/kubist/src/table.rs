@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 use arrow_schema::{DataType, SchemaRef};
 use kubist_expr::Value;
@@ -22,7 +23,7 @@ use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::history::{Declared, History};
 use crate::maps::MapCache;
-use crate::options::{Domain, TableOptions, WriterOptions};
+use crate::options::{Cancel, Domain, TableOptions, WriterOptions};
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
 use crate::writer::Writer;
@@ -235,6 +236,26 @@ impl Table {
             return Err(Error::Exists { location: self.location().into(), why });
         }
         Ok(())
+    }
+
+    /// Waits until something was committed or rewritten since `seen`, at most for
+    /// `patience`; the new snapshot, or `None`. Looks every few milliseconds.
+    pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
+        let begin = Instant::now();
+        loop {
+            cancel.check()?;
+            let look = Instant::now();
+            let view = self.core.view()?;
+            if view.positions != seen.view.positions || view.rewrites != seen.view.rewrites {
+                return Ok(Some(Snapshot::new(self.core.clone(), view)));
+            }
+            if begin.elapsed() >= patience {
+                return Ok(None);
+            }
+            // With many logs looking takes longer: spend no more than a tenth of a core on it.
+            let pause = (look.elapsed() * 10).max(Duration::from_millis(2));
+            std::thread::sleep(pause.min(patience.saturating_sub(begin.elapsed())));
+        }
     }
 
     /// Takes a writer's log. Each name has one owner at a time.
@@ -458,6 +479,17 @@ impl Core {
         self.store.put_if_absent(GRID, &entry::encode_grid(scales)).map_err(store_error)?;
         let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
         self.frame()?.ok_or_else(missing)
+    }
+
+    /// Makes sure that the header and the grid, which are there, are durable: so
+    /// they are once a put has found them.
+    pub fn settle_objects(&self) -> Result<()> {
+        for name in [TABLE, GRID] {
+            if let Some(bytes) = self.store.get(name).map_err(store_error)? {
+                self.store.put_if_absent(name, &bytes).map_err(store_error)?;
+            }
+        }
+        Ok(())
     }
 
     /// The tag of a writer in run ids.

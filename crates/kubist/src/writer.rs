@@ -6,6 +6,7 @@
 //! and then appends one entry to the writer's log. Until that entry is durable
 //! nothing of the commit is visible; from then on all of it is.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,6 +54,8 @@ pub struct Writer {
     memory: usize,
     cancel: Cancel,
     pending: Pending,
+    /// The table's header and grid are known to be durable.
+    settled: Cell<bool>,
 }
 
 /// Rows since the last commit.
@@ -119,6 +122,7 @@ impl Writer {
             sequence: own.commits,
             rows: own.rows,
             pending: Pending::default(),
+            settled: Cell::new(false),
             log,
             core,
         })
@@ -251,6 +255,12 @@ impl Writer {
     /// The frame, learned from the pending rows if no writer has published one.
     fn frame(&self, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
         if let Some(frame) = self.core.frame()? {
+            if !self.settled.get() {
+                // Another process may just be making them durable: a commit must
+                // not outlive the header and the grid that it was placed by.
+                self.core.settle_objects()?;
+                self.settled.set(true);
+            }
             return Ok(frame);
         }
         let learn = |(dimension, column): (&crate::entry::HeaderDimension, &usize)| match dimension.domain {

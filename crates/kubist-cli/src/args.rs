@@ -1,0 +1,285 @@
+//! The command line: names, help, and nothing that acts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kubist::PerCell;
+
+use crate::parse::{self, Domains, Ranges, Types};
+use crate::plot::colormap::Colormap;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the table, or what it holds, is not sound (also: verify found something)
+  2    wrong usage or wrong input: nothing of the failing input was written
+  3    something is not there, or is already there
+  4    the operating system or another process said no (full disk, permissions, busy)
+  130  interrupted (Ctrl-C): what was committed stays, whole";
+
+/// A store for particles and other point-like records: any region, at any
+/// precision, while it is being written.
+#[derive(Debug, Parser)]
+#[command(name = "kubist", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Kubist {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Ingest(Ingest),
+    Query(Query),
+    Info(Info),
+    Verify(Verify),
+    Plot(Plot),
+}
+
+/// Put files into a table; makes the table if there is none
+///
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, also gzipped, with
+/// a header line) and NPZ (arrays of one length are columns, an array u of shape
+/// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
+/// against the table before the first one is read. Each file is committed when it
+/// is read: it is then in the table whole, and survives whatever comes after.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
+  kubist ingest airway.kubist step_28.csv
+  kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90
+  kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
+
+Exit codes: see kubist --help")]
+pub struct Ingest {
+    /// The table's directory
+    pub table: String,
+    /// The files, in the order they are committed
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// 1 to 8 columns to index, of a new table
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub dimensions: Vec<String>,
+    /// The columns that tell records apart, of a new table: what a sample keeps or drops together
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub identity: Vec<String>,
+    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
+    ///
+    /// Records outside are kept and found all the same. Without it a domain is
+    /// learned from the first commit and widened.
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Vec<Domains>,
+    /// How many records a cube wants to keep, of a new table
+    #[arg(long, value_name = "RECORDS")]
+    pub capacity: Option<u32>,
+    /// Decides which records a sample holds, of a new table [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
+    #[arg(long, value_name = "TYPES")]
+    pub types: Option<Types>,
+    /// The columns to take; the others are left out
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// Between the fields of a CSV file: a character or tab [default: seen from the first line]
+    #[arg(long, value_parser = parse::delimiter)]
+    pub delimiter: Option<u8>,
+    /// The writer's name [default: the first free one of writer-1, writer-2, ...]
+    #[arg(long, value_name = "NAME")]
+    pub writer: Option<String>,
+    /// One commit per file (the default)
+    #[arg(long, conflicts_with = "commit_rows")]
+    pub commit_each_file: bool,
+    /// A commit after so many rows, and at each file's end
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub commit_rows: Option<u64>,
+    /// How much of a commit is held in memory before it spills to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which records: shared by query and plot.
+#[derive(Debug, Args)]
+pub struct Region {
+    /// Closed ranges: x=0.1:0.2,y=:0.5,pid=7 (repeatable; all must hold)
+    ///
+    /// LOW..HIGH where an end has colons itself: time=2024-01-01T10:00..2024-01-01T11:00
+    #[arg(long = "box", value_name = "RANGES")]
+    pub ranges: Vec<Ranges>,
+    /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
+    #[arg(long = "where", value_name = "SQL")]
+    pub filter: Option<String>,
+    /// The share of the records to sample: 0.01 or 1%
+    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    pub precision: Option<f64>,
+}
+
+/// Get the records of a region, all or a sample
+///
+/// Prints a table on a terminal and CSV into a pipe. What the query cost goes to
+/// standard error. An output file gets its name only when it is whole.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist query airway.kubist --box x=0.1:0.2,y=:0.5 --precision 1%
+  kubist query airway.kubist --where 'diameter > 2e-5' --limit 1000 -o big.parquet
+  kubist query airway.kubist --box time=0.3 --columns x,y,z,ux --json -o now.arrow
+  kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
+  kubist query airway.kubist --box x=0:0.1 --count
+
+Exit codes: see kubist --help")]
+pub struct Query {
+    /// The table's directory
+    pub table: String,
+    #[command(flatten)]
+    pub region: Region,
+    /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
+    #[arg(long, value_name = "LO:HI", value_parser = parse::window)]
+    pub window: Option<(f64, f64)>,
+    /// The columns to return, in this order
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// At most so many records: those of lowest priority, a uniform sample
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// At most K records from each cell of a regular grid
+    #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
+    pub per_cell: Option<PerCell>,
+    /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub output: PathBuf,
+    /// What the records become, where the output's name does not say it
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Print only how many records there are
+    #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
+    pub count: bool,
+    /// Print the cost as JSON: on standard output if the records go to a file
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Format {
+    /// For people: the first 40 records, or as many as --limit says
+    Table,
+    /// Comma-separated text with a header
+    Csv,
+    Parquet,
+    /// Arrow IPC file (also Feather 2)
+    Arrow,
+    /// Arrow IPC stream
+    Arrows,
+}
+
+/// Say what a table holds
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist info airway.kubist
+  kubist info airway.kubist --json | jq .rows
+
+Exit codes: see kubist --help")]
+pub struct Info {
+    /// The table's directory
+    pub table: String,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Read all of a table and check it
+///
+/// Every checksum, and every rule that queries rely on. Prints each finding on a
+/// line of its own; the exit code is then 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist verify airway.kubist
+  kubist verify airway.kubist --json > report.json
+
+Exit codes: see kubist --help")]
+pub struct Verify {
+    /// The table's directory
+    pub table: String,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Draw a picture of a region
+///
+/// Every point is a small disc; where discs meet, their values are averaged, so
+/// that the picture does not depend on the order of the records. Without --color
+/// the colour is the density. The sample is as large as --points allows.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist plot airway.kubist --axes x,y --color ux -o airway.png
+  kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --colormap magma -o now.png
+  kubist plot sky.kubist --axes ra,dec --points 1000000 --size 1600x900 --title Gaia -o sky.png
+
+Exit codes: see kubist --help")]
+pub struct Plot {
+    /// The table's directory
+    pub table: String,
+    /// The two columns to draw: across, up
+    #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
+    pub axes: Vec<String>,
+    /// The column that colours the points [default: the density of the points]
+    #[arg(long, value_name = "COLUMN")]
+    pub color: Option<String>,
+    /// The picture, a PNG file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub region: Region,
+    /// At most so many points, a uniform sample [default: 200000, without --precision]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub points: Option<u64>,
+    /// Colours on a logarithmic scale
+    #[arg(long)]
+    pub log: bool,
+    /// What the colours span: 0:5, :5 or 0: [default: nearly all values; arrows mark those beyond]
+    #[arg(long, value_name = "LO:HI", value_parser = parse::number_range, allow_hyphen_values = true)]
+    pub range: Option<(Option<f64>, Option<f64>)>,
+    #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
+    pub colormap: Colormap,
+    /// Width and height in pixels [default: 1200 wide, as high as the data asks]
+    #[arg(long, value_name = "WxH", value_parser = parse::size)]
+    pub size: Option<(u32, u32)>,
+    /// Whether one unit is as long across as up; auto: yes for spatial axes of one unit
+    #[arg(long, value_enum, default_value_t = Aspect::Auto)]
+    pub aspect: Aspect,
+    /// A point's radius in pixels [default: smaller the more points]
+    #[arg(long, value_name = "PIXELS")]
+    pub point_size: Option<f32>,
+    /// Light on dark
+    #[arg(long)]
+    pub dark: bool,
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Print the cost and what was drawn as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Aspect {
+    Auto,
+    Equal,
+    Fill,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Kubist::command().debug_assert();
+    }
+}

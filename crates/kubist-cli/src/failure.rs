@@ -1,0 +1,106 @@
+//! How a command fails: one line for the person, one exit code for the script.
+//!
+//! The codes are a promise (`kubist --help` lists them) and say what to do next,
+//! like the kinds of [`kubist::Error`] from which most of them come.
+
+use std::fmt::Display;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// What kind of failure it was, with its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The table, or what it holds, is not sound.
+    Unsound = 1,
+    /// Wrong usage or wrong input: fix it and run again.
+    Usage = 2,
+    /// Something is not there, or is already there.
+    Place = 3,
+    /// The operating system or another process said no.
+    System = 4,
+    /// Ctrl-C or a request to terminate.
+    Interrupted = 130,
+    /// Whoever read our output has gone: not worth a word.
+    ReaderGone = 0,
+}
+
+/// A failure, ready to be told.
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: Kind,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn usage(message: impl Display) -> Failure {
+        Failure { kind: Kind::Usage, message: message.to_string() }
+    }
+
+    pub fn interrupted() -> Failure {
+        Failure { kind: Kind::Interrupted, message: "interrupted".to_string() }
+    }
+
+    /// A failed system call on `path`.
+    pub fn io(path: &Path, error: &std::io::Error) -> Failure {
+        let kind = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::AlreadyExists => Kind::Place,
+            ErrorKind::BrokenPipe => Kind::ReaderGone,
+            ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::IsADirectory => Kind::Usage,
+            _ => Kind::System,
+        };
+        let why = match error.kind() {
+            ErrorKind::NotFound => "no such file or directory".to_string(),
+            _ => error.to_string(),
+        };
+        Failure { kind, message: format!("{}: {why}", path.display()) }
+    }
+
+    /// The same failure, with where it happened in front.
+    pub fn within(self, place: impl Display) -> Failure {
+        Failure { message: format!("{place}: {}", self.message), ..self }
+    }
+
+    /// The same failure, with what still holds behind.
+    pub fn noting(self, note: impl Display) -> Failure {
+        Failure { message: format!("{}; {note}", self.message), ..self }
+    }
+}
+
+impl From<kubist::Error> for Failure {
+    fn from(error: kubist::Error) -> Failure {
+        use kubist::Error::*;
+        let kind = match &error {
+            Cancelled => return Failure::interrupted(),
+            Invalid(_) => Kind::Usage,
+            Damaged { .. } => Kind::Unsound,
+            NotATable { .. } | Exists { .. } | Newer(_) => Kind::Place,
+            // Busy, expired, refused, forked, I/O, and whatever comes later.
+            _ => Kind::System,
+        };
+        Failure { kind, message: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_follow_the_engines_errors() {
+        let kind = |error: kubist::Error| Failure::from(error).kind;
+        assert_eq!(kind(kubist::Error::Invalid("x".into())), Kind::Usage);
+        assert_eq!(kind(kubist::Error::Cancelled), Kind::Interrupted);
+        assert_eq!(kind(kubist::Error::Io("disk full".into())), Kind::System);
+        assert_eq!(kind(kubist::Error::Damaged { file: "f".into(), offset: 1, what: "w".into() }), Kind::Unsound);
+        assert_eq!(kind(kubist::Error::NotATable { location: "t".into(), why: "w".into() }), Kind::Place);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = std::fs::File::open("no/such/file").unwrap_err();
+        let failure = Failure::io(Path::new("no/such/file"), &error);
+        assert_eq!((failure.kind, failure.message.as_str()), (Kind::Place, "no/such/file: no such file or directory"));
+    }
+}

@@ -1,0 +1,256 @@
+//! `kubist ingest`: files into a table, each committed whole.
+//!
+//! All files are looked at before the first is read, so that what does not fit
+//! is said before anything is written. A file is read ahead in a thread of its
+//! own while the table takes the rows before.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use kubist::{Cancel, Error, Table, TableOptions, Writer, WriterOptions};
+use serde::Serialize;
+
+use crate::args;
+use crate::failure::{Failure, Kind, Result};
+use crate::output::{print_json, remark};
+use crate::progress::Progress;
+use crate::sources::{Choice, Input};
+use crate::{fit, human, parse};
+
+/// How soon Ctrl-C is noticed while a file gives no rows.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
+    let choice = Choice { columns: command.columns.clone(), delimiter: command.delimiter };
+    let look = |path: &PathBuf| {
+        cancel.check()?;
+        Input::inspect(path, &choice)
+    };
+    let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
+    let (table, created) = open_or_create(command, &inputs)?;
+    let schema = table.schema();
+    inputs.iter().try_for_each(|input| fit::check(input, &schema))?;
+    let options = WriterOptions { name: command.writer.clone(), memory_bytes: command.memory, cancel: cancel.clone() };
+    let mut ingestion = Ingestion {
+        commit_rows: command.commit_rows.unwrap_or(u64::MAX),
+        cancel,
+        writer: table.writer(&options)?,
+        schema,
+        progress: Progress::new(),
+        bytes_total: inputs.iter().map(|input| input.bytes).sum(),
+        bytes_before: 0,
+        done: Vec::new(),
+        bytes_written: 0,
+    };
+    for input in &inputs {
+        ingestion.take(input).map_err(|failure| {
+            ingestion.writer.discard();
+            failure.noting(ingestion.kept(&command.table, created))
+        })?;
+    }
+    ingestion.tell(command, created)
+}
+
+/// The table, and whether it is new.
+fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bool)> {
+    match Table::open(&command.table) {
+        Ok(table) => {
+            agrees(command, &table)?;
+            return Ok((table, false));
+        }
+        Err(Error::NotATable { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if command.dimensions.is_empty() {
+        return Err(Failure {
+            kind: Kind::Place,
+            message: format!("there is no table at {}; --dimensions makes a new one", command.table),
+        });
+    }
+    let types = command.types.as_ref().map_or(&[][..], |types| &types.0);
+    let schema = fit::common(inputs, types)?;
+    let options = TableOptions {
+        dimensions: parse::dimensions(&command.dimensions, &command.domain, &schema)?,
+        identity: command.identity.clone(),
+        capacity: command.capacity,
+        seed: command.seed.unwrap_or(0),
+        // Somebody may have made the same table since we looked.
+        exist_ok: true,
+    };
+    Ok((Table::create(&command.table, schema, &options)?, true))
+}
+
+/// What was said about a new table must hold for the one that is here, so that
+/// the same command can be run again for the next files.
+fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
+    let info = table.snapshot()?.info()?;
+    let differs = |what: &str, here: &dyn Display, asked: &dyn Display| {
+        Failure::usage(format!("the table {} has {what} {here}, not {asked}", command.table))
+    };
+    let dimensions: Vec<String> = info.dimensions.iter().map(|dimension| dimension.column.clone()).collect();
+    if !command.dimensions.is_empty() && command.dimensions != dimensions {
+        return Err(differs("the dimensions", &dimensions.join(","), &command.dimensions.join(",")));
+    }
+    if !command.identity.is_empty() && command.identity != info.identity {
+        return Err(differs("the identity", &info.identity.join(","), &command.identity.join(",")));
+    }
+    if let Some(capacity) = command.capacity.filter(|capacity| *capacity != info.capacity) {
+        return Err(differs("the capacity", &info.capacity, &capacity));
+    }
+    if let Some(seed) = command.seed.filter(|seed| *seed != info.seed) {
+        return Err(differs("the seed", &info.seed, &seed));
+    }
+    let schema = table.schema();
+    for (column, data_type) in command.types.iter().flat_map(|types| &types.0) {
+        let here = parse::column(&schema, column)?.data_type();
+        if here != data_type {
+            return Err(differs(&format!("the column {column:?} as"), here, data_type));
+        }
+    }
+    Ok(())
+}
+
+/// What has been committed of one file.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Taken {
+    file: String,
+    rows: u64,
+    commits: u64,
+    #[serde(skip)]
+    whole: bool,
+}
+
+struct Ingestion<'a> {
+    commit_rows: u64,
+    cancel: &'a Cancel,
+    writer: Writer,
+    schema: SchemaRef,
+    progress: Progress,
+    bytes_total: u64,
+    bytes_before: u64,
+    done: Vec<Taken>,
+    bytes_written: u64,
+}
+
+impl Ingestion<'_> {
+    fn take(&mut self, input: &Input) -> Result<()> {
+        self.done.push(Taken { file: input.path.display().to_string(), ..Taken::default() });
+        let consumed = Arc::new(AtomicU64::new(0));
+        let batches = input.read(self.schema.fields(), consumed.clone());
+        let mut row = 1;
+        loop {
+            self.cancel.check()?;
+            let batch = match batches.recv_timeout(PATIENCE) {
+                Ok(batch) => batch?,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let batch = fit::fitted(&input.path, &batch, &self.schema, row)?;
+            row += batch.num_rows() as u64;
+            self.append(&batch).map_err(|failure| match failure.kind {
+                Kind::Usage => failure.within(input.path.display()),
+                _ => failure,
+            })?;
+            self.show(consumed.load(Ordering::Relaxed).min(input.bytes));
+        }
+        self.commit()?;
+        if let Some(taken) = self.done.last_mut() {
+            taken.whole = true;
+        }
+        self.bytes_before += input.bytes;
+        Ok(())
+    }
+
+    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let room = self.commit_rows - self.writer.pending_rows();
+            let rows = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
+            self.writer.append(&batch.slice(start, rows))?;
+            start += rows;
+            if self.writer.pending_rows() >= self.commit_rows {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        if self.writer.pending_rows() == 0 {
+            return Ok(());
+        }
+        let committed = self.writer.commit()?;
+        self.bytes_written += committed.bytes_written;
+        if let Some(taken) = self.done.last_mut() {
+            taken.rows += committed.rows;
+            taken.commits += 1;
+        }
+        Ok(())
+    }
+
+    fn rows(&self) -> u64 {
+        self.done.iter().map(|taken| taken.rows).sum()
+    }
+
+    fn show(&mut self, bytes: u64) {
+        let rows = self.rows() + self.writer.pending_rows();
+        let (done, total) = (self.bytes_before + bytes, self.bytes_total);
+        self.progress.show(done, total, |seconds| {
+            let rate = human::rate(rows as f64 / seconds);
+            format!("{} rows, {rate}/s, {} of {}", human::count(rows), human::bytes(done), human::bytes(total))
+        });
+    }
+
+    /// What stays although a file failed.
+    fn kept(&self, table: &str, created: bool) -> String {
+        const NAMED: usize = 3;
+        let whole: Vec<String> = self.done.iter().filter(|taken| taken.whole).map(|taken| taken.file.clone()).collect();
+        let mut kept = match &whole[..] {
+            few if few.len() <= NAMED => few.to_vec(),
+            [first, .., last] => vec![format!("{} files from {first} to {last}", human::count(whole.len() as u64))],
+            _ => Vec::new(),
+        };
+        if let Some(part) = self.done.iter().find(|taken| !taken.whole && taken.rows > 0) {
+            kept.push(format!("the first {} of {}", human::counted(part.rows, "row"), part.file));
+        }
+        match (kept.is_empty(), created) {
+            (false, _) => format!("committed and kept: {}", kept.join(", ")),
+            (true, false) => "nothing was written".to_string(),
+            (true, true) => format!("nothing was written, the new table {table} is empty"),
+        }
+    }
+
+    fn tell(self, command: &args::Ingest, created: bool) -> Result<()> {
+        let (rows, seconds) = (self.rows(), self.progress.seconds());
+        drop(self.progress);
+        if command.json {
+            return print_json(&serde_json::json!({
+                "table": command.table,
+                "created": created,
+                "writer": self.writer.name(),
+                "files": self.done,
+                "rows": rows,
+                "bytes_read": self.bytes_total,
+                "bytes_written": self.bytes_written,
+                "seconds": seconds,
+            }));
+        }
+        remark(&format!(
+            "{}: {} from {} in {} ({}/s), {} read, {} written",
+            command.table,
+            human::counted(rows, "record"),
+            human::counted(self.done.len() as u64, "file"),
+            human::duration(seconds),
+            human::rate(rows as f64 / seconds),
+            human::bytes(self.bytes_total),
+            human::bytes(self.bytes_written)
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! `kubist`: the store from the command line.
+//!
+//! Reads what the user says, calls the engine, and tells how it went: results on
+//! standard output, everything else on standard error, failures as one line
+//! `kubist: error: ...` with the exit codes of [`failure::Kind`].
+
+mod args;
+mod failure;
+mod fit;
+mod human;
+mod info;
+mod ingest;
+mod interrupt;
+mod output;
+mod parse;
+mod plot;
+mod progress;
+mod query;
+mod sources;
+mod table;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Command, Kubist};
+use failure::{Failure, Kind};
+
+fn main() -> ExitCode {
+    let arguments = match Kubist::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    let cancel = interrupt::cancel_on_signals();
+    let outcome = match &arguments.command {
+        Command::Ingest(command) => ingest::run(command, &cancel),
+        Command::Query(command) => query::run(command, &cancel),
+        Command::Info(command) => info::run(command),
+        Command::Verify(command) => verify::run(command, &cancel),
+        Command::Plot(command) => plot::run(command, &cancel),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => tell(&failure),
+    }
+}
+
+fn tell(failure: &Failure) -> ExitCode {
+    if failure.kind != Kind::ReaderGone {
+        let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        // There is nobody left to tell that this line cannot be written.
+        let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
+    }
+    ExitCode::from(failure.kind as u8)
+}
+
+/// Help and version as they are; wrong usage on one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(Kind::Usage as u8);
+    }
+    let rendered = error.render().to_string();
+    // What follows the usage only repeats where help is to be found.
+    let what = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
+    let what = what.split("\n\nFor more information").next().unwrap_or(what);
+    let what = what.trim_start_matches("error: ").trim().replace("\n\n", ";");
+    tell(&Failure::usage(format!("{what} (--help tells more)")))
+}

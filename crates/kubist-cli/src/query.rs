@@ -1,0 +1,181 @@
+//! `kubist query`: records of a region to the terminal, a pipe or a file.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use kubist::{Cancel, QueryStream, Snapshot, Stats, Table};
+use serde::Serialize;
+
+use crate::args::{self, Format};
+use crate::failure::{Failure, Kind, Result};
+use crate::output::{Encoding, Records, json, print, print_json, remark};
+use crate::table::Preview;
+use crate::{human, parse};
+
+/// Records shown to a person who did not say how many.
+const PREVIEW_RECORDS: usize = 40;
+
+pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
+    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let query = question(command, &snapshot, cancel)?;
+    if command.count {
+        let count = snapshot.count(&query)?;
+        return if command.json {
+            print_json(&serde_json::json!({ "count": count }))
+        } else {
+            print(&format!("{count}\n"))
+        };
+    }
+    let path = (command.output != Path::new("-")).then_some(command.output.as_path());
+    let format = format(command, path)?;
+    let answered = answer(command, path, format, snapshot.query(&query)?);
+    answered.map_err(|failure| match path {
+        Some(path) if failure.kind == Kind::Interrupted => {
+            failure.noting(format!("{} was not written", path.display()))
+        }
+        _ => failure,
+    })
+}
+
+fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Result<kubist::Query> {
+    let schema = snapshot.schema();
+    Ok(kubist::Query {
+        bounds: parse::bounds(&command.region.ranges, &schema)?,
+        precision: command.region.precision,
+        window: command.window,
+        limit: command.limit,
+        per_cell: command.per_cell.clone(),
+        columns: command.columns.clone(),
+        filter: command.region.filter.clone(),
+        cancel: cancel.clone(),
+        ..Default::default()
+    })
+}
+
+fn format(command: &args::Query, path: Option<&Path>) -> Result<Format> {
+    let terminal = std::io::stdout().is_terminal();
+    let format = match (command.format, path) {
+        (Some(format), _) => format,
+        (None, None) if terminal => Format::Table,
+        (None, None) => Format::Csv,
+        (None, Some(path)) => {
+            match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
+                Some("csv") => Format::Csv,
+                Some("parquet") => Format::Parquet,
+                Some("arrow" | "feather" | "ipc") => Format::Arrow,
+                Some("arrows") => Format::Arrows,
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "{}: its ending names no format: .parquet, .arrow, .arrows, .csv, or say --format",
+                        path.display()
+                    )));
+                }
+            }
+        }
+    };
+    if path.is_none() && terminal && matches!(format, Format::Parquet | Format::Arrow | Format::Arrows) {
+        return Err(Failure::usage("a terminal cannot show this format: name a file with -o, or pipe it on"));
+    }
+    Ok(format)
+}
+
+fn answer(command: &args::Query, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<()> {
+    let encoding = match format {
+        Format::Table => return preview(command, path, stream),
+        Format::Csv => Encoding::Csv,
+        Format::Parquet => Encoding::Parquet,
+        Format::Arrow => Encoding::ArrowFile,
+        Format::Arrows => Encoding::ArrowStream,
+    };
+    let mut records = Records::create(path, encoding, &stream.schema())?;
+    for batch in &mut stream {
+        records.write(&batch?)?;
+    }
+    records.finish()?;
+    tell(command, path, &stream)
+}
+
+fn preview(command: &args::Query, path: Option<&Path>, mut stream: QueryStream) -> Result<()> {
+    if let Some(path) = path {
+        return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
+    }
+    let most = command.limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut preview = Preview::new(&stream.schema(), most);
+    let mut cut = false;
+    for batch in &mut stream {
+        let batch = batch?;
+        cut = preview.add(&batch).map_err(Failure::usage)? < batch.num_rows();
+        if cut {
+            break;
+        }
+    }
+    print(&preview.page())?;
+    if cut {
+        remark(&format!("the first {most} records; --limit shows a sample of any size, -o FILE takes all"));
+        return Ok(());
+    }
+    tell(command, None, &stream)
+}
+
+/// What a query cost, for scripts.
+#[derive(Serialize)]
+struct Cost {
+    #[serde(flatten)]
+    stats: Stats,
+    precision: f64,
+}
+
+fn tell(command: &args::Query, path: Option<&Path>, stream: &QueryStream) -> Result<()> {
+    let stats = stream.stats();
+    let precision = stream.precision();
+    if command.json {
+        let cost = Cost { stats, precision };
+        if path.is_some() {
+            print_json(&cost)?;
+        } else {
+            remark(&json(&cost)?);
+        }
+        return Ok(());
+    }
+    remark(&cost(&stats, precision));
+    Ok(())
+}
+
+/// What a query cost, on one line.
+pub fn cost(stats: &Stats, precision: f64) -> String {
+    let per_record = if stats.rows_returned == 0 {
+        String::new()
+    } else {
+        format!(", {:.2} each", stats.rows_read as f64 / stats.rows_returned as f64)
+    };
+    let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
+    format!(
+        "{}{sample}; {} read{per_record}; {} in {} of {}; {}",
+        human::counted(stats.rows_returned, "record"),
+        human::count(stats.rows_read),
+        human::bytes(stats.bytes_read),
+        human::counted(stats.pages_read, "page"),
+        human::counted(stats.cubes_visited, "cube"),
+        human::duration(stats.seconds)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_reads_well() {
+        let stats = Stats {
+            rows_returned: 1000,
+            rows_read: 1220,
+            bytes_read: 1536,
+            pages_read: 1,
+            cubes_visited: 12,
+            seconds: 0.0042,
+        };
+        let line = cost(&stats, 0.01);
+        assert_eq!(line, "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes; 4.2 ms");
+        assert!(cost(&Stats::default(), 1.0).starts_with("0 records; 0 read; "));
+    }
+}

@@ -1,0 +1,306 @@
+//! NumPy archives: arrays of one length are columns.
+//!
+//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a
+//! single number (shape `()`) is repeated in every row. All arrays are read side
+//! by side, each through a stream of its own, so a file of any length takes
+//! little memory.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Fields, Schema};
+
+use super::npy::Header;
+use super::zip::{Member, members};
+use super::{BATCH_ROWS, Batches, Counted};
+use crate::failure::{Failure, Result};
+
+/// An array with more columns is not a set of records.
+const MOST_COLUMNS: u64 = 1024;
+
+/// One array of the file.
+struct Stored {
+    name: String,
+    member: Member,
+    /// `Err` says why it cannot be columns.
+    shape: Result<Shape, String>,
+}
+
+struct Shape {
+    header: Header,
+    /// `None`: one value for all rows.
+    rows: Option<u64>,
+    /// `None`: one column with the array's own name.
+    width: Option<u64>,
+}
+
+impl Stored {
+    /// The columns it gives; of an array that gives none, its own name.
+    fn columns(&self) -> Vec<String> {
+        match &self.shape {
+            Ok(Shape { width: Some(width), .. }) => (0..*width).map(|place| format!("{}_{place}", self.name)).collect(),
+            _ => vec![self.name.clone()],
+        }
+    }
+}
+
+/// The columns; arrays that cannot be columns matter only when they are chosen.
+pub fn fields(path: &Path, chosen: Option<&[String]>) -> Result<Vec<Field>> {
+    let mut fields = Vec::new();
+    for array in arrays(path)? {
+        let columns = array.columns();
+        if chosen.is_some_and(|chosen| !columns.iter().any(|column| chosen.contains(column))) {
+            continue;
+        }
+        let shape = array.shape.as_ref().map_err(|why| about(path, &array.name, why))?;
+        fields
+            .extend(columns.into_iter().map(|column| Field::new(column, shape.header.element.data_type.clone(), true)));
+    }
+    length(path, &fields)?;
+    Ok(fields)
+}
+
+/// The one length that all arrays which give these columns share.
+fn length(path: &Path, fields: &[Field]) -> Result<u64> {
+    let mut length: Option<(u64, String)> = None;
+    let mut constants = 0;
+    for array in arrays(path)? {
+        let Ok(shape) = &array.shape else { continue };
+        if !array.columns().iter().any(|column| fields.iter().any(|field| field.name() == column)) {
+            continue;
+        }
+        match (shape.rows, &length) {
+            (None, _) => constants += 1,
+            (Some(rows), None) => length = Some((rows, array.name)),
+            (Some(rows), Some((others, first))) if rows != *others => {
+                let why = format!("it has {rows} rows, but {first:?} has {others}");
+                return Err(about(path, &array.name, &why));
+            }
+            _ => {}
+        }
+    }
+    // Single numbers alone are one record.
+    Ok(length.map_or(u64::from(constants > 0), |(rows, _)| rows))
+}
+
+pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>) -> Result<Batches> {
+    let wanted: Vec<Field> = wanted.iter().map(|field| field.as_ref().clone()).collect();
+    let rows = length(path, &wanted)?;
+    let mut strands = Vec::new();
+    for array in arrays(path)? {
+        let columns: Vec<(usize, String)> = array.columns().into_iter().enumerate().collect();
+        let columns: Vec<(usize, String)> =
+            columns.into_iter().filter(|(_, column)| wanted.iter().any(|field| field.name() == column)).collect();
+        if columns.is_empty() {
+            continue;
+        }
+        let shape = array.shape.map_err(|why| about(path, &array.name, &why))?;
+        let open = |skip: u64| -> Result<Box<dyn Read + Send>> {
+            let file = Counted::open(path, consumed.clone())?;
+            array.member.read(file, skip).map_err(|error| Failure::io(path, &error))
+        };
+        let start = shape.header.bytes;
+        let width = shape.width.unwrap_or(1) as usize;
+        if shape.header.fortran_order && width > 1 {
+            let column_bytes = rows * shape.header.element.bytes as u64;
+            for (place, name) in columns {
+                let reader = open(start + place as u64 * column_bytes)?;
+                let header = shape.header.clone();
+                strands.push(Strand { header, width: 1, constant: false, columns: vec![(0, name)], reader });
+            }
+        } else {
+            let mut reader = open(0)?;
+            Header::read(&mut reader).map_err(|why| about(path, &array.name, &why))?;
+            strands.push(Strand { header: shape.header, width, constant: shape.rows.is_none(), columns, reader });
+        }
+    }
+    let fields: Fields = strands
+        .iter()
+        .flat_map(|strand| {
+            strand.columns.iter().map(|(_, name)| Field::new(name, strand.header.element.data_type.clone(), true))
+        })
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let path = path.to_path_buf();
+    let mut done = 0;
+    Ok(Box::new(std::iter::from_fn(move || {
+        let count = (rows - done).min(BATCH_ROWS as u64) as usize;
+        if count == 0 {
+            return None;
+        }
+        done += count as u64;
+        let columns = strands.iter_mut().map(|strand| strand.next(&path, count)).collect::<Result<Vec<_>>>();
+        Some(columns.and_then(|columns| {
+            RecordBatch::try_new(schema.clone(), columns.concat()).map_err(|error| super::unreadable(&path, error))
+        }))
+    })))
+}
+
+/// A stream of rows of one array.
+struct Strand {
+    header: Header,
+    /// Elements in a row.
+    width: usize,
+    /// The same value in every row.
+    constant: bool,
+    /// Place in the row and name of the columns to take.
+    columns: Vec<(usize, String)>,
+    reader: Box<dyn Read + Send>,
+}
+
+impl Strand {
+    fn next(&mut self, path: &Path, count: usize) -> Result<Vec<ArrayRef>> {
+        let element = &self.header.element;
+        let failed = |error: std::io::Error| Failure::io(path, &error);
+        let bytes = if self.constant {
+            let mut value = vec![0; element.bytes];
+            self.reader.read_exact(&mut value).map_err(failed)?;
+            let repeated = value.repeat(count);
+            // Put back for the next batch.
+            self.reader = Box::new(std::io::Cursor::new(value));
+            repeated
+        } else {
+            let mut bytes = vec![0; count * self.width * element.bytes];
+            self.reader.read_exact(&mut bytes).map_err(failed)?;
+            bytes
+        };
+        let read = |(place, name): &(usize, String)| {
+            element.column(&bytes, count, self.width, *place).map_err(|why| about(path, name, &why))
+        };
+        self.columns.iter().map(read).collect()
+    }
+}
+
+/// Every array of the file.
+fn arrays(path: &Path) -> Result<Vec<Stored>> {
+    let failed = |error: std::io::Error| Failure::io(path, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    let members = members(&mut file).map_err(failed)?;
+    let mut arrays = Vec::new();
+    for member in members {
+        let Some(name) = member.name.strip_suffix(".npy").map(String::from) else {
+            continue;
+        };
+        let file = File::open(path).map_err(failed)?;
+        let mut reader = member.read(file, 0).map_err(failed)?;
+        let shape = Header::read(&mut reader).and_then(|header| shape(header, &member));
+        arrays.push(Stored { name, member, shape });
+    }
+    if arrays.is_empty() {
+        return Err(Failure::usage(format!("{}: there are no arrays in this archive", path.display())));
+    }
+    Ok(arrays)
+}
+
+fn shape(header: Header, member: &Member) -> Result<Shape, String> {
+    let needed = header.data_bytes().and_then(|bytes| bytes.checked_add(header.bytes));
+    if needed.is_none_or(|needed| needed > member.bytes) {
+        return Err("it is cut short".to_string());
+    }
+    let (rows, width) = match header.shape[..] {
+        [] => (None, None),
+        [rows] => (Some(rows), None),
+        [rows, width @ 1..=MOST_COLUMNS] => (Some(rows), Some(width)),
+        _ => {
+            return Err(format!("its shape {:?} gives no columns: one or two axes do", header.shape));
+        }
+    };
+    Ok(Shape { header, rows, width })
+}
+
+fn about(path: &Path, array: &str, why: &str) -> Failure {
+    Failure::usage(format!("{}: array {array:?}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float32Type, Float64Type, Int32Type, TimestampMillisecondType};
+    use arrow_schema::DataType;
+
+    use super::super::testing::read_all;
+    use super::super::{Choice, Input};
+
+    /// Written by NumPy 2: see the program beside it.
+    const PLAIN: &[u8] = include_bytes!("../../tests/data/numpy-plain.npz");
+    const DEFLATED: &[u8] = include_bytes!("../../tests/data/numpy-deflated.npz");
+
+    fn choose(columns: &[&str]) -> Choice {
+        Choice { columns: Some(columns.iter().map(|column| column.to_string()).collect()), ..Choice::default() }
+    }
+
+    #[test]
+    fn every_array_that_numpy_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [PLAIN, DEFLATED] {
+            let path = folder.path().join("a.npz");
+            std::fs::write(&path, bytes).unwrap();
+            let all = choose(&[
+                "pid", "x", "u_0", "u_1", "u_2", "f_0", "f_1", "big", "ok", "when", "name", "tag", "time", "half",
+            ]);
+            let batch = read_all(&path, &all).unwrap();
+            assert_eq!(batch.num_rows(), 40);
+            let last = 39;
+            assert_eq!(batch["pid"].as_primitive::<Int32Type>().value(last), last as i32);
+            assert_eq!(batch["x"].as_primitive::<Float64Type>().value(last), last as f64 * 0.5);
+            for (place, name) in ["u_0", "u_1", "u_2"].into_iter().enumerate() {
+                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 3 + place) as f32);
+            }
+            for (place, name) in ["f_0", "f_1"].into_iter().enumerate() {
+                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 2 + place) as f32);
+            }
+            assert_eq!(batch["big"].as_primitive::<Float64Type>().value(last), -(last as f64));
+            assert!(!batch["ok"].as_boolean().value(0) && batch["ok"].as_boolean().value(last));
+            let when = batch["when"].as_primitive::<TimestampMillisecondType>();
+            assert!(when.is_null(0) && when.value(1) == 1 && when.value(last) == last as i64);
+            assert_eq!(batch["name"].as_string::<i32>().value(last), "pérla 39");
+            assert_eq!(batch["tag"].as_string::<i32>().value(1), "b");
+            assert_eq!(batch["time"].as_primitive::<Float64Type>().value(last), 0.25);
+            assert_eq!(batch["half"].data_type(), &DataType::Float16);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_columns_is_named_when_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npz");
+        std::fs::write(&path, PLAIN).unwrap();
+        for (columns, expected) in [
+            (None, "array"),
+            (Some(["short", "x"]), "\"short\": it has 3 rows, but \"x\" has 40"),
+            (Some(["cube", "x"]), "its shape [2, 2, 2] gives no columns"),
+            (Some(["complex", "x"]), "arrays of type \"<c16\" are not read"),
+            (Some(["u", "x"]), "no column \"u\""),
+        ] {
+            let choice = columns.map_or(Choice::default(), |columns| choose(&columns));
+            let message = Input::inspect(&path, &choice).unwrap_err().message;
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_cut_or_flipped_archive_is_an_error_never_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npz");
+        let columns = choose(&["x", "u_1", "time"]);
+        for (seed, bytes) in [PLAIN, DEFLATED].into_iter().enumerate() {
+            for length in (1..bytes.len()).step_by(bytes.len() / 7) {
+                std::fs::write(&path, &bytes[..length]).unwrap();
+                assert!(read_all(&path, &columns).is_err());
+            }
+            // The head of the first member and the directory, where structure lies.
+            let places = (0..200).chain(bytes.len() - 1000..bytes.len());
+            for place in places.skip(seed).step_by(7) {
+                let mut damaged = bytes.to_vec();
+                damaged[place] ^= 0x55;
+                std::fs::write(&path, &damaged).unwrap();
+                let _ = read_all(&path, &columns);
+            }
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! The program as its users meet it: files in, records, pictures and messages
+//! out, exit codes as promised.
+
+mod files;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use files::{Place, csv_column, files_below, particles, rows};
+
+const MANY: i64 = 5000;
+
+#[test]
+fn every_input_format_gives_the_same_records() {
+    let place = Place::new();
+    let batch = particles(0, MANY);
+    let options = "--dimensions x,y,z --identity pid --types x=float32,y=float32,z=float32";
+    for ending in ["parquet", "arrow", "arrows", "csv"] {
+        place.save(&format!("in.{ending}"), &batch);
+        place.run(&format!("ingest {ending}.kubist in.{ending} {options}")).ok();
+        place.run(&format!("query {ending}.kubist -o {ending}.out.parquet")).ok();
+        assert_eq!(rows(&place.parquet(&format!("{ending}.out.parquet"))), rows(&batch), "{ending}");
+    }
+}
+
+#[test]
+fn numpy_archives_longer_than_a_batch() {
+    let place = Place::new();
+    let batch = particles(0, 70_000);
+    place.save("in.npz", &batch);
+    place.run("ingest t in.npz --dimensions x,y,z --identity pid").ok();
+    place.run("query t -o out.arrow").ok();
+    let out = place.arrow("out.arrow");
+    let names: Vec<String> = out.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, ["pid", "x", "y", "z", "stuck"]);
+    let mut found: Vec<(i64, u32)> = pairs(&out);
+    found.sort();
+    assert_eq!(found, pairs(&batch));
+}
+
+fn pairs(batch: &RecordBatch) -> Vec<(i64, u32)> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float32Type, Int64Type};
+    let pid = batch.column_by_name("pid").unwrap().as_primitive::<Int64Type>().clone();
+    let y = batch.column_by_name("y").unwrap().as_primitive::<Float32Type>().clone();
+    pid.values().iter().zip(y.values()).map(|(pid, y)| (*pid, y.to_bits())).collect()
+}
+
+#[test]
+fn every_output_format_holds_the_same_records() {
+    let place = Place::new();
+    let batch = particles(0, MANY);
+    place.table("t", &batch);
+    let expected: Vec<_> = rows(&batch).into_iter().filter(|p| p.x >= 0.25 && p.x <= 0.5 && p.y <= 0.5).collect();
+    assert!(!expected.is_empty());
+    let query = "query t --box x=0.25:0.5,y=:0.5";
+    place.run(&format!("{query} -o out.parquet")).ok();
+    assert_eq!(rows(&place.parquet("out.parquet")), expected);
+    place.run(&format!("{query} -o out.arrow")).ok();
+    assert_eq!(rows(&place.arrow("out.arrow")), expected);
+    place.run(&format!("{query} -o out.arrows")).ok();
+    assert_eq!(rows(&place.arrow("out.arrows")), expected);
+    place.run(&format!("{query} -o out.bin --format parquet")).ok();
+    assert_eq!(rows(&place.parquet("out.bin")), expected);
+    let pids = |text: &str| {
+        let mut pids = csv_column(text, "pid");
+        pids.sort_by(f64::total_cmp);
+        pids
+    };
+    let expected: Vec<f64> = expected.iter().map(|particle| particle.pid as f64).collect();
+    place.run(&format!("{query} -o out.csv")).ok();
+    assert_eq!(pids(&std::fs::read_to_string(place.path("out.csv")).unwrap()), expected);
+    let piped = place.run(query).ok();
+    assert_eq!(pids(&piped.out), expected);
+    assert!(piped.err.contains(&format!("{} records; ", expected.len())), "{}", piped.err);
+    let count = place.run(&format!("{query} --count")).ok();
+    assert_eq!(count.out, format!("{}\n", expected.len()));
+}
+
+#[test]
+fn columns_conditions_and_an_empty_answer() {
+    let place = Place::new();
+    let batch = particles(0, MANY);
+    place.table("t", &batch);
+    let expected = rows(&batch).iter().filter(|p| p.stuck && p.z > 0.5).count();
+    let found = place.run_of(&["query", "t", "--columns", "z,pid", "--where", "stuck AND z > 0.5"]).ok();
+    assert_eq!(found.out.lines().next(), Some("z,pid"));
+    assert_eq!(found.out.lines().count(), expected + 1);
+    let pid = place.run("query t --box pid=17 --columns pid,kind").ok();
+    assert_eq!(pid.out, "pid,kind\n17,\"oil, heavy\"\n");
+    let none = place.run("query t --box x=5: --columns pid").ok();
+    assert_eq!(none.out, "pid\n");
+    place.run("query t --box x=5: -o none.parquet").ok();
+    assert_eq!(place.parquet("none.parquet").num_rows(), 0);
+}
+
+#[test]
+fn samples_are_nested_and_windows_meet() {
+    let place = Place::new();
+    place.table("t", &particles(0, 20_000));
+    let pids = |options: &str| {
+        let mut pids = csv_column(&place.run(&format!("query t --columns pid {options}")).ok().out, "pid");
+        pids.sort_by(f64::total_cmp);
+        pids
+    };
+    let (tenth, percent) = (pids("--precision 10%"), pids("--precision 0.01"));
+    assert!((1700..2300).contains(&tenth.len()), "{}", tenth.len());
+    assert!((120..280).contains(&percent.len()), "{}", percent.len());
+    assert!(percent.iter().all(|pid| tenth.contains(pid)));
+    let mut both = [percent.clone(), pids("--window 1%:10%")].concat();
+    both.sort_by(f64::total_cmp);
+    assert_eq!(both, tenth);
+    let lowest = pids("--limit 100");
+    assert_eq!(lowest.len(), 100);
+    assert!(lowest.iter().all(|pid| percent.contains(pid)));
+    let cells = pids("--per-cell 2:x=0.5,y=0.5");
+    assert!((4..=2 * 9).contains(&cells.len()), "{}", cells.len());
+}
+
+#[test]
+fn the_cost_is_told_to_people_and_to_scripts() {
+    let place = Place::new();
+    place.table("t", &particles(0, MANY));
+    let told = place.run("query t --precision 0.1 -o a.csv").ok();
+    assert!(told.out.is_empty());
+    for word in [" records, precision 0.1; ", " read, ", " each; ", " of "] {
+        assert!(told.err.contains(word), "{word:?} in {}", told.err);
+    }
+    let cost = place.run("query t --precision 0.1 -o a.csv --json").ok().json();
+    let written = std::fs::read_to_string(place.path("a.csv")).unwrap().lines().count() as u64 - 1;
+    assert_eq!(cost["rows_returned"], written);
+    assert_eq!(cost["precision"], 0.1);
+    for figure in ["rows_read", "bytes_read", "pages_read", "cubes_visited", "seconds"] {
+        assert!(cost[figure].is_number(), "{figure}");
+    }
+    let piped = place.run("query t --limit 5 --json").ok();
+    assert_eq!(piped.out.lines().count(), 6);
+    assert!(serde_json::from_str::<serde_json::Value>(&piped.err).is_ok(), "{}", piped.err);
+    assert_eq!(place.run("query t --count --json").ok().json()["count"], MANY);
+}
+
+#[test]
+fn a_table_for_people() {
+    let place = Place::new();
+    place.table("t", &particles(0, MANY));
+    let page = place.run("query t --format table --columns pid,kind,x").ok();
+    assert_eq!(page.out.lines().count(), 42);
+    assert!(page.out.lines().nth(1).unwrap().starts_with('─'));
+    assert!(page.err.contains("the first 40 records"), "{}", page.err);
+    let page = place.run("query t --format table --limit 3").ok();
+    assert_eq!(page.out.lines().count(), 5);
+    assert!(page.err.contains("3 records"), "{}", page.err);
+}
+
+#[test]
+fn files_are_appended_one_commit_each() {
+    let place = Place::new();
+    for part in 0..4 {
+        place.save(&format!("{part}.parquet"), &particles(part * 1000, 1000));
+    }
+    let made = place.run(
+        "ingest t 0.parquet --dimensions x,y,z --identity pid --domain x=0:1,y=0:1 --domain z=quantile --seed 7 --json",
+    );
+    let made = made.ok().json();
+    assert_eq!((&made["created"], &made["rows"]), (&true.into(), &1000.into()));
+    let told = place.run("ingest t 1.parquet 2.parquet").ok();
+    assert!(told.err.contains("t: 2,000 records from 2 files in "), "{}", told.err);
+    // The same command can be run again for the next file.
+    place.run("ingest t 3.parquet --dimensions x,y,z --identity pid --seed 7 --commit-rows 300 --writer late").ok();
+    let info = place.run("info t --json").ok().json();
+    assert_eq!(info["rows"], 4000);
+    let commits: u64 =
+        info["writers"].as_array().unwrap().iter().map(|writer| writer["commits"].as_u64().unwrap()).sum();
+    assert_eq!(commits, 1 + 2 + 4);
+    assert!(info["writers"].as_array().unwrap().iter().any(|writer| writer["name"] == "late"));
+    assert_eq!(info["seed"], 7);
+    place.run("query t -o all.parquet").ok();
+    assert_eq!(rows(&place.parquet("all.parquet")), rows(&particles(0, 4000)));
+}
+
+#[test]
+fn columns_can_be_chosen_and_types_widen() {
+    let place = Place::new();
+    place.save("a.parquet", &particles(0, 100));
+    place.run("ingest t a.parquet --dimensions x,y --columns x,y,pid --types x=float64").ok();
+    let columns = place.run("info t --json").ok().json()["columns"].clone();
+    let columns: Vec<_> =
+        columns.as_array().unwrap().iter().map(|c| (c["name"].clone(), c["data_type"].clone())).collect();
+    let pair = |name: &str, data_type: &str| (name.into(), data_type.into());
+    assert_eq!(columns, [pair("x", "Float64"), pair("y", "Float32"), pair("pid", "Int64")]);
+    place.run("ingest t a.parquet").fails(2, &["a.parquet: the table has no column \"z\" (Float32); --columns"]);
+    place.run("ingest t a.parquet --columns pid,y,x").ok();
+    assert_eq!(place.run("query t --count").ok().out, "200\n");
+    place
+        .run("ingest t2 a.parquet --dimensions x --types x=int64")
+        .fails(2, &["a.parquet: column \"x\" is Float32, which does not fit the table's Int64 without loss"]);
+}
+
+#[test]
+fn info_and_verify() {
+    let place = Place::new();
+    place.table("t", &particles(0, MANY));
+    let info = place.run("info t").ok();
+    for word in ["records     5,000", "identity    pid (seed 0)", "dimension", "kind", "Utf8", "writer"] {
+        assert!(info.out.contains(word), "{word:?} in {}", info.out);
+    }
+    let info = place.run("info t --json").ok().json();
+    assert_eq!(info["dimensions"].as_array().unwrap().len(), 3);
+    assert_eq!(info["columns"][0]["name"], "pid");
+    assert!(place.run("verify t").ok().out.starts_with("sound: 5,000 records in "));
+    let report = place.run("verify t --json").ok().json();
+    assert_eq!((&report["rows"], report["findings"].as_array().map(Vec::len)), (&MANY.into(), Some(0)));
+
+    // One flipped bit in the largest file: the records' own.
+    let largest = files_below(&place.path("t")).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&largest, bytes).unwrap();
+    let found = place.run("verify t").fails(1, &["t: ", "finding"]);
+    assert!(!found.out.is_empty());
+    place.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte "]);
+    assert!(!place.path("all.csv").exists());
+    let report = place.run("verify t --json");
+    assert_eq!(report.code, 1);
+    assert!(!report.json()["findings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_plot_is_a_picture() {
+    let place = Place::new();
+    place.table("t", &particles(0, MANY));
+    let size = |name: &str| {
+        let file = BufReader::new(std::fs::File::open(place.path(name)).unwrap());
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        let colors: std::collections::HashSet<&[u8]> = pixels.chunks(3).collect();
+        assert!(colors.len() > 50, "{name} is more than paper");
+        (info.width, info.height)
+    };
+    let told = place.run("plot t --axes x,y --color z -o a.png --points 1000").ok();
+    assert!(told.err.starts_with("a.png: 1,000 records, precision 0."), "{}", told.err);
+    assert_eq!(size("a.png").0, 1200);
+    let options = "--box x=0.2:0.6 --precision 50% --log --colormap magma --size 640x480 --dark --json";
+    let cost = place.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
+    assert_eq!(size("b.png"), (640, 480));
+    assert_eq!((&cost["width"], &cost["precision"]), (&640.into(), &0.5.into()));
+    place.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
+    size("c.png");
+    let empty = place.run("plot t --axes x,y -o d.png --box x=7:").ok();
+    assert!(empty.err.contains("the picture is empty"), "{}", empty.err);
+    place.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);
+    place.run("plot t --axes x -o e.png").fails(2, &["two columns"]);
+    assert!(!place.path("e.png").exists());
+}
+
+#[test]
+fn wrong_usage_and_wrong_input_are_code_2() {
+    let place = Place::new();
+    place.table("t", &particles(0, 100));
+    for (arguments, part) in [
+        ("query", "required arguments"),
+        ("query t --precision 0", "a precision lies above 0"),
+        ("query t --precision 2", "a precision lies above 0"),
+        ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
+        ("query t --limit 0", "--limit"),
+        ("query t --box x", "expected COLUMN=LOW:HIGH"),
+        ("query t --box w=0:1", "no column \"w\"; the columns are pid, x, y, z, kind, stuck"),
+        ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
+        ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
+        ("query t --columns w", "w"),
+        ("query t --where w>1", "w"),
+        ("query t --where x>", ""),
+        ("query t -o out.xyz", "its ending names no format"),
+        ("query t --count -o out.csv", "cannot be used with"),
+        ("ingest t2 source.parquet --dimensions w", "no column \"w\""),
+        ("ingest t2 source.parquet --dimensions x --domain y=0:1", "\"y\" is not among the dimensions"),
+        ("ingest t2 source.parquet --dimensions x --domain x=1:0", "x"),
+        ("ingest t2 source.parquet --dimensions x --identity w", "w"),
+        ("ingest t2 source.parquet --dimensions x --memory lots", "is no size"),
+        ("ingest t source.parquet --dimensions x,y", "has the dimensions x,y,z, not x,y"),
+        ("ingest t source.parquet --identity x", "has the identity pid, not x"),
+        ("ingest t source.parquet --seed 3", "has the seed 0, not 3"),
+        ("ingest t .", "is a directory"),
+        ("plot t --axes x,y -o p.png --colormap rainbow", "rainbow"),
+        ("nonsense", "nonsense"),
+    ] {
+        place.run(arguments).fails(2, &[part]);
+    }
+    assert!(!place.path("t2").exists());
+}
+
+#[test]
+fn absent_and_present_places_are_code_3() {
+    let place = Place::new();
+    place.save("a.parquet", &particles(0, 10));
+    for command in ["query none", "info none", "verify none", "plot none --axes x,y -o a.png"] {
+        place.run(command).fails(3, &["none"]);
+    }
+    place.run("ingest none a.parquet").fails(3, &["there is no table at none; --dimensions makes a new one"]);
+    place.run("ingest t missing.parquet --dimensions x").fails(3, &["missing.parquet: no such file or directory"]);
+    std::fs::create_dir(place.path("full")).unwrap();
+    place.write("full/notes.txt", "mine");
+    place.run("ingest full a.parquet --dimensions x").fails(3, &["full"]);
+    assert_eq!(std::fs::read_to_string(place.path("full/notes.txt")).unwrap(), "mine");
+    place.run("info full").fails(3, &["full"]);
+    place.table("t", &particles(0, 10));
+    place.run("query t -o no/such/folder/a.csv").fails(3, &["no/such/folder/a.csv"]);
+}
+
+#[test]
+fn drift_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    place.table("t", &particles(0, 100));
+    let good = particles(100, 100);
+    place.save("good.parquet", &good);
+    place.save("missing.parquet", &good.project(&[0, 1, 2, 4, 5]).unwrap());
+    place.write("extra.csv", "pid,x,y,z,kind,stuck,mass\n1,0.1,0.1,0.1,a,true,5\n");
+    place.write("short.csv", "pid,x,y,z,kind,stuck\n1,0.1,0.1,0.1,a,true\n2,0.1\n");
+    let wide = RecordBatch::try_from_iter(good.schema().fields().iter().zip(good.columns()).map(|(field, column)| {
+        let wide = if field.name() == "x" {
+            arrow_cast::cast(column, &arrow_schema::DataType::Float64).unwrap()
+        } else {
+            column.clone()
+        };
+        (field.name().clone(), wide)
+    }));
+    place.save("wide.arrow", &wide.unwrap());
+    for (file, parts) in [
+        ("missing.parquet", ["column \"z\" is missing", "the table has it as Float32"]),
+        ("extra.csv", ["the table has no column \"mass\"", "--columns"]),
+        ("short.csv", ["incorrect number of fields for line 3", "expected 6 got 2"]),
+        ("wide.arrow", ["column \"x\" is Float64", "does not fit the table's Float32 without loss"]),
+    ] {
+        place.run(&format!("ingest t good.parquet {file}")).fails(2, &[&[file][..], &parts].concat());
+        assert_eq!(place.run("query t --count").ok().out, "100\n", "{file}");
+    }
+    // What only reading tells: files before stay, and the message says so.
+    place.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
+    let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
+    place.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
+    assert_eq!(place.run("query t --count").ok().out, "100\n");
+    place.run("ingest t good.parquet typo.csv").fails(2, &[typo, "committed and kept: good.parquet"]);
+    assert_eq!(place.run("query t --count").ok().out, "200\n");
+    place.run("verify t").ok();
+}
+
+#[test]
+fn text_files_of_one_table_meet_in_one_type() {
+    let place = Place::new();
+    place.write("a.csv", "pid,x,u\n1,0,0\n2,1,0\n");
+    place.write("b.csv", "pid,x,u\n3,0.5,1e-3\n");
+    place.run("ingest t a.csv b.csv --dimensions x --identity pid").ok();
+    let info = place.run("info t --json").ok().json();
+    let types: Vec<&str> =
+        info["columns"].as_array().unwrap().iter().map(|c| c["data_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["Int64", "Float64", "Float64"]);
+    assert_eq!(place.run("query t --box u=0.0005: --columns pid,u").ok().out, "pid,u\n3,0.001\n");
+}
+
+#[test]
+fn damaged_files_are_errors_that_name_them() {
+    let place = Place::new();
+    let batch = particles(0, 1000);
+    for name in ["a.parquet", "a.arrow", "a.npz"] {
+        place.save(name, &batch);
+        let bytes = std::fs::read(place.path(name)).unwrap();
+        place.write(name, &bytes[..bytes.len() / 2]);
+        place.run(&format!("ingest t {name} --dimensions x")).fails(2, &[name]);
+    }
+    place.write("a.csv", "");
+    place.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
+    place.write("a.h5", "\x01HDF");
+    place.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
+    assert!(!place.path("t").exists());
+}
+
+#[test]
+fn a_failed_query_leaves_the_old_file_alone() {
+    let place = Place::new();
+    place.table("t", &particles(0, 100));
+    place.write("out.csv", "old");
+    place.run_of(&["query", "t", "--where", "x >", "-o", "out.csv"]).fails(2, &[]);
+    assert_eq!(std::fs::read_to_string(place.path("out.csv")).unwrap(), "old");
+    assert_eq!(place.files(), ["out.csv", "source.parquet"]);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    place.table("t", &particles(0, 20_000));
+    let mut child = place.command("query t").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "pid,x,y,z,kind,stuck\n");
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn an_interrupted_ingest_keeps_whole_commits() {
+    const ROWS: i64 = 20_000;
+    let place = Place::new();
+    place.save("part.parquet", &particles(0, ROWS));
+    let files = vec!["part.parquet"; 1000].join(" ");
+    let child = place
+        .command(&format!("ingest t {files} --dimensions x,y,z --identity pid"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while place.run("info t --json").code != 0 || place.run("info t --json").json()["rows"] == 0 {
+        assert!(started.elapsed() < Duration::from_secs(120), "no commit in two minutes");
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output: files::Ran = child.wait_with_output().unwrap().into();
+    output.fails(130, &["interrupted; committed and kept: "]);
+    let rows = place.run("info t --json").ok().json()["rows"].as_i64().unwrap();
+    assert!(rows > 0 && rows % ROWS == 0 && rows < 1000 * ROWS, "{rows}");
+    assert_eq!(place.run("query t --count").ok().out, format!("{rows}\n"));
+    place.run("verify t").ok();
+    place.run("ingest t part.parquet").ok();
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let place = Place::new();
+    let help = place.run("--help").ok().out;
+    for code in ["0    done", "1    the table", "2    wrong usage", "3    something", "4    the operating", "130  "] {
+        assert!(help.contains(code), "{code}");
+    }
+    for command in ["ingest", "query", "info", "verify", "plot"] {
+        let help = place.run(&format!("{command} --help")).ok().out;
+        assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");
+    }
+    assert!(place.run("--version").ok().out.starts_with("kubist "));
+}

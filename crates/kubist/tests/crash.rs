@@ -1,0 +1,237 @@
+//! Power failures and killed processes at every moment, on the simulated disk:
+//! every acknowledged commit is there whole and once, no other is seen in part,
+//! and the table is sound. Commits, rewrites, checkpoints and cleaning are all
+//! interrupted, and so is what comes after.
+//!
+//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open};
+use kubist::store::sim::SimDisk;
+use kubist::store::{LocalStore, Store};
+use kubist::{
+    CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const IDS: i64 = 1000;
+
+fn schema() -> SchemaRef {
+    let field = |name: &str, data_type| Field::new(name, data_type, false);
+    Arc::new(Schema::new(vec![field("id", DataType::Int64), field("x", DataType::Float32)]))
+}
+
+fn rows(commit: i64, count: i64) -> RecordBatch {
+    let ids = commit * IDS..commit * IDS + count;
+    let x = Float32Array::from_iter_values(ids.clone().map(|id| (id * 7919 % 1009) as f32));
+    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(ids)), Arc::new(x)];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+/// What must be in the table, and what may be: rows of each commit.
+#[derive(Default)]
+struct Model {
+    acknowledged: BTreeMap<i64, i64>,
+    /// Begun and neither acknowledged nor retried: commit, rows, writer.
+    in_flight: Option<(i64, i64, String)>,
+    next: i64,
+}
+
+type Lie = fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
+
+/// The table as a fresh process of the machine opens it.
+fn open(machine: &SimDisk, lie: Lie) -> Result<Table> {
+    let store = LocalStore::on_disk(lie(machine.process()), Path::new("/data/table"));
+    let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
+    let options = TableOptions {
+        dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+        identity: vec!["id".into()],
+        capacity: Some(16),
+        exist_ok: true,
+        ..Default::default()
+    };
+    Table::create_in(store, schema(), &options)
+}
+
+impl Model {
+    /// Works until the machine fails. A failure may hit a call whose outcome does
+    /// not matter (a checkpoint after a commit): then the next round notices.
+    fn work(&mut self, machine: &SimDisk, lie: Lie, random: &mut StdRng) -> Result<()> {
+        let crashes = machine.crashes();
+        loop {
+            if machine.crashes() > crashes {
+                return Ok(());
+            }
+            let table = open(machine, lie)?;
+            match random.random_range(0..10) {
+                0 => drop(table.checkpoint()?),
+                1 => drop(table.clean(Duration::ZERO)?),
+                2 | 3 => {
+                    let debt_share = if random.random_bool(0.5) { 0.0 } else { 0.3 };
+                    let rows_at_once = random.random_range(20..400);
+                    let options = OptimizeOptions { debt_share, rows_at_once, ..Default::default() };
+                    table.optimize(&options, &mut |_, _| {})?;
+                }
+                _ => {
+                    // A commit whose answer was lost is tried again first, under its token.
+                    let (commit, count, writer) = self.in_flight.clone().unwrap_or_else(|| {
+                        self.next += 1;
+                        (self.next, random.random_range(1..120), format!("w{}", random.random_range(0..3)))
+                    });
+                    self.in_flight = Some((commit, count, writer.clone()));
+                    let mut writer = table.writer(&WriterOptions { name: Some(writer), ..Default::default() })?;
+                    writer.append(&rows(commit, count))?;
+                    let token = Some(format!("commit {commit}"));
+                    writer.commit_as(&CommitOptions { token, step: None })?;
+                    self.acknowledged.insert(commit, count);
+                    self.in_flight = None;
+                }
+            }
+        }
+    }
+
+    /// What is wrong with the table, if anything.
+    fn check(&self, table: &Table) -> std::result::Result<(), String> {
+        let mut found: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut ids = Vec::new();
+        let snapshot = table.snapshot().map_err(|error| error.to_string())?;
+        for batch in snapshot.query(&Query::default()).map_err(|error| error.to_string())? {
+            let batch = batch.map_err(|error| error.to_string())?;
+            ids.extend_from_slice(batch["id"].as_primitive::<Int64Type>().values());
+        }
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a record is there twice".into());
+        }
+        ids.iter().for_each(|id| *found.entry(id / IDS).or_default() += 1);
+        let mut expected = self.acknowledged.clone();
+        if let Some((commit, count, _)) = &self.in_flight {
+            if found.contains_key(commit) {
+                expected.insert(*commit, *count);
+            }
+        }
+        if found != expected {
+            return Err(format!("expected rows of commits {expected:?}, found {found:?}"));
+        }
+        let report = table.verify(&Default::default(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+        match report.findings.is_empty() {
+            true => Ok(()),
+            false => Err(report.findings.join("; ")),
+        }
+    }
+}
+
+/// One history; what was wrong, if anything.
+fn play(seed: u64, lie: Lie) -> std::result::Result<(), String> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let machine = SimDisk::new(seed);
+    let mut model = Model::default();
+    for _ in 0..random.random_range(1..6) {
+        machine.crash_after(random.random_range(0..600));
+        let crashes = machine.crashes();
+        if let Err(error) = model.work(&machine, lie, &mut random) {
+            if machine.crashes() == crashes {
+                return Err(format!("an error without a crash: {error}"));
+            }
+        }
+        machine.crash();
+        let table = open(&machine, lie).map_err(|error| format!("cannot be opened: {error}"))?;
+        model.check(&table)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn acknowledged_commits_survive_every_crash() {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SEEDS").unwrap_or(400),
+    };
+    for seed in seeds {
+        if let Err(what) = play(seed, |disk| disk) {
+            panic!("SEED={seed}: {what}");
+        }
+    }
+}
+
+/// A disk that says that it synced the bytes of segments, and did not.
+#[derive(Debug)]
+struct Liar(Arc<dyn Disk>);
+
+#[derive(Debug)]
+struct LiarFile(Box<dyn DiskFile>);
+
+/// The simulation must notice a sync that is left out, or it proves nothing.
+#[test]
+fn a_missing_sync_is_found_out() {
+    let found = (0..1000).find(|seed| play(*seed, |disk| Arc::new(Liar(disk))).is_err());
+    assert!(found.is_some(), "a thousand seeds did not notice that segments are never synced");
+}
+
+impl Disk for Liar {
+    fn open(&self, path: &Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
+        let file = self.0.open(path, how)?;
+        match path.extension().is_some_and(|extension| extension == "seg") {
+            true => Ok(Box::new(LiarFile(file))),
+            false => Ok(file),
+        }
+    }
+    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
+        self.0.find(path)
+    }
+    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
+        self.0.read_directory(path)
+    }
+    fn create_directory(&self, path: &Path) -> std::io::Result<()> {
+        self.0.create_directory(path)
+    }
+    fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
+        self.0.sync_directory(path)
+    }
+    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        self.0.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> std::io::Result<()> {
+        self.0.unlink(path)
+    }
+    fn process(&self) -> u32 {
+        self.0.process()
+    }
+    fn unique(&self) -> u64 {
+        self.0.unique()
+    }
+}
+
+impl DiskFile for LiarFile {
+    fn bytes(&self) -> std::io::Result<u64> {
+        self.0.bytes()
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+    fn truncate(&self, bytes: u64) -> std::io::Result<()> {
+        self.0.truncate(bytes)
+    }
+    fn sync_data(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn start_writeback(&self, range: std::ops::Range<u64>) {
+        self.0.start_writeback(range);
+    }
+    fn try_lock(&self) -> std::io::Result<bool> {
+        self.0.try_lock()
+    }
+}
