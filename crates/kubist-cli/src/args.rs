@@ -33,6 +33,9 @@ pub enum Command {
     Info(Info),
     Verify(Verify),
     Plot(Plot),
+    Optimize(Optimize),
+    Tail(Tail),
+    Clean(Clean),
 }
 
 /// Put files into a table; makes the table if there is none
@@ -272,6 +275,77 @@ pub enum Aspect {
     Auto,
     Equal,
     Fill,
+}
+
+/// Improve the layout after many small commits
+///
+/// Small commits rest high in the tree, and cubes gather many runs; queries then
+/// read more than they return. This places such records anew. Others may write and
+/// read meanwhile, and it can be stopped at any moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist optimize airway.kubist
+  kubist optimize airway.kubist --watch --debt 50%
+
+Exit codes: see kubist --help")]
+pub struct Optimize {
+    /// The table's directory
+    pub table: String,
+    /// Rewrite a part once so large a share of its records lies in the wrong place
+    #[arg(long, value_name = "SHARE", value_parser = parse::precision, default_value = "5%")]
+    pub debt: f64,
+    /// Go on as the table grows, until interrupted
+    #[arg(long)]
+    pub watch: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Follow the commits of a table as they land
+///
+/// Prints a line for each change, until interrupted: how many records there are,
+/// and which writers committed how many.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist tail airway.kubist
+  kubist tail airway.kubist --json | jq .rows
+
+Exit codes: see kubist --help")]
+pub struct Tail {
+    /// The table's directory
+    pub table: String,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Stop after so many changes
+    #[arg(long, value_name = "CHANGES")]
+    pub changes: Option<u64>,
+}
+
+/// Delete files that no snapshot needs any more
+///
+/// After the optimizer rewrote records, their old files stay for readers that are
+/// still at work. This notes what is not needed, and deletes what was noted longer
+/// ago than the retention time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist clean airway.kubist
+  kubist clean airway.kubist --retention-hours 0
+
+Exit codes: see kubist --help")]
+pub struct Clean {
+    /// The table's directory
+    pub table: String,
+    /// How long readers may go on with an old snapshot
+    #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
+    pub retention_hours: f64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ mod progress;
 mod query;
 mod sources;
 mod table;
+mod tail;
+mod upkeep;
 mod verify;
 
 use std::io::Write;
@@ -41,6 +43,9 @@ fn main() -> ExitCode {
         Command::Info(command) => info::run(command),
         Command::Verify(command) => verify::run(command, &cancel),
         Command::Plot(command) => plot::run(command, &cancel),
+        Command::Optimize(command) => upkeep::optimize(command, &cancel),
+        Command::Clean(command) => upkeep::clean(command),
+        Command::Tail(command) => tail::run(command, &cancel),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

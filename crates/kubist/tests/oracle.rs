@@ -416,8 +416,11 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) {
                 DataType::Dictionary(_, values) => arrow_cast::cast(array, values).unwrap(),
                 _ => array.clone(),
             };
-            // Compared through Debug: NaN equals NaN there.
-            assert_eq!(format!("{:?}", plain(&expected)), format!("{:?}", plain(column)), "{label}: {field}");
+            let (expected, found) = (plain(&expected), plain(column));
+            // NaN equals NaN through Debug.
+            if expected.as_ref() != found.as_ref() {
+                assert_eq!(format!("{expected:?}"), format!("{found:?}"), "{label}: {field}");
+            }
         }
     }
 }
@@ -438,7 +441,7 @@ fn queries_equal_brute_force() {
 
 #[test]
 fn per_cell_equals_brute_force() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut rng = SmallRng::seed_from_u64(1000 + seed);
         let case = table(&mut rng);
         let Some(priorities) = &case.priorities else { continue };

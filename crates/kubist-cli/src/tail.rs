@@ -1,0 +1,60 @@
+//! `kubist tail`: commits as they land.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kubist::{Cancel, Snapshot, Table};
+
+use crate::args;
+use crate::failure::Result;
+use crate::human;
+use crate::output::print;
+
+/// How long to wait for a change before looking whether to stop.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
+    let table = Table::open(&command.table)?;
+    let mut seen = table.snapshot()?;
+    let mut before = BTreeMap::new();
+    tell(command, &seen, &mut before)?;
+    let mut left = command.changes.unwrap_or(u64::MAX);
+    while left > 0 {
+        if let Some(now) = table.wait(&seen, PATIENCE, cancel)? {
+            tell(command, &now, &mut before)?;
+            seen = now;
+            left -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// One line on a snapshot, and what its writers did since the last.
+fn tell(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
+    let info = snapshot.info()?;
+    let mut news = Vec::new();
+    for writer in &info.writers {
+        let (commits, rows) = before.insert(writer.name.clone(), (writer.commits, writer.rows)).unwrap_or_default();
+        if writer.commits > commits {
+            news.push((writer.name.clone(), writer.commits - commits, writer.rows - rows));
+        }
+    }
+    let step = snapshot.complete_steps().last().copied();
+    if command.json {
+        let news: Vec<_> = news
+            .into_iter()
+            .map(|(writer, commits, rows)| serde_json::json!({ "writer": writer, "commits": commits, "rows": rows }))
+            .collect();
+        let line = serde_json::json!({ "rows": info.rows, "runs": info.runs, "step": step, "news": news });
+        return print(&format!("{line}\n"));
+    }
+    let news: Vec<String> = news
+        .iter()
+        .map(|(writer, commits, rows)| {
+            format!("{writer} +{} in {}", human::count(*rows), human::counted(*commits, "commit"))
+        })
+        .collect();
+    let step = step.map_or(String::new(), |step| format!(", step {step}"));
+    let news = if news.is_empty() { "rewritten".to_string() } else { news.join(", ") };
+    print(&format!("{}{step}: {news}\n", human::counted(info.rows, "record")))
+}

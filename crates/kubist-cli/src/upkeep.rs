@@ -1,0 +1,59 @@
+//! `kubist optimize` and `kubist clean`: the layout, and files nobody needs.
+
+use std::time::Duration;
+
+use kubist::{Cancel, OptimizeOptions, Table};
+
+use crate::args;
+use crate::failure::{Failure, Result};
+use crate::human;
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+
+/// How long to wait for commits before looking whether to stop.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
+    let table = Table::open(&command.table)?;
+    let options = OptimizeOptions { debt_share: command.debt, cancel: cancel.clone(), ..OptimizeOptions::default() };
+    loop {
+        let mut progress = Progress::new();
+        let report = table.optimize(&options, &mut |rows, debt| {
+            progress.show(rows, rows + debt, |_| format!("{} records placed anew", human::count(rows)));
+        })?;
+        drop(progress);
+        if command.json {
+            print_json(&report)?;
+        } else if report.rewrites > 0 || !command.watch {
+            print(&format!(
+                "{} placed anew in {}, {} written; out of place: {} before, {} now\n",
+                human::counted(report.rows_rewritten, "record"),
+                human::counted(report.rewrites, "rewrite"),
+                human::bytes(report.bytes_written),
+                human::count(report.debt_before),
+                human::count(report.debt_after)
+            ))?;
+        }
+        if !command.watch {
+            return Ok(());
+        }
+        let seen = table.snapshot()?;
+        while table.wait(&seen, PATIENCE, cancel)?.is_none() {}
+    }
+}
+
+pub fn clean(command: &args::Clean) -> Result<()> {
+    let hours = command.retention_hours;
+    let retention = Duration::try_from_secs_f64(hours * 3600.0)
+        .map_err(|_| Failure::usage(format!("--retention-hours: {hours} is no length of time")))?;
+    let report = Table::open(&command.table)?.clean(retention)?;
+    if command.json {
+        return print_json(&report);
+    }
+    print(&format!(
+        "{} deleted ({}), {} waiting\n",
+        human::counted(report.segments_deleted, "file"),
+        human::bytes(report.bytes_deleted),
+        human::counted(report.segments_waiting, "file")
+    ))
+}

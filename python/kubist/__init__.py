@@ -1,0 +1,100 @@
+"""Kubist: a store for particles, trajectories, catalogues and other point-like data.
+
+It keeps every record, indexes up to eight columns at once, and keeps a uniform
+random sample of every region at hand: look at any region, at any precision,
+while the simulation is still writing.
+
+Write, from as many processes as you like (here a dict; any Arrow data does):
+
+>>> import kubist
+>>> t = kubist.create(
+...     "airway.kubist",
+...     step,                                     # its rows are the first commit
+...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
+...     identity=["pid", "time"],                 # what a sample samples
+... )
+>>> t.append(next_step)                           # durable and visible on return
+<kubist.Commit writer-1#2: 4,000 rows, 82.1 kB in 0.00831 s, 481,000 rows/s>
+
+Look, while they write:
+
+>>> t = kubist.open("airway.kubist")
+>>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
+>>> r.to_pandas()                                 # or to_arrow(), to_polars(), for batch in r
+>>> r.stats.rows_read, r.stats.bytes_read         # what it cost
+>>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
+...     draw(r.to_arrow(), r.precision)
+>>> s = t.snapshot()                              # pinned: one moment, whoever is writing
+>>> len(s), s.count(where="deposited")
+
+Words: a record's *priority* is a fixed number, uniform in [0, 1), made from its
+identity and nothing else. *precision=p* returns the records with a priority
+below p: a uniform sample of share p, the same on every machine, and part of
+every finer one.
+
+Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`.
+The GIL is free while Kubist works, and Ctrl-C stops any call. pyarrow, pandas
+and Polars are needed only for what carries their names (pyarrow also for dicts,
+iteration and ``schema``).
+"""
+
+from ._errors import (
+    Busy,
+    Cancelled,
+    Damaged,
+    Error,
+    InvalidInput,
+    NewerFormat,
+    NotATable,
+    Refused,
+    SnapshotExpired,
+    StorageError,
+    TableExists,
+)
+from ._figures import (
+    Cleaning,
+    Column,
+    Commit,
+    Dimension,
+    Info,
+    OptimizeReport,
+    Retraction,
+    Stats,
+    VerifyReport,
+    WriterInfo,
+)
+from ._kubist import VERSION as __version__
+from ._result import Result
+from ._table import Snapshot, Table, create, open
+from ._writer import Writer
+
+__all__ = [
+    "Busy",
+    "Cancelled",
+    "Cleaning",
+    "Column",
+    "Commit",
+    "Damaged",
+    "Dimension",
+    "Error",
+    "Info",
+    "InvalidInput",
+    "NewerFormat",
+    "NotATable",
+    "OptimizeReport",
+    "Refused",
+    "Result",
+    "Retraction",
+    "Snapshot",
+    "SnapshotExpired",
+    "Stats",
+    "StorageError",
+    "Table",
+    "TableExists",
+    "VerifyReport",
+    "Writer",
+    "WriterInfo",
+    "__version__",
+    "create",
+    "open",
+]

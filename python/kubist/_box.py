@@ -1,0 +1,259 @@
+"""Boxes and the other arguments of a query, made plain and checked for shape.
+
+What a value means against a column's type is for the engine to decide; here
+values of Python and numpy become the few kinds that the engine knows: bool,
+int, float, str (dates and times as ISO 8601, decimals as digits) and bytes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _kubist
+from ._errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+Plain = bool | int | float | str | bytes | None
+
+
+def query(
+    schema: Callable[[], pa.Schema],
+    *,
+    box: Any = None,
+    precision: Any = None,
+    window: Any = None,
+    limit: Any = None,
+    columns: Any = None,
+    where: Any = None,
+    per_cell: Any = None,
+    steps: Any = None,
+) -> _kubist.Query:
+    """The engine's question. ``schema`` is called only if a duration needs its column's unit."""
+    if where is not None and not isinstance(where, str):
+        raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
+    return _kubist.Query(
+        bounds=bounds(box, schema),
+        precision=None if precision is None else number("precision", precision),
+        window=None if window is None else _window(window),
+        limit=None if limit is None else count("limit", limit),
+        per_cell=None if per_cell is None else _per_cell(per_cell),
+        columns=None if columns is None else names("columns", columns),
+        filter=where,
+        steps=None if steps is None else _steps(steps),
+    )
+
+
+def _steps(steps: Any) -> tuple[int | None, int | None]:
+    """A step or a closed range of steps."""
+    ends = (steps, steps) if isinstance(steps, int) else pair("steps", steps)
+    if not all(end is None or isinstance(end, int) for end in ends):
+        raise InvalidInput(f"steps must be an integer or a pair of them, not {steps!r}")
+    return ends
+
+
+def bounds(box: Any, schema: Callable[[], pa.Schema]) -> list[tuple[str, Plain, Plain]]:
+    """``{"x": (0.1, None)}`` as a list of column, low, high."""
+    if box is None:
+        return []
+    if not isinstance(box, Mapping):
+        raise InvalidInput(f"box must be a dict of column: (low, high), not {_kind(box)}")
+    return [(column, *_ends(column, ends, schema)) for column, ends in box.items()]
+
+
+def _ends(column: Any, ends: Any, schema: Callable[[], pa.Schema]) -> tuple[Plain, Plain]:
+    if not isinstance(column, str):
+        raise InvalidInput(f"box: {column!r} is not a column name")
+    low, high = (_scalar(end) for end in pair(f"box: {column}", ends))
+    if _is_above(low, high):
+        message = f"box: {column}: the lower end {low} is above the upper end {high}"
+        raise InvalidInput(message)
+    return _end(column, low, schema, upper=False), _end(column, high, schema, upper=True)
+
+
+def _is_above(low: Any, high: Any) -> bool:
+    """Whether the ends are the wrong way round, where Python itself can tell.
+
+    Text may stand for a date, and ends of different kinds are a matter of the
+    column's type: both are left to the engine.
+    """
+    if low is None or high is None or isinstance(low, str) or isinstance(high, str):
+        return False
+    try:
+        return bool(low > high)
+    except (TypeError, ArithmeticError):
+        return False
+
+
+def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: bool) -> Plain:
+    if isinstance(value, dt.timedelta) or _numpy_kind(value) == "m":
+        return _in_unit_of(column, value, schema(), upper=upper)
+    value = plain(f"box: {column}", value)
+    if isinstance(value, float) and math.isnan(value):
+        raise InvalidInput(f"box: {column}: an end cannot be NaN; None leaves it open")
+    return value
+
+
+def plain(what: str, value: Any) -> Plain:
+    """One of the few kinds that the engine knows."""
+    value = _scalar(value)
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
+        return value.isoformat()
+    if _numpy_kind(value) == "M":
+        coarse = str(value.dtype).endswith(("[Y]", "[M]", "[W]", "[h]"))
+        return str(value.astype("datetime64[s]") if coarse else value)
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    raise InvalidInput(f"{what}: {value!r} ({_kind(value)}) cannot be compared with a column")
+
+
+def _decimal(value: decimal.Decimal) -> Plain:
+    """Exactly this number: a float stands for its shortest digits."""
+    if not value.is_finite():
+        return float(value)
+    if value == value.to_integral_value():
+        return int(value)
+    nearest = float(value)
+    return nearest if decimal.Decimal(repr(nearest)) == value else format(value, "f")
+
+
+def _scalar(value: Any) -> Any:
+    """numpy and pyarrow scalars (and arrays of no dimension) as Python's own."""
+    if hasattr(value, "as_py"):
+        value = value.as_py()
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+        if value.dtype.kind in "mM":
+            # Python's own dates stop at microseconds: keep numpy's.
+            value = value[()]
+        else:
+            value = value.item()
+            value = float(value) if hasattr(value, "dtype") else value  # long double
+    if not isinstance(value, str) and str(value) in ("NaT", "<NA>"):
+        raise InvalidInput(f"{value} is no value to compare with; None leaves an end open")
+    return value
+
+
+def _numpy_kind(value: Any) -> str | None:
+    return getattr(getattr(value, "dtype", None), "kind", None)
+
+
+_UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> int:
+    """A duration as a count of its column's unit, rounded into the range."""
+    if isinstance(value, dt.timedelta):
+        nanoseconds = getattr(value, "value", None)  # pandas.Timedelta has more than microseconds
+        if not isinstance(nanoseconds, int):
+            nanoseconds = (value // dt.timedelta(microseconds=1)) * 1000
+    else:
+        nanoseconds = int(value.astype("timedelta64[ns]").astype("int64"))
+    index = schema.get_field_index(column)
+    unit = getattr(schema.field(index).type, "unit", None) if index >= 0 else None
+    if index >= 0 and not str(schema.field(index).type).startswith("duration"):
+        kind = schema.field(index).type
+        message = f"box: {column} is {kind}, it cannot be compared with the duration {value}"
+        raise InvalidInput(message)
+    divisor = _UNIT_NANOSECONDS.get(unit or "ns", 1)
+    return nanoseconds // divisor if upper else -(-nanoseconds // divisor)
+
+
+def _window(window: Any) -> tuple[float, float]:
+    low, high = pair("window", window)
+    return number("window", low), number("window", high)
+
+
+def _per_cell(per_cell: Any) -> tuple[int, list[tuple[str, float]]]:
+    rows, widths = pair("per_cell", per_cell, "rows, {column: width}")
+    if not isinstance(widths, Mapping):
+        raise InvalidInput(f"per_cell: widths must be a dict of column: width, not {_kind(widths)}")
+    return count("per_cell", rows), [
+        (str(column), number(f"per_cell: {column}", width)) for column, width in widths.items()
+    ]
+
+
+def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
+    """Two values, and no string that happens to have two letters."""
+    if not isinstance(value, (str, bytes, Mapping, set, frozenset)) and isinstance(value, Iterable):
+        parts = tuple(value)
+        if len(parts) == 2:
+            return parts
+    raise InvalidInput(f"{what}: expected a pair ({shape}), not {value!r}")
+
+
+def number(what: str, value: Any) -> float:
+    """A finite or infinite number; no NaN, no text."""
+    value = _scalar(value)
+    if isinstance(value, (bool, str, bytes)) or value is None:
+        raise InvalidInput(f"{what}: expected a number, not {value!r}")
+    try:
+        value = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what}: expected a number, not {value!r}") from None
+    if math.isnan(value):
+        raise InvalidInput(f"{what}: expected a number, not NaN")
+    return value
+
+
+def count(what: str, value: Any, *, most: int = 2**64 - 1) -> int:
+    """A whole number from 0 to ``most``."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        value = operator.index(value)
+    except TypeError:
+        raise InvalidInput(f"{what}: expected a whole number, not {value!r}") from None
+    if not 0 <= value <= most:
+        raise InvalidInput(f"{what}: {value} is not between 0 and {most}")
+    return value
+
+
+def names(what: str, value: Any) -> list[str]:
+    """A list of column names."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be a list of column names, not {value!r}")
+    listed = list(value)
+    for name in listed:
+        if not isinstance(name, str):
+            raise InvalidInput(f"{what}: {name!r} is not a column name")
+    return listed
+
+
+def dimensions(value: Any) -> list[tuple[str, str, Plain, Plain]]:
+    """``{"x": None, "t": (0, 1), "z": "quantile"}`` as column, kind of domain, ends."""
+    if not isinstance(value, Mapping):
+        return [(name, "learned", None, None) for name in names("dimensions", value)]
+    return [_dimension(column, domain) for column, domain in value.items()]
+
+
+def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
+    if not isinstance(column, str):
+        raise InvalidInput(f"dimensions: {column!r} is not a column name")
+    if domain is None:
+        return column, "learned", None, None
+    if isinstance(domain, str):
+        if domain == "quantile":
+            return column, "quantile", None, None
+        what = 'None, (low, high) or "quantile"'
+        raise InvalidInput(f"dimensions: {column}: expected {what}, not {domain!r}")
+    what = f"dimensions: {column}"
+    low, high = (plain(what, end) for end in pair(what, domain))
+    if low is None or high is None:
+        raise InvalidInput(f"{what}: a domain needs both ends, not ({low!r}, {high!r})")
+    return column, "linear", low, high
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__name__}"

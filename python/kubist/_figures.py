@@ -1,0 +1,244 @@
+"""The figures that calls report: plain values with a readable face."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], text: str) -> T:
+    """A figure from the engine's JSON; fields that this version does not know are left out."""
+    return _of(kind, json.loads(text))
+
+
+def _of(kind: type[T], values: dict[str, Any]) -> T:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit did. Once you hold it, its rows survive a crash."""
+
+    rows: int
+    """Rows that became visible."""
+    writer: str
+    """Name of the writer whose log holds the commit."""
+    sequence: int
+    """Position in that log, counted up by one."""
+    bytes_written: int
+    seconds: float
+    """Time that the commit took."""
+    repeated: bool = False
+    """Its token was known: it had been committed before, and was not again."""
+
+    def __repr__(self) -> str:
+        rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds > 0 else ""
+        return (
+            f"<kubist.Commit {self.writer}#{self.sequence}: {self.rows:,} rows, "
+            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a query cost so far."""
+
+    rows_returned: int
+    rows_read: int
+    """Every row of every zone that was decoded."""
+    bytes_read: int
+    pages_read: int
+    cubes_visited: int
+    seconds: float
+    """From the start of the query to its last batch, or until now."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
+            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.cubes_visited:,} cubes, "
+            f"{self.seconds * 1000:.3g} ms>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """An indexed column and its grid."""
+
+    column: str
+    scale: str
+    """``linear`` or ``quantile``."""
+    low: float | None
+    """Lower end of the domain; None until the first commit has fixed it."""
+    high: float | None
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.column}: {self.scale}, not yet learned"
+        return f"{self.column}: {self.scale}, {self.low:.6g} to {self.high:.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column and its Arrow type."""
+
+    name: str
+    data_type: str
+    nullable: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.data_type}" + ("" if self.nullable else ", never null")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterInfo:
+    """What one writer has committed."""
+
+    name: str
+    commits: int
+    rows: int
+
+    def __str__(self) -> str:
+        commits = "1 commit" if self.commits == 1 else f"{self.commits:,} commits"
+        return f"{self.name}: {self.rows:,} rows in {commits}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Info:
+    """What a table holds and how it is laid out. ``print(info)`` shows all of it."""
+
+    location: str
+    format_version: int
+    rows: int
+    runs: int
+    """Sorted sets of rows, each from one commit or one rewrite."""
+    cubes: int
+    height: int
+    """Levels of the cube tree."""
+    dimensions: list[Dimension]
+    identity: list[str]
+    capacity: int
+    """How many rows a cube wants to keep."""
+    seed: int
+    columns: list[Column]
+    writers: list[WriterInfo]
+    bytes: int
+    bytes_per_row: float
+
+    @classmethod
+    def parse(cls, text: str) -> Info:
+        values = json.loads(text)
+        for name, kind in (("dimensions", Dimension), ("columns", Column), ("writers", WriterInfo)):
+            values[name] = [_of(kind, each) for each in values[name]]
+        return _of(cls, values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as plain dicts and lists, ready for ``json.dumps``."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<12}{value}" for name, value in self._lines())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self._lines()
+        )
+        return f"<table>{lines}</table>"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
+        lines = [
+            ("table", f"{self.location} (format {self.format_version})"),
+            ("rows", f"{self.rows:,}"),
+            ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} bytes/row"),
+            ("layout", f"{layout}, capacity {self.capacity:,}"),
+            ("identity", ", ".join(self.identity) or "each row by itself"),
+            ("seed", str(self.seed)),
+        ]
+        lines += _titled("dimensions", [str(each) for each in self.dimensions])
+        lines += _titled("columns", [str(each) for each in self.columns])
+        lines += _titled("writers", [str(each) for each in self.writers])
+        return lines
+
+
+def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
+    """The title stands before the first value only."""
+    return [(title if place == 0 else "", value) for place, value in enumerate(values)]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What ``verify()`` read and what it found wrong."""
+
+    rows: int
+    runs: int
+    pages: int
+    bytes: int
+    findings: list[str]
+    """One line for each thing that is wrong; empty for a sound table."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong."""
+        return not self.findings
+
+    def __repr__(self) -> str:
+        verdict = "sound" if self.ok else f"{len(self.findings)} findings"
+        read = f"{self.rows:,} rows, {self.pages:,} pages, {size(self.bytes)}"
+        head = f"<kubist.VerifyReport {verdict}: {read}>"
+        return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
+
+
+def size(count: float) -> str:
+    """Bytes for a human eye, in powers of ten."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+for _kind in (Commit, Stats, Dimension, Column, WriterInfo, Info, VerifyReport):
+    _kind.__module__ = "kubist"
+del _kind
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """What `Table.optimize` did."""
+
+    rewrites: int
+    rows_rewritten: int
+    bytes_written: int
+    conflicts: int
+    """Rewrites that another optimizer made superfluous."""
+    debt_before: int
+    """Rows that a fresh build would put elsewhere, before."""
+    debt_after: int
+    """And now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """What `Table.retract` took back."""
+
+    rows: int
+    runs_removed: int
+    runs_rewritten: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """What `Table.clean` did."""
+
+    segments_deleted: int
+    bytes_deleted: int
+    segments_waiting: int
+    """Not needed any more, and deleted by a call after the retention time."""

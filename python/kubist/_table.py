@@ -1,0 +1,505 @@
+"""Tables: what `kubist.create` and `kubist.open` return."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _box, _kubist
+from ._data import Data, is_schema, need
+from ._errors import InvalidInput, Refused
+from ._figures import Cleaning, Commit, Info, OptimizeReport, Retraction, VerifyReport, parse
+from ._result import Result
+from ._writer import Writer, append
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Box = Mapping[str, tuple[Any, Any]]
+    Domain = tuple[Any, Any] | str | None
+    PerCell = tuple[int, Mapping[str, float]]
+
+
+def create(
+    path: str | os.PathLike[str],
+    data_or_schema: Any,
+    dimensions: Mapping[str, Domain] | Sequence[str],
+    identity: Sequence[str] | None = None,
+    capacity: int | None = None,
+    seed: int = 0,
+    exist_ok: bool = False,
+) -> Table:
+    """Creates a table in the directory ``path``.
+
+    Args:
+        path: Where the table will be; nothing may be there yet.
+        data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
+            kind that `Table.append` takes: its rows become the first commit.
+        dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
+            timestamps. A dict says where their values lie, in the column's unit:
+            ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
+            gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
+            of names learns all. Values elsewhere are kept and found all the
+            same: a domain shapes the index, never an answer.
+        identity: The columns that decide whether a record is in a sample.
+            ``["pid", "time"]`` samples records, ``["pid"]`` whole trajectories.
+            None: each record by itself. It is no key: equal identities may repeat.
+        capacity: About how many rows a cube of the index keeps. None: the default.
+        seed: Two tables with equal identities and seed sample the same records.
+        exist_ok: Open a table that is already there, if its columns, dimensions,
+            identity and seed agree, instead of raising; data is then appended.
+
+    Returns:
+        The table, open.
+
+    Raises:
+        InvalidInput: A column is missing, or of a type that cannot be stored or
+            indexed, or a domain has low >= high; the message names it.
+        TableExists: Something is at ``path``.
+
+    Example:
+        >>> t = kubist.create(
+        ...     "airway.kubist",
+        ...     first_step,
+        ...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
+        ...     identity=["pid", "time"],
+        ... )
+    """
+    data = None if is_schema(data_or_schema) else Data(data_or_schema)
+    table = Table(
+        _kubist.Table.create(
+            _location(path),
+            _kubist.Schema(data_or_schema) if data is None else data.schema,
+            dimensions=_box.dimensions(dimensions),
+            identity=[] if identity is None else _box.names("identity", identity),
+            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
+            seed=_box.count("seed", seed),
+            exist_ok=bool(exist_ok),
+        )
+    )
+    if data is not None:
+        try:
+            table.append(data)
+        except BaseException as error:
+            table.close()
+            error.add_note(f"{path} was created and holds nothing of this data: append to it")
+            raise
+    return table
+
+
+def open(path: str | os.PathLike[str]) -> Table:
+    """Opens the table in the directory ``path``.
+
+    Other processes may be writing to it: each call on the handle sees what has
+    been committed by then. `Table.snapshot` pins a moment.
+
+    Raises:
+        NotATable: There is no table at ``path``.
+        NewerFormat: The table was written by a newer Kubist.
+    """
+    return Table(_kubist.Table.open(_location(path)))
+
+
+class _Questions:
+    """What can be asked of a table and of a snapshot alike."""
+
+    _table: _kubist.Table
+
+    def _pinned(self) -> _kubist.Snapshot:
+        raise NotImplementedError
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as a `pyarrow.Schema`."""
+        return need("pyarrow", "schema").schema(self._table.schema())
+
+    @property
+    def location(self) -> str:
+        """The directory that holds the table."""
+        return self._table.location()
+
+    def query(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        per_cell: PerCell | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+    ) -> Result:
+        """Asks for records: any region, at any precision.
+
+        Every record has a fixed priority, uniform in [0, 1) and independent of
+        its values. A sample is the records below some priority: so samples are
+        nested, the same on every machine, and sampling then filtering equals
+        filtering then sampling.
+
+        Args:
+            box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
+                which must hold; None leaves an end open. Ends are numbers, dates,
+                times, text, bytes, compared in the column's own type. Columns
+                that are no dimensions work too, as a filter. NaN and null are in
+                no range that has an end.
+            precision: In (0, 1]: the records with a priority below it, a uniform
+                sample of that share.
+            window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
+                that do not overlap are independent samples.
+            limit: At most so many records: those of lowest priority, in ascending
+                order, a uniform sample of that size. Applied last.
+            columns: The columns to return, in this order; None: all.
+            where: An SQL condition over any columns, as
+                ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
+                IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
+                match no comparison. Literals adopt the column's type.
+            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
+                priority in each cell of a regular grid of that width, for a view
+                that stays even and does not flicker while it pans. The grid is
+                fixed to the domain, not to the box.
+            steps: A step, or a closed range ``(first, last)`` with None for an
+                open end: only rows of these steps, and of those only the ones
+                that every declared writer has finished.
+
+        Returns:
+            The answer, not yet read: see `Result`.
+
+        Raises:
+            InvalidInput: An unknown name, a value that the column cannot be
+                compared with, a precision outside (0, 1], a syntax error.
+
+        Example:
+            >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
+            >>> r.to_pandas()
+            >>> r.stats.rows_read
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            limit=limit,
+            columns=columns,
+            where=where,
+            per_cell=per_cell,
+            steps=steps,
+        )
+        return Result(self._pinned().query(question))
+
+    def refine(
+        self,
+        box: Box | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        start: float = 0.001,
+        factor: float = 8,
+    ) -> Iterator[Result]:
+        """Answers from coarse to fine; each record comes once.
+
+        The first result holds the records with a priority below ``start``, the
+        next those from there to ``start * factor``, and so on up to all of them.
+        What has come at any moment is a uniform sample, of the share
+        ``r.precision`` of the latest result.
+
+        Args:
+            box, columns, where: As for `query`.
+            start: The first precision, in (0, 1].
+            factor: How much finer each step is, above 1.
+
+        Example:
+            >>> seen = []
+            >>> for r in t.refine(box={"x": (0.1, 0.2)}):
+            ...     seen.append(r.to_arrow())
+            ...     draw(seen, label=f"{r.precision:.1%}")
+        """
+        question = self._question(box=box, columns=columns, where=where)
+        steps = self._pinned().refine(
+            question, _box.number("start", start), _box.number("factor", factor)
+        )
+        return _results(steps)
+
+    def count(
+        self,
+        box: Box | None = None,
+        where: str | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+    ) -> int:
+        """The exact number of records that `query` would return for these arguments."""
+        question = self._question(box=box, where=where, precision=precision, window=window)
+        return self._pinned().count(question)
+
+    def info(self) -> Info:
+        """What the table holds and how it is laid out."""
+        return Info.parse(self._pinned().info())
+
+    def __len__(self) -> int:
+        return self._pinned().rows()
+
+    def __bool__(self) -> bool:
+        return True  # a handle is something, also while the table is empty
+
+    def _question(self, **arguments: Any) -> _kubist.Query:
+        return _box.query(lambda: self.schema, **arguments)
+
+    def _described(self, kind: str) -> str:
+        try:
+            rows = f"{len(self):,} rows"
+        except Exception as error:
+            rows = f"{type(error).__name__}: {error}"
+        return f"<kubist.{kind} {self.location!r}: {rows}>"
+
+
+class Table(_Questions):
+    """An open table; made by `kubist.create` and `kubist.open`.
+
+    A handle may be shared by threads. Each process opens its own: after a fork
+    the parent's handle refuses to work. Use it as a context manager, or call
+    `close`, to let go of the writer that `append` opened.
+    """
+
+    def __init__(self, table: _kubist.Table) -> None:
+        self._table = table
+        self._closed = False
+        self._lock = threading.Lock()
+        self._writer: _kubist.Writer | None = None
+
+    def append(self, data: Any, *, step: int | None = None, token: str | None = None) -> Commit:
+        """Appends ``data`` and commits it: durable and visible, whole, on return.
+
+        Args:
+            data: A pyarrow Table, RecordBatch or RecordBatchReader, a pandas or
+                Polars DataFrame, a dict of columns (numpy arrays or lists), a
+                numpy structured array, or anything with ``__arrow_c_stream__``.
+                Readers are taken batch by batch, in bounded memory. The columns
+                are those of the table, in any order.
+            step, token: As for `Writer.commit`.
+
+        Returns:
+            What the commit did.
+
+        Raises:
+            InvalidInput: A column is missing, unknown or of another type than the
+                table's. Nothing of this data is kept, whatever raised.
+            StorageError: The disk refused; nothing of this data is visible.
+
+        The first call opens a writer, which belongs to this handle until it is
+        closed. Other handles, threads and processes can append at the same time.
+        """
+        self._check()
+        with self._lock:
+            writer = self._own_writer()
+            try:
+                append(writer, data, lambda: self.schema)
+                return parse(Commit, writer.commit(step=step, token=token))
+            except BaseException:
+                # Closing forgets what was pending; the next append opens another.
+                self._writer = None
+                writer.close()
+                raise
+
+    def writer(self, name: str | None = None, *, memory_bytes: int | None = None) -> Writer:
+        """A writer of your own, for commits of several appends.
+
+        Args:
+            name: Its name in the table's log, one writer at a time; None: the
+                first free one of ``writer-1``, ``writer-2``, ...
+            memory_bytes: About how many bytes of rows are held in memory before
+                a commit spills to scratch files; None: 256 MiB.
+
+        Raises:
+            Busy: A writer of this name is open, in this process or another.
+
+        Example:
+            >>> with t.writer("rank-7") as w:
+            ...     w.append(batch)
+            ...     w.commit()
+        """
+        self._check()
+        if name is not None and not isinstance(name, str):
+            raise InvalidInput(f"name must be a string, not {name!r}")
+        memory = None if memory_bytes is None else _box.count("memory_bytes", memory_bytes)
+        return Writer(self._table.writer(name=name, memory_bytes=memory), lambda: self.schema)
+
+    def snapshot(self, step: int | None = None) -> Snapshot:
+        """Everything committed by now, pinned: the same answer to the same question.
+
+        Args:
+            step: Only up to this step of the simulation, which every declared
+                writer must have finished; rows without a step are seen too.
+
+        Raises:
+            InvalidInput: The step is not complete; the message says whom it waits for.
+
+        Example:
+            >>> s = t.snapshot()
+            >>> len(s), s.count(where="deposited")   # of one moment, whoever is writing
+        """
+        pinned = self._pinned()
+        return Snapshot(self._table, pinned if step is None else pinned.at_step(step))
+
+    def watch(self, timeout: float | None = None) -> Iterator[Snapshot]:
+        """Yields a snapshot now, and a new one after every change, as it lands.
+
+        A change is seen within a few milliseconds; several that come faster than
+        they are taken are seen as one.
+
+        Args:
+            timeout: Seconds without a change after which the iteration ends;
+                None: never.
+
+        Example:
+            >>> for snapshot in t.watch():
+            ...     draw(snapshot.query(precision=0.01).to_arrow())
+        """
+        seen = self._pinned()
+        yield Snapshot(self._table, seen)
+        while True:
+            found = self._table.wait(seen, seconds=1e9 if timeout is None else timeout)
+            if found is None:
+                return
+            seen = found
+            yield Snapshot(self._table, seen)
+
+    def declare_writers(self, writers: Sequence[str] | int) -> None:
+        """Says whom every step waits for: these writers, or so many different ones.
+
+        `query` with ``steps`` and `snapshot` at a step see a step only once all of
+        them have committed or abandoned it. Can be said once; the same again is fine.
+        Without it a step is complete with its first commit.
+        """
+        self._check()
+        if isinstance(writers, int):
+            self._table.declare_writers(names=None, count=_box.count("writers", writers))
+        else:
+            self._table.declare_writers(names=_box.names("writers", writers), count=0)
+
+    def retract(self, *, step_after: int) -> Retraction:
+        """Takes back all steps after ``step_after``: nothing of them is seen again.
+
+        For a solver that starts again from a checkpoint: it retracts, and commits
+        the steps anew, under the same tokens if it likes. Stop the writers of the
+        old attempt first: what they commit afterwards counts.
+        """
+        self._check()
+        return parse(Retraction, self._table.retract(step_after))
+
+    def optimize(self, debt_share: float = 0.05) -> OptimizeReport:
+        """Restores the layout after many small commits, while others read and write.
+
+        Args:
+            debt_share: Rewrites a part of the tree once this share of its rows is
+                not where a fresh build would put it.
+        """
+        self._check()
+        return parse(OptimizeReport, self._table.optimize(debt_share=debt_share))
+
+    def clean(self, retention: float = 86_400) -> Cleaning:
+        """Deletes files that have not been needed for ``retention`` seconds.
+
+        The first call notes what is not needed; a later one deletes it. Snapshots
+        taken longer ago may then raise `kubist.SnapshotExpired`.
+        """
+        self._check()
+        return parse(Cleaning, self._table.clean(retention_seconds=float(retention)))
+
+    def verify(self, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
+        """Reads every byte and checks it against its checksum and its index.
+
+        Args:
+            progress: Called now and then with the bytes done and in total.
+
+        Returns:
+            A report; ``report.ok``, or one line in ``report.findings`` for each
+            thing that is wrong.
+        """
+        self._check()
+        return parse(VerifyReport, self._table.verify(progress=progress))
+
+    def close(self) -> None:
+        """Lets go of the writer, if `append` opened one; the handle then refuses to work."""
+        if self._closed:
+            return
+        self._table.check()
+        self._closed = True
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (self.location,)
+
+    def __repr__(self) -> str:
+        return self._described("Table")
+
+    def _pinned(self) -> _kubist.Snapshot:
+        self._check()
+        return self._table.snapshot()
+
+    def _own_writer(self) -> _kubist.Writer:
+        if self._writer is None:
+            self._writer = self._table.writer(name=None, memory_bytes=None)
+        return self._writer
+
+    def _check(self) -> None:
+        if self._closed:
+            raise Refused(f"this handle of {self.location} is closed: open the table again")
+        # Before any lock: a thread of the parent may have held it at a fork.
+        self._table.check()
+
+
+class Snapshot(_Questions):
+    """A table at one moment; made by `Table.snapshot`.
+
+    It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,
+    and always the same. Once its files have been cleaned away behind it, it
+    raises `kubist.SnapshotExpired`, and never a wrong answer.
+    """
+
+    def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:
+        self._table = table
+        self._snapshot = snapshot
+
+    def _pinned(self) -> _kubist.Snapshot:
+        return self._snapshot
+
+    def complete_steps(self) -> list[int]:
+        """The steps that every declared writer has committed or abandoned, ascending."""
+        return self._snapshot.complete_steps()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return self._described("Snapshot")
+
+
+def _results(steps: _kubist.Refine) -> Iterator[Result]:
+    while (stream := steps.next_step()) is not None:
+        yield Result(stream)
+
+
+def _location(path: str | os.PathLike[str]) -> str:
+    try:
+        location = os.fspath(path)
+    except TypeError:
+        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
+    if not isinstance(location, str):
+        raise InvalidInput(f"path must be text, not {location!r}")
+    return location
+
+
+for _public in (create, open, Table, Snapshot):
+    _public.__module__ = "kubist"
+del _public

@@ -1,0 +1,123 @@
+"""Writers: several appends, committed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _kubist
+from ._data import Data
+from ._figures import Commit, parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Writer:
+    """Appends now, commits when you say; made by `Table.writer`.
+
+    >>> with t.writer() as w:
+    ...     for batch in solver:
+    ...         w.append(batch)
+    ...         if w.pending_rows > 1_000_000:
+    ...             w.commit()
+
+    Leaving the ``with`` block commits what is pending; leaving it by an
+    exception (Ctrl-C too) discards it. What was committed before stays in any
+    case. Without ``with``, call `commit` and `close` yourself.
+
+    A writer owns a log of its own, so writers in other processes neither wait
+    for it nor see half of what it writes.
+    """
+
+    def __init__(self, writer: _kubist.Writer, schema: Callable[[], pa.Schema]) -> None:
+        self._writer = writer
+        self._schema = schema
+
+    @property
+    def name(self) -> str:
+        """The writer's name in the table's log and info."""
+        return self._writer.name
+
+    @property
+    def pending_rows(self) -> int:
+        """Rows appended since the last commit."""
+        return self._writer.pending_rows()
+
+    def append(self, data: Any) -> None:
+        """Keeps ``data`` for the next commit, in bounded memory.
+
+        Args:
+            data: As for `Table.append`.
+
+        Raises:
+            InvalidInput: The data does not fit the table. If rows of it were
+                already kept, as of the first of several batches, the writer
+                refuses to go on until `discard`: half an append is never committed.
+        """
+        append(self._writer, data, self._schema)
+
+    def commit(self, *, step: int | None = None, token: str | None = None) -> Commit:
+        """Makes everything pending durable and visible, whole.
+
+        Args:
+            step: The step of the simulation that these rows are. A writer's steps
+                go up, one commit each; see `Table.declare_writers`.
+            token: A name of this commit, within this writer. A second commit with
+                the same token, also from a restarted process, does nothing and
+                answers as the first did: so a retry counts once.
+
+        Returns:
+            What the commit did. Once it returns, the rows survive a crash.
+
+        Raises:
+            StorageError: The disk refused; nothing of this commit is visible.
+        """
+        return parse(Commit, self._writer.commit(step=step, token=token))
+
+    def abandon(self, step: int) -> None:
+        """Says that this writer has nothing for ``step`` and never will."""
+        self._writer.abandon(step)
+
+    def discard(self) -> None:
+        """Forgets what was appended since the last commit."""
+        self._writer.discard()
+
+    def close(self) -> None:
+        """Lets go of the writer's log; what is pending is forgotten."""
+        self._writer.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self.pending_rows:
+                self.commit()
+        finally:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<kubist.Writer {self.name!r}: {self.pending_rows:,} rows pending>"
+
+
+def append(writer: _kubist.Writer, data: Any, schema: Callable[[], pa.Schema]) -> None:
+    """Hands all of ``data`` to the writer, batch by batch."""
+    columns = data if isinstance(data, Data) else Data(data, schema)
+    before = writer.pending_rows()
+    try:
+        for part in columns:
+            writer.append(part)
+    except BaseException:
+        if writer.pending_rows() != before:
+            writer.tear()
+        raise
+
+
+Writer.__module__ = "kubist"

@@ -1,0 +1,171 @@
+//! Arrow data over the border, without copies: PyCapsules of the Arrow C data
+//! and C stream interfaces, so that any library that speaks them fits and
+//! pyarrow is not needed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::error::invalid;
+
+const SCHEMA: &std::ffi::CStr = c"arrow_schema";
+const ARRAY: &std::ffi::CStr = c"arrow_array";
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// A schema on its way to Python (`__arrow_c_schema__`) or from it.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Schema(pub SchemaRef);
+
+#[pymethods]
+impl Schema {
+    /// Takes anything with `__arrow_c_schema__`, as `pyarrow.Schema`.
+    #[new]
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
+        let py = source.py();
+        let capsule = source.call_method0("__arrow_c_schema__")?;
+        let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
+        // SAFETY: the capsule's name says what it holds, and it outlives this borrow.
+        let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
+        let schema = arrow_schema::Schema::try_from(schema)
+            .map_err(|error| invalid(py, &format!("not a schema of columns: {error}")))?;
+        Ok(Schema(Arc::new(schema)))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0)
+    }
+}
+
+/// One batch of an answer (`__arrow_c_array__`).
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Batch(pub RecordBatch);
+
+#[pymethods]
+impl Batch {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema;
+        let array = StructArray::from(self.0.clone());
+        let (array, _) = to_ffi(&array.into_data()).map_err(|e| invalid(py, &e.to_string()))?;
+        let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+        PyTuple::new(py, [schema_capsule(py, &self.0.schema())?, array])
+    }
+}
+
+/// A whole answer in memory (`__arrow_c_stream__`, any number of times).
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Batches {
+    pub schema: SchemaRef,
+    pub batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl Batches {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
+    }
+}
+
+/// Data that comes in, batch by batch; one pass.
+///
+/// Takes anything with `__arrow_c_stream__` or `__arrow_c_array__`.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Incoming {
+    schema: SchemaRef,
+    reader: Mutex<Box<dyn RecordBatchReader + Send>>,
+}
+
+#[pymethods]
+impl Incoming {
+    #[new]
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Incoming> {
+        let reader: Box<dyn RecordBatchReader + Send> = if source.hasattr("__arrow_c_stream__")? {
+            Box::new(incoming_stream(source)?)
+        } else {
+            let batch = incoming_batch(source)?;
+            Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema()))
+        };
+        Ok(Incoming { schema: reader.schema(), reader: Mutex::new(reader) })
+    }
+
+    fn schema(&self) -> Schema {
+        Schema(self.schema.clone())
+    }
+}
+
+impl Incoming {
+    pub fn schema_ref(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    pub fn next(&self) -> Option<Result<RecordBatch, ArrowError>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+}
+
+fn incoming_stream(source: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let capsule = source.call_method0("__arrow_c_stream__")?;
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
+    // SAFETY: the capsule's name says what it holds. The reader moves the
+    // stream out and leaves a released one for the capsule's destructor.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
+    reader.map_err(|error| unreadable(source.py(), &error))
+}
+
+fn incoming_batch(source: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let py = source.py();
+    let pair = source.call_method0("__arrow_c_array__")?;
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
+    let schema = schema.pointer_checked(Some(SCHEMA))?;
+    let array = array.pointer_checked(Some(ARRAY))?;
+    // SAFETY: the capsules' names say what they hold. The array is moved out
+    // and a released one is left for the capsule's destructor.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.cast().as_ptr());
+        from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
+    };
+    let array = arrow_array::make_array(data.map_err(|error| unreadable(py, &error))?);
+    let Some(columns) = array.as_any().downcast_ref::<StructArray>() else {
+        return Err(invalid(py, &format!("a batch of columns is needed, not a single array of {}", array.data_type())));
+    };
+    if columns.null_count() > 0 {
+        return Err(invalid(py, "a batch of columns cannot have null rows"));
+    }
+    let schema = Arc::new(arrow_schema::Schema::new(columns.fields().clone()));
+    let options = RecordBatchOptions::new().with_row_count(Some(columns.len()));
+    RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options)
+        .map_err(|error| unreadable(py, &error))
+}
+
+/// What went wrong inside the data's own producer.
+pub fn unreadable(py: Python<'_>, error: &ArrowError) -> PyErr {
+    invalid(py, &format!("the data could not be read: {error}"))
+}
+
+fn schema_capsule<'py>(py: Python<'py>, schema: &arrow_schema::Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|e| invalid(py, &e.to_string()))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+pub fn stream_capsule<'py>(
+    py: Python<'py>,
+    reader: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+}

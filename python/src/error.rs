@@ -1,0 +1,50 @@
+//! Engine errors as Python exceptions.
+//!
+//! The classes live in `kubist/_errors.py`, where they have documentation and
+//! built-in parents (`ValueError`, `FileNotFoundError`, …); here is only which
+//! kind of error becomes which class.
+
+use kubist::Error;
+use pyo3::prelude::*;
+
+/// The exception for an engine error.
+pub fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let class = match &error {
+        Error::Invalid(_) => "InvalidInput",
+        Error::NotATable { .. } => "NotATable",
+        Error::Exists { .. } => "TableExists",
+        Error::Damaged { .. } => "Damaged",
+        Error::Newer(_) => "NewerFormat",
+        Error::Busy(_) => "Busy",
+        Error::SnapshotExpired { .. } => "SnapshotExpired",
+        Error::Cancelled => "Cancelled",
+        Error::Forked { .. } | Error::Refused(_) => "Refused",
+        Error::Io(_) => "StorageError",
+        _ => "Error",
+    };
+    raise(py, class, &error.to_string())
+}
+
+/// An `InvalidInput` that was found before the engine was asked.
+pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
+    raise(py, "InvalidInput", message)
+}
+
+/// A bug of ours: the engine panicked. The message keeps what it said.
+pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    raise(py, "Error", &format!("a bug in Kubist stopped this call: {said}"))
+}
+
+fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let made =
+        py.import("kubist._errors").and_then(|errors| errors.getattr(class)).and_then(|class| class.call1((message,)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(failure) => failure,
+    }
+}

@@ -1,0 +1,33 @@
+//! The Python face of the engine: the extension module `kubist._kubist`.
+//!
+//! It carries calls, Arrow data and errors across the border, and nothing
+//! else: what a user sees (names, defaults, documentation) is the Python
+//! package `kubist` around it. Three promises hold for every call in here:
+//! the interpreter lock is free while the engine works, a signal such as
+//! Ctrl-C stops it within moments, and no engine error arrives as a panic.
+
+mod arrow;
+mod call;
+mod error;
+mod home;
+mod query;
+mod table;
+mod value;
+mod writer;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _kubist {
+    #[pymodule_export]
+    use crate::arrow::{Batch, Batches, Incoming, Schema};
+    #[pymodule_export]
+    use crate::query::{Query, Refine, Stream};
+    #[pymodule_export]
+    use crate::table::{Snapshot, Table};
+    #[pymodule_export]
+    use crate::writer::Writer;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

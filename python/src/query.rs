@@ -1,0 +1,250 @@
+//! Questions and their answers: `Query`, `Stream`, `Refine`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Stats};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::arrow::{Batch, Batches, Schema, stream_capsule};
+use crate::call::{PATIENCE, run};
+use crate::error::exception;
+use crate::home::Home;
+use crate::value::End;
+
+/// A question, checked for shape by the Python layer and for sense by the engine.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Query(kubist::Query);
+
+#[pymethods]
+impl Query {
+    #[new]
+    #[pyo3(signature = (*, bounds, precision, window, limit, per_cell, columns, filter, steps))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
+    fn new(
+        bounds: Vec<(String, End, End)>,
+        precision: Option<f64>,
+        window: Option<(f64, f64)>,
+        limit: Option<u64>,
+        per_cell: Option<(u64, Vec<(String, f64)>)>,
+        columns: Option<Vec<String>>,
+        filter: Option<String>,
+        steps: Option<(Option<i64>, Option<i64>)>,
+    ) -> Query {
+        let bounds = bounds.into_iter().map(|(column, low, high)| Range { column, low: low.0, high: high.0 }).collect();
+        let per_cell = per_cell.map(|(rows, widths)| PerCell { rows, widths });
+        let rest = kubist::Query::default();
+        Query(kubist::Query { bounds, precision, window, limit, per_cell, columns, filter, steps, ..rest })
+    }
+}
+
+impl Query {
+    /// The question with a stop switch of its own, so that it can be asked again.
+    pub fn fresh(&self) -> kubist::Query {
+        kubist::Query { cancel: Cancel::default(), ..self.0.clone() }
+    }
+}
+
+/// An answer as it comes.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Stream(Arc<Answer>);
+
+struct Answer {
+    schema: SchemaRef,
+    cancel: Cancel,
+    state: Home<Mutex<State>>,
+}
+
+/// The figures outlive the stream, which is let go at its end.
+struct State {
+    stream: Option<QueryStream>,
+    first: Option<RecordBatch>,
+    /// The precision is known only with the first batch, which is not here yet.
+    unsettled: bool,
+    stats: Stats,
+    precision: f64,
+}
+
+impl Stream {
+    pub fn new(location: &str, stream: QueryStream, query: &kubist::Query) -> Stream {
+        let schema = stream.schema();
+        let state = State {
+            stats: stream.stats(),
+            precision: stream.precision(),
+            stream: Some(stream),
+            first: None,
+            unsettled: query.limit.is_some(),
+        };
+        let state = Home::new(location, Mutex::new(state));
+        Stream(Arc::new(Answer { schema, cancel: query.cancel.clone(), state }))
+    }
+}
+
+#[pymethods]
+impl Stream {
+    fn schema(&self) -> Schema {
+        Schema(self.0.schema.clone())
+    }
+
+    /// The next batch, or `None` at the end.
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        Ok(self.0.next(py)?.map(Batch))
+    }
+
+    /// All that is left, in memory.
+    fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.0.next(py)? {
+            batches.push(batch);
+        }
+        Ok(Batches { schema: self.0.schema.clone(), batches })
+    }
+
+    /// Hands what is left to another library, which pulls at its own pace.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        stream_capsule(py, Outgoing(self.0.clone()))
+    }
+
+    /// The figures so far, as JSON.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        let stats = self.0.with(py, |state| state.stats_now())?;
+        Ok(serde_json::to_string(&stats).expect("numbers are valid JSON"))
+    }
+
+    /// Under a limit the precision is known only with the first batch, which
+    /// is then fetched and kept.
+    fn precision(&self, py: Python<'_>) -> PyResult<f64> {
+        if self.0.with(py, |state| state.unsettled)? {
+            let first = self.0.next(py)?;
+            self.0.with(py, |state| state.first = first)?;
+        }
+        self.0.with(py, |state| state.precision)
+    }
+
+    /// Stops the work and lets go of everything held. The switch stays as it
+    /// is: the steps of a refinement share it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.with(py, State::finish)
+    }
+}
+
+impl Answer {
+    /// Works on the state without the interpreter lock. A poisoned lock only
+    /// means that a panic passed by: the state is whole after every statement
+    /// that changes it.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
+        py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
+            .map_err(|error| exception(py, error))
+    }
+
+    fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        loop {
+            let answer = self.with(py, State::next_within_patience)?;
+            if let Some(answer) = answer.map_err(|error| exception(py, error))? {
+                return Ok(answer);
+            }
+            if let Err(interrupt) = py.check_signals() {
+                self.cancel.set();
+                self.with(py, State::finish)?;
+                return Err(interrupt);
+            }
+        }
+    }
+}
+
+impl State {
+    fn stats_now(&self) -> Stats {
+        self.stream.as_ref().map_or(self.stats, QueryStream::stats)
+    }
+
+    fn next_within_patience(&mut self) -> kubist::Result<Option<Option<RecordBatch>>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(Some(first)));
+        }
+        let Some(stream) = &mut self.stream else {
+            return Ok(Some(None));
+        };
+        let answer = stream.next_within(PATIENCE);
+        if !matches!(answer, Ok(None)) {
+            self.precision = stream.precision();
+            self.unsettled = false;
+        }
+        if matches!(answer, Ok(Some(None)) | Err(_)) {
+            self.finish();
+        }
+        answer
+    }
+
+    fn finish(&mut self) {
+        self.stats = self.stats_now();
+        self.first = None;
+        self.stream = None;
+    }
+}
+
+/// The answer as another library reads it through the C stream interface: on
+/// any thread, with or without the interpreter lock.
+struct Outgoing(Arc<Answer>);
+
+impl Iterator for Outgoing {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = Python::try_attach(|py| {
+            self.0.next(py).map_err(|error| {
+                let message = error.value(py).to_string();
+                // The exception cannot pass through C. An interrupt is put back,
+                // so that Python raises it as soon as the library returns.
+                if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+                    // SAFETY: this thread is attached to the interpreter.
+                    unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+                }
+                // A C string ends at the first NUL.
+                ArrowError::ExternalError(message.replace('\0', " ").into())
+            })
+        });
+        match next {
+            Some(next) => next.transpose(),
+            None => Some(Err(ArrowError::ExternalError("Python is shutting down".into()))),
+        }
+    }
+}
+
+impl RecordBatchReader for Outgoing {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema.clone()
+    }
+}
+
+/// Answers of growing precision.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Refine {
+    steps: Home<Mutex<kubist::Refine>>,
+    query: kubist::Query,
+}
+
+impl Refine {
+    pub fn new(location: &str, steps: kubist::Refine, query: kubist::Query) -> Refine {
+        Refine { steps: Home::new(location, Mutex::new(steps)), query }
+    }
+}
+
+#[pymethods]
+impl Refine {
+    /// The next step's answer, or `None` after the last.
+    fn next_step(&self, py: Python<'_>) -> PyResult<Option<Stream>> {
+        let step = run(py, &self.query.cancel, || {
+            let steps = self.steps.get()?;
+            steps.lock().unwrap_or_else(PoisonError::into_inner).next().transpose()
+        })?;
+        Ok(step.map(|stream| Stream::new(self.steps.location(), stream, &self.query)))
+    }
+}

@@ -1,0 +1,209 @@
+//! Tables and pinned snapshots.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kubist::{Cancel, Declared, Dimension, Domain, OptimizeOptions, TableOptions, WriterOptions};
+use pyo3::prelude::*;
+
+use crate::arrow::Schema;
+use crate::call::{run, run_to_end};
+use crate::error::exception;
+use crate::home::Home;
+use crate::query::{Query, Refine, Stream};
+use crate::value::End;
+use crate::writer::Writer;
+
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Table(Home<kubist::Table>);
+
+#[pymethods]
+impl Table {
+    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends.
+    #[staticmethod]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, exist_ok))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
+    fn create(
+        py: Python<'_>,
+        location: &str,
+        schema: &Schema,
+        dimensions: Vec<(String, String, End, End)>,
+        identity: Vec<String>,
+        capacity: Option<u32>,
+        seed: u64,
+        exist_ok: bool,
+    ) -> PyResult<Table> {
+        let dimensions = dimensions
+            .into_iter()
+            .map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) })
+            .collect();
+        let options = TableOptions { dimensions, identity, capacity, seed, exist_ok };
+        run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
+    }
+
+    #[staticmethod]
+    fn open(py: Python<'_>, location: &str) -> PyResult<Table> {
+        run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
+    }
+
+    fn location(&self) -> &str {
+        self.0.location()
+    }
+
+    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
+        let table = self.0.get().map_err(|error| exception(py, error))?;
+        Ok(Schema(table.schema()))
+    }
+
+    /// Raises if this process may not use the handle.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.get().map(drop).map_err(|error| exception(py, error))
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let snapshot = run(py, &Cancel::default(), || self.0.get()?.snapshot())?;
+        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+    }
+
+    #[pyo3(signature = (*, name, memory_bytes))]
+    fn writer(&self, py: Python<'_>, name: Option<String>, memory_bytes: Option<usize>) -> PyResult<Writer> {
+        let cancel = Cancel::default();
+        let options = WriterOptions { name, memory_bytes, cancel: cancel.clone() };
+        let writer = run(py, &cancel, || self.0.get()?.writer(&options))?;
+        Ok(Writer::new(self.0.location(), writer, cancel))
+    }
+
+    /// `names`: these writers; otherwise `count` different ones.
+    #[pyo3(signature = (*, names, count))]
+    fn declare_writers(&self, py: Python<'_>, names: Option<Vec<String>>, count: u64) -> PyResult<()> {
+        let declared = match names {
+            Some(names) => Declared::Names(names.into_iter().collect()),
+            None => Declared::Count(count),
+        };
+        run(py, &Cancel::default(), || self.0.get()?.declare_writers(&declared))
+    }
+
+    /// The report as JSON.
+    fn retract(&self, py: Python<'_>, step_after: i64) -> PyResult<String> {
+        let cancel = Cancel::default();
+        as_json(run(py, &cancel, || self.0.get()?.retract(step_after, &cancel))?)
+    }
+
+    /// The report as JSON.
+    #[pyo3(signature = (*, debt_share))]
+    fn optimize(&self, py: Python<'_>, debt_share: f64) -> PyResult<String> {
+        let cancel = Cancel::default();
+        let options = OptimizeOptions { debt_share, cancel: cancel.clone(), ..OptimizeOptions::default() };
+        as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
+    }
+
+    /// The report as JSON.
+    #[pyo3(signature = (*, retention_seconds))]
+    fn clean(&self, py: Python<'_>, retention_seconds: f64) -> PyResult<String> {
+        let retention = Duration::try_from_secs_f64(retention_seconds)
+            .map_err(|error| exception(py, kubist::Error::Invalid(format!("retention: {error}"))))?;
+        as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
+    }
+
+    /// Waits for something new since `seen`; `None` if nothing came in time.
+    #[pyo3(signature = (seen, *, seconds))]
+    fn wait(&self, py: Python<'_>, seen: &Snapshot, seconds: f64) -> PyResult<Option<Snapshot>> {
+        let cancel = Cancel::default();
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
+        let found = run(py, &cancel, || self.0.get()?.wait(seen.0.get()?, patience, &cancel))?;
+        Ok(found.map(|snapshot| Snapshot(Home::new(self.0.location(), snapshot))))
+    }
+
+    /// Reads everything; `progress(done, total)` in bytes. The report as JSON.
+    #[pyo3(signature = (*, progress))]
+    fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let cancel = Cancel::default();
+        let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+        let mut refused = None;
+        let ended = run_to_end(
+            py,
+            &cancel,
+            || {
+                self.0.get()?.verify(&cancel, &mut |now, all| {
+                    done.store(now, Ordering::Relaxed);
+                    total.store(all, Ordering::Relaxed);
+                })
+            },
+            || {
+                let Some(progress) = &progress else { return };
+                let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+                let told = Python::attach(|py| progress.call1(py, figures).map(drop));
+                if let (Err(error), None) = (told, &refused) {
+                    cancel.set();
+                    refused = Some(error);
+                }
+            },
+        );
+        if let Some(error) = ended.interrupt.or(refused) {
+            return Err(error);
+        }
+        Ok(serde_json::to_string(&ended.answer?).expect("a report is valid JSON"))
+    }
+}
+
+fn as_json(report: impl serde::Serialize) -> PyResult<String> {
+    Ok(serde_json::to_string(&report).expect("figures and names are valid JSON"))
+}
+
+impl Table {
+    fn new(table: kubist::Table) -> Table {
+        let location = table.location().to_owned();
+        Table(Home::new(&location, table))
+    }
+}
+
+fn domain(kind: &str, low: End, high: End) -> Domain {
+    match (kind, low.0, high.0) {
+        ("linear", Some(low), Some(high)) => Domain::Linear(low, high),
+        ("quantile", ..) => Domain::Quantile,
+        _ => Domain::Learned,
+    }
+}
+
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Snapshot(Home<kubist::Snapshot>);
+
+#[pymethods]
+impl Snapshot {
+    /// The same moment, up to a complete step.
+    fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
+        let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;
+        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+    }
+
+    fn complete_steps(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
+        run(py, &Cancel::default(), || Ok(self.0.get()?.complete_steps()))
+    }
+
+    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
+        run(py, &Cancel::default(), || self.0.get()?.rows())
+    }
+
+    /// As JSON.
+    fn info(&self, py: Python<'_>) -> PyResult<String> {
+        let info = run(py, &Cancel::default(), || self.0.get()?.info())?;
+        Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))
+    }
+
+    fn query(&self, py: Python<'_>, query: &Query) -> PyResult<Stream> {
+        let query = query.fresh();
+        let stream = run(py, &query.cancel, || self.0.get()?.query(&query))?;
+        Ok(Stream::new(self.0.location(), stream, &query))
+    }
+
+    fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {
+        let query = query.fresh();
+        run(py, &query.cancel, || self.0.get()?.count(&query))
+    }
+
+    fn refine(&self, py: Python<'_>, query: &Query, start: f64, factor: f64) -> PyResult<Refine> {
+        let query = query.fresh();
+        let steps = run(py, &query.cancel, || self.0.get()?.refine(&query, start, factor))?;
+        Ok(Refine::new(self.0.location(), steps, query))
+    }
+}

@@ -1,0 +1,132 @@
+//! Writers: rows in, commits out.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use arrow_array::RecordBatch;
+use kubist::{Cancel, CommitOptions, Error, Result};
+use pyo3::prelude::*;
+
+use crate::arrow::{Incoming, unreadable};
+use crate::call::{run, run_to_end};
+use crate::error::exception;
+use crate::home::Home;
+
+/// One of the engine's writers. It does not survive an interrupt: what was
+/// pending is gone, what was committed stays.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Writer {
+    name: String,
+    cancel: Cancel,
+    state: Home<Mutex<State>>,
+}
+
+struct State {
+    writer: Option<kubist::Writer>,
+    /// An append failed after some of its rows were kept.
+    torn: bool,
+}
+
+impl Writer {
+    pub fn new(location: &str, writer: kubist::Writer, cancel: Cancel) -> Writer {
+        let name = writer.name().to_owned();
+        let state = State { writer: Some(writer), torn: false };
+        Writer { name, cancel, state: Home::new(location, Mutex::new(state)) }
+    }
+
+    /// A poisoned lock only means that a panic passed by: a writer that it left
+    /// unfit says so itself.
+    fn state(&self) -> Result<MutexGuard<'_, State>> {
+        Ok(self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the state without the interpreter lock.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
+        py.detach(|| Ok(work(&mut *self.state()?))).map_err(|error| exception(py, error))
+    }
+}
+
+#[pymethods]
+impl Writer {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn pending_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| state.writer.as_ref().map_or(0, kubist::Writer::pending_rows))
+    }
+
+    /// Keeps all of `data` for the next commit. After an error some of it may
+    /// be kept: see `tear`.
+    fn append(&self, py: Python<'_>, data: &Incoming) -> PyResult<()> {
+        // Pulling may run Python code: that stays on the caller's thread.
+        let first = match py.detach(|| data.next()) {
+            Some(first) => first,
+            // The columns are checked even where there are no rows.
+            None => Ok(RecordBatch::new_empty(data.schema_ref())),
+        };
+        let mut next = Some(first);
+        while let Some(batch) = next {
+            let batch = batch.map_err(|error| unreadable(py, &error))?;
+            run(py, &self.cancel, || self.state()?.open()?.append(&batch))?;
+            next = py.detach(|| data.next());
+        }
+        Ok(())
+    }
+
+    /// What was appended becomes durable and visible, whole. The commit as JSON.
+    #[pyo3(signature = (*, step, token))]
+    fn commit(&self, py: Python<'_>, step: Option<i64>, token: Option<String>) -> PyResult<String> {
+        let options = CommitOptions { step, token };
+        let ended = run_to_end(py, &self.cancel, || self.state()?.open()?.commit_as(&options), || {});
+        if let Some(interrupt) = ended.interrupt {
+            if ended.answer.is_ok() {
+                let note = "the commit was finished before the interrupt: its rows are in the table";
+                interrupt.value(py).call_method1("add_note", (note,))?;
+            }
+            return Err(interrupt);
+        }
+        Ok(serde_json::to_string(&ended.answer?).expect("figures and names are valid JSON"))
+    }
+
+    /// Says that this writer has nothing for a step. The commit as JSON.
+    fn abandon(&self, py: Python<'_>, step: i64) -> PyResult<String> {
+        let committed = run(py, &self.cancel, || self.state()?.open()?.abandon(step))?;
+        Ok(serde_json::to_string(&committed).expect("figures and names are valid JSON"))
+    }
+
+    /// Notes that an append failed after some of its rows were kept: until they
+    /// are discarded, the writer refuses to go on.
+    fn tear(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| state.torn = true)
+    }
+
+    /// Forgets what was appended since the last commit.
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| {
+            state.torn = false;
+            if let Some(writer) = &mut state.writer {
+                writer.discard();
+            }
+        })
+    }
+
+    /// Lets go of the writer's log; what is pending is forgotten.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| state.writer = None)
+    }
+}
+
+impl State {
+    fn open(&mut self) -> Result<&mut kubist::Writer> {
+        if self.torn {
+            return Err(Error::Refused(
+                "the last append failed after some of its rows were kept: call discard() before going on".into(),
+            ));
+        }
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            None => Err(Error::Refused("this writer is closed".into())),
+        }
+    }
+}

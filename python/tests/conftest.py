@@ -1,0 +1,33 @@
+"""What all tests share: paths for tables, and Python processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a table may be made."""
+    return tmp_path / "t.kubist"
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a script in a fresh Python; it may be asked to be done within a minute.
+
+    The limit only keeps a hanging script from hanging the tests.
+    """
+
+    def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "script.py"
+        file.write_text(textwrap.dedent(script))
+        command = [sys.executable, str(file), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    return run

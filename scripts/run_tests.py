@@ -1,0 +1,78 @@
+"""Runs the tests of Rust and Python and ends with one line that sums them up.
+
+Both suites run to their end, whatever fails. The exit code is 0 only if tests
+ran in each of them and none failed.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast"]
+CARGO += ["--target-dir", "target"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
+
+# test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...
+CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+# 1 failed, 340 passed, 2 skipped, 1 error in 93.21s (0:01:33)
+PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
+PYTEST_WORDS = {
+    "passed": "passed",
+    "failed": "failed",
+    "error": "failed",
+    "errors": "failed",
+    "skipped": "skipped",
+    "xfailed": "skipped",
+    "xpassed": "passed",
+}
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def read(self, line: str) -> None:
+        """Adds what a closing line of either runner says."""
+        if found := CARGO_LINE.match(line):
+            passed, failed, ignored = map(int, found.groups())
+            self.passed += passed
+            self.failed += failed
+            self.skipped += ignored
+        elif found := PYTEST_LINE.match(line):
+            for part in found[1].split(", "):
+                count, word = part.split()
+                if name := PYTEST_WORDS.get(word):
+                    setattr(self, name, getattr(self, name) + int(count))
+
+
+def run(command: list[str]) -> Tally:
+    print("$", " ".join(command), flush=True)
+    tally = Tally()
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            tally.read(line)
+    # A suite that does not compile, crashes or finds no tests has failed too.
+    if tally.failed == 0 and (process.returncode != 0 or tally.passed == 0):
+        tally.failed = 1
+    return tally
+
+
+def main() -> int:
+    suites = [run(CARGO), run(PYTEST)]
+    total = Tally(*map(sum, zip(*map(astuple, suites), strict=True)))
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
