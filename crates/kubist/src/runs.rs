@@ -45,7 +45,7 @@ impl Snapshot {
     /// An error that names the file, the place in it and the cube.
     pub(crate) fn damaged(&self, run: &Run<Location>, offset: u64, what: String) -> Error {
         Error::Damaged {
-            file: format!("{}/segments/{}", self.core.store.location(), run.payload.segment),
+            file: format!("{}/segments/{}.seg", self.core.store.location(), run.payload.segment),
             offset: run.payload.data_offset + offset,
             what: format!("{what} (cube {:#x})", run.cube.to_u128()),
         }

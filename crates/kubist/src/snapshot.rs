@@ -198,8 +198,8 @@ impl Snapshot {
         let mut decoded = Vec::with_capacity(missing.len());
         for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
             let place = &run.payload;
-            let damaged = |what| Error::Damaged {
-                file: format!("{}/segments/{}", self.core.store.location(), place.segment),
+            let damaged = |what: String| Error::Damaged {
+                file: format!("{}/segments/{}.seg", self.core.store.location(), place.segment),
                 offset: place.map_offset,
                 what: format!("{what} (cube {:#x})", run.cube.to_u128()),
             };

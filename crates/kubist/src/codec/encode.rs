@@ -10,8 +10,9 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_array::{Array, ArrowPrimitiveType, UInt32Array};
 use arrow_schema::{DataType, IntervalUnit};
+use arrow_select::take::take;
 use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
 
@@ -138,11 +139,16 @@ pub fn varies_in_length(data_type: &DataType) -> bool {
 }
 
 fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
+    // The run's rows side by side: whatever is computed is computed for them alone.
+    let rows = UInt32Array::from(order.to_vec());
+    let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
+    let array = array.as_ref();
+    let order: Vec<u32> = (0..order.len() as u32).collect();
     let varies = varies_in_length(array.data_type());
     let keys = order::keys(array);
     let value = opaque_bytes(array);
     let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
-    let mut rest = order;
+    let mut rest = &order[..];
     for page in zones.chunks(ZONES_PER_PAGE) {
         let rows: usize = page.iter().map(|rows| *rows as usize).sum();
         let page_rows = &rest[..rows];
