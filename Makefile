@@ -1,7 +1,9 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust and Python
+# make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make bench   what the engine does with 20 million rows on this machine
+# make bench-live   many small commits, before and after the optimizer
 # make clean   all of the above away
 
 PYTHON ?= python3
@@ -10,7 +12,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench clean
+.PHONY: build demo test bench bench-live crash clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -29,6 +31,14 @@ test: build $(VENV)/.for-test
 
 bench:
 	cargo run --release --locked --target-dir target -p kubist --example bench
+
+bench-live:
+	cargo run --release --locked --target-dir target -p kubist --example bench_live
+
+# A long campaign of simulated crashes; SEED=n cargo test ... plays one again.
+SEEDS ?= 20000
+crash:
+	SEEDS=$(SEEDS) cargo test --release --locked --target-dir target -p kubist --test crash acknowledged
 
 clean:
 	rm -rf target $(VENV) demo python/kubist/*.so
