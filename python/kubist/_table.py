@@ -299,7 +299,13 @@ class Table(_Questions):
                 writer.close()
                 raise
 
-    def writer(self, name: str | None = None, *, memory_bytes: int | None = None) -> Writer:
+    def writer(
+        self,
+        name: str | None = None,
+        *,
+        memory_bytes: int | None = None,
+        optimize: bool = False,
+    ) -> Writer:
         """A writer of your own, for commits of several appends.
 
         Args:
@@ -307,6 +313,8 @@ class Table(_Questions):
                 first free one of ``writer-1``, ``writer-2``, ...
             memory_bytes: About how many bytes of rows are held in memory before
                 a commit spills to scratch files; None: 256 MiB.
+            optimize: Restore the layout after commits, on a thread of its own that
+                takes a part of one core and ends with the writer.
 
         Raises:
             Busy: A writer of this name is open, in this process or another.
@@ -320,7 +328,7 @@ class Table(_Questions):
         if name is not None and not isinstance(name, str):
             raise InvalidInput(f"name must be a string, not {name!r}")
         memory = None if memory_bytes is None else _box.count("memory_bytes", memory_bytes)
-        return Writer(self._table.writer(name=name, memory_bytes=memory), lambda: self.schema)
+        return Writer(self._table.writer(name=name, memory_bytes=memory, optimize=bool(optimize)), lambda: self.schema)
 
     def snapshot(self, step: int | None = None) -> Snapshot:
         """Everything committed by now, pinned: the same answer to the same question.
@@ -446,7 +454,7 @@ class Table(_Questions):
 
     def _own_writer(self) -> _kubist.Writer:
         if self._writer is None:
-            self._writer = self._table.writer(name=None, memory_bytes=None)
+            self._writer = self._table.writer(name=None, memory_bytes=None, optimize=False)
         return self._writer
 
     def _check(self) -> None:

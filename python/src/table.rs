@@ -65,10 +65,16 @@ impl Table {
         Ok(Snapshot(Home::new(self.0.location(), snapshot)))
     }
 
-    #[pyo3(signature = (*, name, memory_bytes))]
-    fn writer(&self, py: Python<'_>, name: Option<String>, memory_bytes: Option<usize>) -> PyResult<Writer> {
+    #[pyo3(signature = (*, name, memory_bytes, optimize))]
+    fn writer(
+        &self,
+        py: Python<'_>,
+        name: Option<String>,
+        memory_bytes: Option<usize>,
+        optimize: bool,
+    ) -> PyResult<Writer> {
         let cancel = Cancel::default();
-        let options = WriterOptions { name, memory_bytes, cancel: cancel.clone() };
+        let options = WriterOptions { name, memory_bytes, optimize, cancel: cancel.clone() };
         let writer = run(py, &cancel, || self.0.get()?.writer(&options))?;
         Ok(Writer::new(self.0.location(), writer, cancel))
     }

@@ -96,6 +96,9 @@ pub struct Ingest {
     /// A commit after so many rows, and at each file's end
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_rows: Option<u64>,
+    /// Restore the layout behind the commits, with a part of one core
+    #[arg(long)]
+    pub optimize: bool,
     /// How much of a commit is held in memory before it spills to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
@@ -293,9 +296,10 @@ pub struct Optimize {
     /// The table's directory
     pub table: String,
     /// Rewrite a part once so large a share of its records lies in the wrong place
-    #[arg(long, value_name = "SHARE", value_parser = parse::precision, default_value = "5%")]
-    pub debt: f64,
-    /// Go on as the table grows, until interrupted
+    /// (usually 5%, and 50% with --watch, which writes less)
+    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    pub debt: Option<f64>,
+    /// Go on as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,
     /// Print the report as JSON

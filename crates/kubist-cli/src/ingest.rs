@@ -36,7 +36,12 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     let (table, created) = open_or_create(command, &inputs)?;
     let schema = table.schema();
     inputs.iter().try_for_each(|input| fit::check(input, &schema))?;
-    let options = WriterOptions { name: command.writer.clone(), memory_bytes: command.memory, cancel: cancel.clone() };
+    let options = WriterOptions {
+        name: command.writer.clone(),
+        memory_bytes: command.memory,
+        optimize: command.optimize,
+        cancel: cancel.clone(),
+    };
     let mut ingestion = Ingestion {
         commit_rows: command.commit_rows.unwrap_or(u64::MAX),
         cancel,

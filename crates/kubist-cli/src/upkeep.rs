@@ -15,7 +15,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
-    let options = OptimizeOptions { debt_share: command.debt, cancel: cancel.clone(), ..OptimizeOptions::default() };
+    let usual = if command.watch { OptimizeOptions::background() } else { OptimizeOptions::default() };
+    let options =
+        OptimizeOptions { debt_share: command.debt.unwrap_or(usual.debt_share), cancel: cancel.clone(), ..usual };
     loop {
         let mut progress = Progress::new();
         let report = table.optimize(&options, &mut |rows, debt| {

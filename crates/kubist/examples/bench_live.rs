@@ -133,7 +133,7 @@ fn main() {
         scope.spawn(|| {
             let table = Table::open(&other).expect("a table");
             while !done.load(Ordering::Relaxed) {
-                let options = OptimizeOptions { debt_share: 0.5, ..OptimizeOptions::default() };
+                let options = OptimizeOptions::background();
                 let report = table.optimize(&options, &mut |_, _| {}).expect("an optimized table");
                 written.fetch_add(report.bytes_written, Ordering::Relaxed);
             }

@@ -12,6 +12,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use arrow_select::concat::concat_batches;
 use kubist_index::cube::CubeId;
@@ -22,7 +25,7 @@ use rayon::prelude::*;
 
 use crate::build::SortedRows;
 use crate::entry::Location;
-use crate::error::{Result, store_error};
+use crate::error::{Error, Result, store_error};
 use crate::options::Cancel;
 use crate::output::Output;
 use crate::rewrite::{Replacement, create_segment, publish};
@@ -38,12 +41,22 @@ pub struct OptimizeOptions {
     pub debt_share: f64,
     /// Rows that are rewritten at once, in memory.
     pub rows_at_once: u64,
+    /// Below 1: works on one core only, and rests so long between rewrites that it
+    /// takes this share of it. At 1 it takes all cores.
+    pub core_share: f64,
     pub cancel: Cancel,
 }
 
 impl Default for OptimizeOptions {
     fn default() -> Self {
-        OptimizeOptions { debt_share: 0.05, rows_at_once: 4_000_000, cancel: Cancel::default() }
+        OptimizeOptions { debt_share: 0.05, rows_at_once: 4_000_000, core_share: 1.0, cancel: Cancel::default() }
+    }
+}
+
+impl OptimizeOptions {
+    /// For work beside commits: few bytes written, and most of the machine left alone.
+    pub fn background() -> OptimizeOptions {
+        OptimizeOptions { debt_share: 0.5, rows_at_once: 1_000_000, core_share: 0.4, cancel: Cancel::default() }
     }
 }
 
@@ -70,6 +83,15 @@ impl Table {
     /// Improves the layout until no part of the tree has too large a share of
     /// debt. Calls `progress(rewritten rows, debt left)` after each rewrite.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
+        if !(options.core_share > 0.0 && options.core_share <= 1.0) {
+            return Err(Error::invalid(format!("core_share must be in (0, 1], found {}", options.core_share)));
+        }
+        // A pool of its own keeps the work off the other cores.
+        let pool = match options.core_share < 1.0 {
+            true => Some(rayon::ThreadPoolBuilder::new().num_threads(1).build()),
+            false => None,
+        };
+        let pool = pool.transpose().map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?;
         let mut report = OptimizeReport::default();
         let mut done: HashSet<CubeId> = HashSet::new();
         for pass in 0.. {
@@ -87,7 +109,13 @@ impl Table {
                 options.cancel.check()?;
                 done.insert(one.top);
                 let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
-                match self.rewrite(&snapshot, one, &options.cancel)? {
+                let begin = Instant::now();
+                let rewritten = match &pool {
+                    Some(pool) => pool.install(|| self.rewrite(&snapshot, one, &options.cancel))?,
+                    None => self.rewrite(&snapshot, one, &options.cancel)?,
+                };
+                rest(begin.elapsed().mul_f64(1.0 / options.core_share - 1.0), &options.cancel)?;
+                match rewritten {
                     Some(bytes) => {
                         report.rewrites += 1;
                         report.rows_rewritten += rows;
@@ -135,6 +163,57 @@ impl Table {
             let _ = core.store.delete_segment(&name);
         }
         Ok(published?.then_some(bytes))
+    }
+}
+
+/// Sleeps, and wakes up soon when cancelled.
+fn rest(time: Duration, cancel: &Cancel) -> Result<()> {
+    let begin = Instant::now();
+    while let Some(left) = time.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
+        cancel.check()?;
+        std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+    cancel.check()
+}
+
+/// Optimizes behind a writer's back, after its commits; ends with it.
+pub struct Healer {
+    cancel: Cancel,
+    commits: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Healer {
+    pub fn start(table: Table) -> Healer {
+        let options = OptimizeOptions::background();
+        let cancel = options.cancel.clone();
+        // One place: commits that come while it works are one reason to look again.
+        let (commits, woken) = sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            while woken.recv().is_ok() && !options.cancel.is_set() {
+                // What it could not do now, a later commit or an explicit call will
+                // do or report: nothing is lost by a layout that stays as it is.
+                let _ = table.optimize(&options, &mut |_, _| {});
+            }
+        });
+        Healer { cancel, commits: Some(commits), thread: Some(thread) }
+    }
+
+    /// Says that there is something new.
+    pub fn wake(&self) {
+        if let Some(commits) = &self.commits {
+            let _ = commits.try_send(());
+        }
+    }
+}
+
+impl Drop for Healer {
+    fn drop(&mut self) {
+        self.cancel.set();
+        self.commits = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -51,6 +51,9 @@ pub struct WriterOptions {
     /// About how many bytes of rows are held in memory before a commit spills
     /// to scratch files; `None`: 256 MiB.
     pub memory_bytes: Option<usize>,
+    /// Restore the layout on a thread of its own after commits, with a part of one
+    /// core; it ends with the writer.
+    pub optimize: bool,
     /// Set it from another thread to stop `append` or `commit` soon.
     pub cancel: Cancel,
 }

@@ -26,6 +26,7 @@ use crate::build::SortedRows;
 use crate::entry::{CommitEntry, Location, StepMark};
 use crate::error::{Error, Result, store_error};
 use crate::frame::{self, Frame};
+use crate::optimize::Healer;
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::output::{Output, identify};
 use crate::schema::NO_STEP;
@@ -56,6 +57,7 @@ pub struct Writer {
     pending: Pending,
     /// The table's header and grid are known to be durable.
     settled: Cell<bool>,
+    healer: Option<Healer>,
 }
 
 /// Rows since the last commit.
@@ -123,6 +125,7 @@ impl Writer {
             rows: own.rows,
             pending: Pending::default(),
             settled: Cell::new(false),
+            healer: options.optimize.then(|| Healer::start(Table { core: core.clone() })),
             log,
             core,
         })
@@ -246,6 +249,9 @@ impl Writer {
         if table.checkpoint_is_due() {
             // The commit is done; a checkpoint only makes opening faster.
             let _ = table.checkpoint();
+        }
+        if let Some(healer) = &self.healer {
+            healer.wake();
         }
         let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
         let bytes_written = bytes + entry.len() as u64;

@@ -243,6 +243,23 @@ fn everybody_at_once() {
 }
 
 #[test]
+fn a_writer_heals_the_layout_behind_its_back() {
+    let table = table();
+    let options = WriterOptions { optimize: true, ..Default::default() };
+    let mut writer = table.writer(&options).unwrap();
+    let mut commits = 0;
+    // The thread works when it likes: go on until it has.
+    while table.snapshot().unwrap().info().unwrap().runs >= commits {
+        assert!(commits < 100_000, "the layout never got better");
+        writer.append(&rows(commits as i64 * 20..commits as i64 * 20 + 20)).unwrap();
+        writer.commit().unwrap();
+        commits += 1;
+    }
+    drop(writer);
+    assert_eq!(all(&table.snapshot().unwrap()), (0..commits as i64 * 20).collect::<Vec<_>>());
+}
+
+#[test]
 fn many_short_lived_writers_leave_a_checkpoint() {
     let store = Arc::new(MemoryStore::new("short"));
     let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
