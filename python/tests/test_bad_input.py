@@ -381,7 +381,10 @@ def test_damaged_files_give_errors_and_never_wrong_rows(
                 sound = t.verify().ok
                 assert whole_commits(t)
                 assert t.count(box={"x": (0.5, 1)}) * 2 == len(t)
-                missed += [] if damage != "flip" or not sound else [(file.name, place)]
+                # An acknowledgement is not synced: an invalid one is what a power
+                # failure leaves, says nothing, and its next owner mends it.
+                counts = damage == "flip" and file.suffix != ".ack"
+                missed += [(file.name, place)] if counts and sound else []
             except (kubist.Damaged, kubist.NotATable, kubist.StorageError, kubist.NewerFormat) as e:
                 assert str(copy) in str(e) or file.name in str(e), e
             if damage in ("empty", "remove"):

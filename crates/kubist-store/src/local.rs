@@ -105,14 +105,6 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn check(&self) -> Result<Vec<String>> {
-        let mut findings = Vec::new();
-        for writer in self.logs()? {
-            findings.extend(logs::damaged_acknowledgement(self, &writer)?);
-        }
-        Ok(findings)
-    }
-
     fn location(&self) -> &str {
         &self.location
     }

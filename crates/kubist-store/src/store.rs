@@ -83,13 +83,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// What is damaged and yet changes no answer, in words. Nothing is mended. What
-    /// a process may leave behind when it is killed, as an unfinished append, is no
-    /// damage.
-    fn check(&self) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
     /// Private space for spilling, gone when dropped (or the process dies).
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
 }

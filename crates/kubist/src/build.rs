@@ -121,7 +121,7 @@ impl SortedRows {
         for _ in 0..pages {
             for chunk in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
-                places.push(Chunk { offset: offset as u32, length, checksum: crc32c::crc32c(&chunk) });
+                places.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk) });
                 offset += length as u64;
                 data.push(chunk);
             }

@@ -61,6 +61,9 @@ impl Table {
     /// is as good. `false` if some writer is just making an entry durable.
     pub fn checkpoint(&self) -> Result<bool> {
         let core = &self.core;
+        // Listed before the table is looked at: a checkpoint that took long to make
+        // finds its number taken, instead of following a newer one.
+        let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
         let view = core.view()?;
         for (writer, position) in &view.positions {
             if settle(core, writer, *position, std::time::Duration::ZERO, &Cancel::default()).is_err() {
@@ -83,7 +86,6 @@ impl Table {
         };
         let body = CommitEntry { sequence: 0, rows: 0, token: None, step: None, commit }.encode(&core.geometry);
         let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-        let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
         let newest = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0);
         // Whoever loses the race has lost nothing: the other's is as new.
         core.store.put_if_absent(&format!("{CHECKPOINTS}{:020}", newest + 1), &bytes).map_err(store_error)?;

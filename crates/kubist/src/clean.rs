@@ -3,17 +3,20 @@
 //! A segment without live runs is noted as garbage when it is first noticed, and
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
-//! live writer may still append to is left alone, and so are the logs.
+//! live writer may still append to is left alone, the segment of a rewrite for ten
+//! minutes after it was made (it may not be published yet), and so are the logs.
 
-use std::collections::HashSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::checkpoint;
 use crate::error::{Result, store_error};
-use crate::table::{Core, REWRITES, Table, number_of};
+use crate::rewrite::{REWRITE_SEGMENT, unix_ms};
+use crate::table::{Core, REWRITES, Table, View, number_of};
 
 const GARBAGE: &str = "garbage/";
 const KEPT_REWRITES: u64 = 64;
+/// A rewriter publishes its segment within this time of making it.
+const REWRITE_TIME: Duration = Duration::from_secs(600);
 
 /// What [`Table::clean`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -30,35 +33,28 @@ impl Table {
     pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
         let core = &self.core;
         core.check_process()?;
-        // In this order: a run that is committed in between names a segment that
-        // was not listed, or one of a live writer.
         let segments = core.store.segments().map_err(store_error)?;
         self.checkpoint()?;
         let view = core.view()?;
-        let needed: HashSet<&str> = view
-            .directory
-            .runs()
-            .iter()
-            .chain(view.directory.replicas())
-            .map(|run| run.payload.segment.as_ref())
-            .collect();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = unix_ms();
         let mut report = Cleaning::default();
-        for segment in segments.iter().filter(|segment| !needed.contains(segment.as_str())) {
+        for noted in core.store.list(GARBAGE).map_err(store_error)? {
+            let segment = &noted[GARBAGE.len()..];
+            if is_needed(&view, segment) || !segments.iter().any(|listed| listed == segment) {
+                core.store.delete(&noted).map_err(store_error)?;
+            }
+        }
+        for segment in segments.iter().filter(|segment| !is_needed(&view, segment)) {
             let noted = format!("{GARBAGE}{segment}");
-            core.store.put_if_absent(&noted, &(now.as_millis() as u64).to_le_bytes()).map_err(store_error)?;
+            core.store.put_if_absent(&noted, &now.to_le_bytes()).map_err(store_error)?;
             let since = core.store.get(&noted).map_err(store_error)?;
             let since = since.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
-            let age = now.saturating_sub(Duration::from_millis(since.unwrap_or(now.as_millis() as u64)));
-            if age < retention || may_still_grow(core, segment, &segments) {
+            let age = Duration::from_millis(now.saturating_sub(since.unwrap_or(now)));
+            if age < retention || !delete_if_free(core, segment, &segments, now, &mut report)? {
                 report.segments_waiting += 1;
                 continue;
             }
-            let bytes = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);
-            core.store.delete_segment(segment).map_err(store_error)?;
             core.store.delete(&noted).map_err(store_error)?;
-            report.segments_deleted += 1;
-            report.bytes_deleted += bytes;
         }
         // Rewrites that the checkpoint holds. The last ones stay, so that a reader
         // that is behind notices the gap and starts from the checkpoint.
@@ -72,12 +68,45 @@ impl Table {
     }
 }
 
-/// Is it the newest segment of a writer that is alive?
-fn may_still_grow(core: &Core, segment: &str, all: &[String]) -> bool {
-    let Some((writer, number)) = segment.rsplit_once('-') else { return false };
-    if !core.store.logs().is_ok_and(|logs| logs.iter().any(|log| log == writer)) {
-        return false;
+fn is_needed(view: &View, segment: &str) -> bool {
+    let runs = view.directory.runs().iter().chain(view.directory.replicas());
+    runs.into_iter().any(|run| &*run.payload.segment == segment)
+}
+
+/// Deletes a segment unless somebody may still name it: a writer that is alive, in
+/// whose newest segment a commit may be under way, or a rewriter that has not
+/// published yet.
+fn delete_if_free(core: &Core, segment: &str, all: &[String], now: u64, report: &mut Cleaning) -> Result<bool> {
+    let parts = |name: &str| -> Option<(String, u64)> {
+        let (owner, number) = name.rsplit_once('-')?;
+        Some((owner.to_string(), number.parse().ok()?))
+    };
+    let Some((owner, number)) = parts(segment) else { return Ok(false) };
+    let mut log = None;
+    if segment.starts_with(REWRITE_SEGMENT) && !core.store.logs().map_err(store_error)?.contains(&owner) {
+        if Duration::from_millis(now.saturating_sub(number)) < REWRITE_TIME {
+            return Ok(false);
+        }
+    } else {
+        match core.store.own_log(&owner) {
+            Ok(own) => log = Some(own),
+            Err(kubist_store::Error::Busy { .. }) => {
+                let newer = all.iter().filter_map(|other| parts(other)).any(|(o, n)| o == owner && n > number);
+                if !newer {
+                    return Ok(false);
+                }
+            }
+            Err(error) => return Err(store_error(error)),
+        }
     }
-    let newer = all.iter().filter_map(|other| other.rsplit_once('-')).any(|(w, n)| w == writer && n > number);
-    !newer && matches!(core.store.own_log(writer), Err(kubist_store::Error::Busy { .. }))
+    // Looked at again while nobody can commit into it.
+    if is_needed(&*core.view()?, segment) {
+        return Ok(false);
+    }
+    let bytes = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);
+    core.store.delete_segment(segment).map_err(store_error)?;
+    drop(log);
+    report.segments_deleted += 1;
+    report.bytes_deleted += bytes;
+    Ok(true)
 }

@@ -33,6 +33,9 @@ use crate::seen::Seen;
 use crate::snapshot::Snapshot;
 use crate::table::{Table, View};
 
+/// Stored bytes that are rewritten at once, in memory.
+const BYTES_AT_ONCE: u64 = 512 << 20;
+
 /// How far the optimizer goes.
 #[derive(Clone, Debug)]
 pub struct OptimizeOptions {
@@ -158,7 +161,8 @@ impl Table {
         let replacement =
             Replacement { inputs: one.runs, runs, cutoffs: placed.cutoffs, retract_after: None, needs: vec![] };
         let published = publish(core, replacement, cancel);
-        if !matches!(published, Ok(true)) {
+        // After an error the entry may be there all the same, and need the segment.
+        if matches!(published, Ok(false)) {
             // Nobody can know of it: best effort, it only takes space.
             let _ = core.store.delete_segment(&name);
         }
@@ -226,6 +230,7 @@ struct Place {
     /// Of the cube and everything below it.
     tree_rows: u64,
     tree_debt: u64,
+    tree_bytes: u64,
     /// The first place that is not below it.
     end: usize,
 }
@@ -258,8 +263,9 @@ impl Survey {
             } as u64;
             let excess = if cube.level() < geometry.deepest() { largest.saturating_sub(usual) } else { 0 };
             let debt = (rows - largest + excess).min(rows);
+            let tree_bytes = of_cube.iter().map(|run| run.payload.data_length).sum();
             let (tree_rows, tree_debt, end) = (rows, debt, 0);
-            places.push(Place { cube, runs: of_cube.to_vec(), rows, debt, tree_rows, tree_debt, end });
+            places.push(Place { cube, runs: of_cube.to_vec(), rows, debt, tree_rows, tree_debt, tree_bytes, end });
         }
         let mut open: Vec<usize> = Vec::new();
         for place in 0..=places.len() {
@@ -272,6 +278,7 @@ impl Survey {
                 places[above].end = place;
                 if let Some(parent) = open.last().copied() {
                     let (rows, debt) = (places[above].tree_rows, places[above].tree_debt);
+                    places[parent].tree_bytes += places[above].tree_bytes;
                     places[parent].tree_rows += rows;
                     places[parent].tree_debt += debt;
                 }
@@ -299,17 +306,19 @@ impl Survey {
                 place += 1;
                 continue;
             }
-            if here.tree_rows <= options.rows_at_once && worth(here.tree_debt, here.tree_rows) {
+            let fits = here.tree_rows <= options.rows_at_once && here.tree_bytes <= BYTES_AT_ONCE;
+            if fits && worth(here.tree_debt, here.tree_rows) {
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 moves.push(Move { top: here.cube, runs });
                 place = here.end;
                 continue;
             }
-            if here.tree_rows > options.rows_at_once && worth(here.debt, here.rows) {
-                let mut rows = 0;
+            if !fits && worth(here.debt, here.rows) {
+                let (mut rows, mut bytes) = (0, 0);
                 let few = here.runs.iter().take_while(|run| {
                     rows += run.rows;
-                    rows <= options.rows_at_once || rows == run.rows
+                    bytes += run.payload.data_length;
+                    rows == run.rows || (rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE)
                 });
                 moves.push(Move { top: here.cube, runs: few.cloned().collect() });
                 blocked.insert(here.end);

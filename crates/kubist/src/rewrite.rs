@@ -40,11 +40,21 @@ pub struct Replacement {
     pub needs: Vec<(String, u64)>,
 }
 
+/// How the names of rewrites' segments begin; they end with the time of their
+/// creation, so that no name is ever used again.
+pub const REWRITE_SEGMENT: &str = "rewrite-";
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
 /// A segment for the runs of one rewrite.
 pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
     let number = view.rewrites + 1;
+    let now = unix_ms();
     for attempt in 0..10_000 {
-        match core.store.create_segment(&format!("rewrite-{number:06}-{attempt}")) {
+        match core.store.create_segment(&format!("{REWRITE_SEGMENT}{number:06}-{:013}", now + attempt)) {
             Err(kubist_store::Error::Exists { .. }) => {}
             other => return other.map_err(store_error),
         }
@@ -56,7 +66,9 @@ pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
 /// another rewrite has removed one of its inputs; then nothing has happened.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
-    for origin in replacement.inputs.iter().filter_map(|run| run.payload.origin.as_ref()) {
+    let origins = replacement.inputs.iter().filter_map(|run| run.payload.origin.as_ref());
+    // A run from a checkpoint is durable, and its writer is not known any more.
+    for origin in origins.filter(|origin| !origin.writer.is_empty()) {
         match needs.iter_mut().find(|(writer, _)| **writer == *origin.writer) {
             Some((_, position)) => *position = (*position).max(origin.position),
             None => needs.push((origin.writer.to_string(), origin.position)),
@@ -88,7 +100,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
                 needs: needs.clone(),
             },
             retract_after: replacement.retract_after,
-            unix_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+            unix_ms: unix_ms(),
         };
         let bytes = entry.encode(&core.geometry);
         if core.store.put_if_absent(&format!("{REWRITES}{number:020}"), &bytes).map_err(store_error)? {

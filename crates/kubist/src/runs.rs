@@ -27,14 +27,14 @@ impl Snapshot {
             let mut builder = decode::column(field.data_type());
             for page in 0..map.pages() {
                 let chunk = map.chunk(page, column);
-                let bytes = &data[chunk.offset as usize..(chunk.offset + chunk.length) as usize];
+                let bytes = &data[chunk.offset as usize..(chunk.offset + chunk.length as u64) as usize];
                 if crc32c::crc32c(bytes) != chunk.checksum {
                     let what = format!("the checksum does not match (column {:?}, page {page})", field.name());
-                    return Err(damaged(chunk.offset as u64, what));
+                    return Err(damaged(chunk.offset, what));
                 }
                 let picks: Vec<Pick> =
                     map.page_zones(page).map(|zone| Pick { zone, rows: all_rows(map.rows[zone]) }).collect();
-                builder.append(&map, column, page, bytes, &picks).map_err(|what| damaged(chunk.offset as u64, what))?;
+                builder.append(&map, column, page, bytes, &picks).map_err(|what| damaged(chunk.offset, what))?;
             }
             arrays.push(builder.finish().map_err(|what| damaged(0, what))?);
         }

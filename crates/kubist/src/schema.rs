@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_index::{order, priority};
@@ -16,6 +17,8 @@ use kubist_index::{order, priority};
 use crate::error::{Error, Result};
 use crate::options::TableOptions;
 
+/// The longest text or binary value.
+const MOST_BYTES: usize = 1 << 20;
 /// The hidden column of every table.
 pub const STEP: &str = "_kubist_step";
 /// The step of rows that were committed without one.
@@ -151,6 +154,7 @@ impl TableSchema {
                     "column {name:?} must not be null, and is in row {row} of the batch"
                 )));
             }
+            check_lengths(name, &array)?;
             columns.push(array);
         }
         let rows = batch.num_rows();
@@ -187,6 +191,25 @@ impl TableSchema {
         self.user.index_of(name).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
         })
+    }
+}
+
+/// Refuses values too long to be held in a page of thousands of them.
+fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
+    let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
+        DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),
+        DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value_length(row) as usize),
+        DataType::Binary => Box::new(|row| array.as_binary::<i32>().value_length(row) as usize),
+        DataType::LargeBinary => Box::new(|row| array.as_binary::<i64>().value_length(row) as usize),
+        DataType::FixedSizeBinary(length) if *length as usize > MOST_BYTES => Box::new(|_| *length as usize),
+        _ => return Ok(()),
+    };
+    match (0..array.len()).find(|row| length(*row) > MOST_BYTES) {
+        None => Ok(()),
+        Some(row) => Err(Error::invalid(format!(
+            "column {name:?} holds {} bytes in row {row} of the batch; a value may have up to {MOST_BYTES}",
+            length(row)
+        ))),
     }
 }
 

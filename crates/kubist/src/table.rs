@@ -58,6 +58,8 @@ struct Tail {
     state: State<Location>,
     history: History,
     view: Option<Arc<View>>,
+    /// The state has changed since the view was made (also if an error came between).
+    stale: bool,
     /// Log entries and runs in them since the checkpoint that was read or written.
     new_entries: u64,
     new_runs: u64,
@@ -362,33 +364,20 @@ impl Core {
     pub fn view(&self) -> Result<Arc<View>> {
         self.check_process()?;
         let mut tail = self.tail();
-        if tail.view.is_none() {
+        if tail.view.is_none() && !tail.stale {
             self.restore(&mut tail)?;
         }
-        let mut rewrites = self.store.list(REWRITES).map_err(store_error)?;
-        if rewrites.first().is_some_and(|first| number_of(first) > tail.state.rewrites() + 1) {
-            // The rewrites that come next were cleaned away: a checkpoint has them.
+        // Cleaning may remove rewrites while they are being read: a checkpoint has
+        // them, and it is there first.
+        for _ in 0..8 {
+            let rewrites = self.store.list(REWRITES).map_err(store_error)?;
+            for writer in self.store.logs().map_err(store_error)? {
+                self.follow(&mut tail, &writer)?;
+            }
+            if self.follow_rewrites(&mut tail, &rewrites)? {
+                break;
+            }
             self.restore(&mut tail)?;
-            rewrites = self.store.list(REWRITES).map_err(store_error)?;
-        }
-        let mut changed = tail.view.is_none();
-        for writer in self.store.logs().map_err(store_error)? {
-            changed |= self.follow(&mut tail, &writer)?;
-        }
-        for name in &rewrites {
-            let number = number_of(name);
-            if number <= tail.state.rewrites() {
-                continue;
-            }
-            tail.new_entries += 1;
-            let bytes = self.store.get(name).map_err(store_error)?.unwrap_or_default();
-            let bad = |error| bad_entry(self.store.location(), name, 0, error);
-            let entry = RewriteEntry::decode(&bytes, &self.geometry).map_err(bad)?;
-            if let Some(after) = entry.retract_after {
-                tail.history.retract(after, &entry.rewrite.needs);
-            }
-            tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
-            changed = true;
         }
         if tail.history.declared.is_none() {
             if let Some(bytes) = self.store.get(WRITERS).map_err(store_error)? {
@@ -396,10 +385,10 @@ impl Core {
                     bad_entry(self.store.location(), WRITERS, 0, EntryError::Bad(error.to_string()))
                 })?;
                 tail.history.declared = Some(declared);
-                changed = true;
+                tail.stale = true;
             }
         }
-        if changed {
+        if tail.stale || tail.view.is_none() {
             let view = View {
                 directory: Directory::new(self.geometry, &tail.state),
                 history: tail.history.clone(),
@@ -407,13 +396,37 @@ impl Core {
                 rewrites: tail.state.rewrites(),
             };
             tail.view = Some(Arc::new(view));
+            tail.stale = false;
         }
         Ok(tail.view.clone().expect("made above"))
     }
 
+    /// Joins the rewrites that are new; `false` if one of them was cleaned away.
+    fn follow_rewrites(&self, tail: &mut Tail, names: &[String]) -> Result<bool> {
+        for name in names {
+            let number = number_of(name);
+            if number <= tail.state.rewrites() {
+                continue;
+            }
+            if number > tail.state.rewrites() + 1 {
+                return Ok(false);
+            }
+            let Some(bytes) = self.store.get(name).map_err(store_error)? else { return Ok(false) };
+            let bad = |error| bad_entry(self.store.location(), name, 0, error);
+            let entry = RewriteEntry::decode(&bytes, &self.geometry).map_err(bad)?;
+            tail.stale = true;
+            tail.new_entries += 1;
+            if let Some(after) = entry.retract_after {
+                tail.history.retract(after, &entry.rewrite.needs);
+            }
+            tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+        }
+        Ok(true)
+    }
+
     /// Starts anew from the newest checkpoint.
     fn restore(&self, tail: &mut Tail) -> Result<()> {
-        *tail = Tail::default();
+        *tail = Tail { stale: true, ..Tail::default() };
         if let Some((state, history)) = checkpoint::load(self)? {
             (tail.state, tail.history) = (state, history);
         }
@@ -435,10 +448,9 @@ impl Core {
         }
     }
 
-    /// Reads on in one writer's log; was there anything new?
-    fn follow(&self, tail: &mut Tail, writer: &str) -> Result<bool> {
+    /// Reads on in one writer's log.
+    fn follow(&self, tail: &mut Tail, writer: &str) -> Result<()> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
-        let new = !read.entries.is_empty();
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {
@@ -450,6 +462,7 @@ impl Core {
                 let what = format!("it has commit {} where {next} is next", entry.sequence);
                 return Err(bad(EntryError::Bad(what)));
             }
+            tail.stale = true;
             tail.history.commit(writer, after, &entry);
             tail.new_entries += 1;
             tail.new_runs += entry.commit.runs.len() as u64;
@@ -459,7 +472,7 @@ impl Core {
             }
             tail.state.commit(writer, after, entry.commit);
         }
-        Ok(new)
+        Ok(())
     }
 
     /// The grid, if one is published.

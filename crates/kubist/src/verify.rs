@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use arrow_array::Array;
 
-use crate::error::{Error, Result, store_error};
+use crate::error::{Error, Result};
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
@@ -74,9 +74,6 @@ impl Table {
             report.runs += 1;
             report.bytes += length(run);
             progress(report.bytes, total);
-        }
-        for finding in self.core.store.check().map_err(store_error)? {
-            report.find(finding);
         }
         let committed: u64 = snapshot.view.history.live_rows();
         if report.findings.is_empty() && committed != report.rows {

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_data::transform::MutableArrayData;
@@ -29,6 +29,7 @@ use crate::frame::{self, Frame};
 use crate::optimize::Healer;
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::output::{Output, identify};
+use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
 use crate::seen::Seen;
 use crate::spill::{Part, Spill};
@@ -41,6 +42,9 @@ const SORT_BYTES: usize = 48;
 const SLICE_ROWS: usize = 1 << 18;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
+
+/// How long somebody else may hold a log without being its writer.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Appends to a table under a name of its own. Dropping it discards what was
 /// not committed and gives the name back.
@@ -67,6 +71,19 @@ struct Pending {
     bytes: usize,
     rows: u64,
     spill: Option<Spill>,
+    /// A spill failed: rows are missing.
+    torn: bool,
+}
+
+impl Pending {
+    fn check(&self) -> Result<()> {
+        match self.torn {
+            false => Ok(()),
+            true => Err(Error::Refused(
+                "rows of an earlier append were lost when it failed: discard, and append again".into(),
+            )),
+        }
+    }
 }
 
 /// What a commit did.
@@ -108,7 +125,7 @@ impl Writer {
     pub(crate) fn open(core: Arc<Core>, options: &WriterOptions) -> Result<Writer> {
         core.check_process()?;
         let log = match &options.name {
-            Some(name) => core.store.own_log(name).map_err(store_error)?,
+            Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
         };
         let view = core.view()?;
@@ -117,7 +134,8 @@ impl Writer {
         let taken = core.store.segments().map_err(store_error)?;
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
-            next_segment: numbers.max().unwrap_or(0) + 1,
+            // Names are never used again, also after a cleaning: readers hold files open.
+            next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
             segment: None,
@@ -146,6 +164,7 @@ impl Writer {
     /// be pending in part: `discard` or drop the writer.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
+        self.pending.check()?;
         for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
             self.cancel.check()?;
             let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
@@ -155,7 +174,9 @@ impl Writer {
             self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
             self.pending.batches.push(stored);
             if self.pending.bytes > self.memory {
+                self.pending.torn = true;
                 self.spill()?;
+                self.pending.torn = false;
             }
         }
         if batch.num_rows() == 0 {
@@ -179,7 +200,16 @@ impl Writer {
     /// The same, as a step of a simulation, or under a token that makes a retry
     /// of a commit whose answer was lost the same commit.
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
+        let committed = self.try_commit(options);
+        if committed.is_err() {
+            self.discard();
+        }
+        committed
+    }
+
+    fn try_commit(&mut self, options: &CommitOptions) -> Result<Committed> {
         self.core.check_process()?;
+        self.pending.check()?;
         let begin = Instant::now();
         if let Some(token) = &options.token {
             if let Some((sequence, rows)) = self.core.view()?.history.token(self.name(), token) {
@@ -372,11 +402,23 @@ impl Writer {
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {
         if self.segment.is_none() {
-            let name = format!("{}-{:06}", self.log.writer(), self.next_segment);
+            let name = format!("{}-{:013}", self.log.writer(), self.next_segment);
             self.next_segment += 1;
             self.segment = Some(self.core.store.create_segment(&name).map_err(store_error)?);
         }
         Ok(self.segment.as_mut().expect("made above"))
+    }
+}
+
+/// A writer's log. Cleaning and rewriting take a log for a moment: look again before
+/// calling it busy.
+fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
+    let begin = Instant::now();
+    loop {
+        match core.store.own_log(name) {
+            Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < MOMENT => std::thread::sleep(MOMENT / 20),
+            other => return other.map_err(store_error),
+        }
     }
 }
 

@@ -243,6 +243,84 @@ fn everybody_at_once() {
 }
 
 #[test]
+fn a_checkpoint_knows_steps_and_a_restarted_solver_can_go_back() {
+    let store = Arc::new(MemoryStore::new("restart"));
+    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let mut ada = writer(&table, "ada");
+    for step in 1..=5 {
+        commit_step(&mut ada, 100 * step..100 * step + 100, step);
+    }
+    drop(ada);
+    assert!(table.checkpoint().unwrap());
+    let table = Table::open_in(store).unwrap();
+    table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
+    assert_eq!(table.retract(2, &Default::default()).unwrap().rows, 300);
+    assert_eq!(all(&table.snapshot().unwrap()), (100..300).collect::<Vec<_>>());
+    let mut ada = writer(&table, "ada");
+    commit_step(&mut ada, 300..400, 3);
+    assert_eq!(all(&table.snapshot().unwrap()), (100..400).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_failed_commit_leaves_nothing_pending() {
+    let table = table();
+    let mut ada = writer(&table, "ada");
+    commit_step(&mut ada, 0..10, 5);
+    ada.append(&rows(10..20)).unwrap();
+    assert!(ada.commit_as(&CommitOptions { step: Some(4), token: None }).is_err());
+    assert_eq!(ada.pending_rows(), 0);
+    commit_step(&mut ada, 10..20, 6);
+    assert_eq!(all(&table.snapshot().unwrap()), (0..20).collect::<Vec<_>>());
+}
+
+/// Another process keeps files open: a name that came back would show it old bytes.
+#[test]
+fn segment_names_are_never_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let table = Table::create(path.to_str().unwrap(), schema(), &options()).unwrap();
+    let other = Table::open(path.to_str().unwrap()).unwrap();
+    for round in 0..5 {
+        let mut ada = writer(&table, "ada");
+        for commit in 0..4 {
+            let first = round * 1000 + commit * 100;
+            ada.append(&rows(first..first + 100)).unwrap();
+            ada.commit().unwrap();
+        }
+        drop(ada);
+        assert_eq!(all(&other.snapshot().unwrap()).len() as i64, (round + 1) * 400);
+        table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
+        assert!(table.clean(std::time::Duration::ZERO).unwrap().segments_deleted > 0);
+        assert_eq!(all(&other.snapshot().unwrap()).len() as i64, (round + 1) * 400);
+    }
+}
+
+/// Identity `pid`: a whole trajectory has one priority. A tie at the end of a cell
+/// must not leave a row too many once a lower priority comes.
+#[test]
+fn cells_hold_no_more_than_was_asked_for() {
+    use kubist::PerCell;
+    for seed in 0..30 {
+        let options = TableOptions { identity: vec!["id".into()], seed, ..options() };
+        let table = Table::create_in(Arc::new(MemoryStore::new("cells")), schema(), &options).unwrap();
+        let mut ada = writer(&table, "ada");
+        let ids = [1, 1, 2, 3, 3, 3];
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(ids)),
+            Arc::new(Float32Array::from_iter_values((0..6).map(|row| row as f32 / 100.0))),
+            Arc::new(Float32Array::from_iter_values((0..6).map(|_| 0.5))),
+        ];
+        ada.append(&RecordBatch::try_new(schema(), columns).unwrap()).unwrap();
+        ada.commit().unwrap();
+        for rows in 1..=6 {
+            let per_cell = Some(PerCell { rows, widths: vec![("x".into(), 1.0)] });
+            let query = Query { per_cell, ..Default::default() };
+            assert_eq!(table.snapshot().unwrap().count(&query).unwrap(), rows, "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn a_writer_heals_the_layout_behind_its_back() {
     let table = table();
     let options = WriterOptions { optimize: true, ..Default::default() };

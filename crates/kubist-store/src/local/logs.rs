@@ -165,14 +165,6 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     }
 }
 
-/// What is wrong with a log's acknowledgement, if it is there. An owner mends it,
-/// and until then what it said is only not known.
-pub(super) fn damaged_acknowledgement(store: &LocalStore, writer: &str) -> Result<Option<String>> {
-    let path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
-    let Some(bytes) = acknowledgement_bytes(store, &path)? else { return Ok(None) };
-    Ok(format::acknowledged(&bytes, &path.display().to_string()).err().map(|error| error.to_string()))
-}
-
 /// What is to be known about a log, beyond that it can be read.
 pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     names::check_part(writer)?;

@@ -37,7 +37,7 @@ impl ColumnZones {
 /// Where the bytes of one column of one page lie, from the start of the run's data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chunk {
-    pub offset: u32,
+    pub offset: u64,
     pub length: u32,
     pub checksum: u32,
 }
@@ -142,11 +142,11 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         decoded.push(ColumnZones { min, max, nulls });
     }
     let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns);
-    let mut offset = 0u32;
+    let mut offset = 0u64;
     for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns {
         let (length, checksum) = (reader.u32()?, reader.u32()?);
         chunks.push(Chunk { offset, length, checksum });
-        offset = offset.wrapping_add(length);
+        offset += length as u64;
     }
     Ok(ZoneMap { rows, priorities, columns: decoded, chunks })
 }
@@ -209,8 +209,8 @@ mod tests {
                         chunks: chunks
                             .into_iter()
                             .map(|(length, checksum)| {
-                                offset += length;
-                                Chunk { offset: offset - length, length, checksum }
+                                offset += length as u64;
+                                Chunk { offset: offset - length as u64, length, checksum }
                             })
                             .collect(),
                     }

@@ -288,7 +288,7 @@ impl Reading<'_> {
             .map(|(run, page, column)| {
                 let place = &self.visits[*run].run.payload;
                 let chunk = self.maps[*run].chunk(*page, *column);
-                let offset = place.data_offset + chunk.offset as u64;
+                let offset = place.data_offset + chunk.offset;
                 Piece { segment: place.segment.clone(), offset, length: chunk.length as u64 }
             })
             .collect();
@@ -306,7 +306,7 @@ impl Reading<'_> {
     fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
         let snapshot = &self.question.snapshot;
         let name = snapshot.core.schema.stored.field(column).name();
-        let offset = self.maps[run].chunk(page, column).offset as u64;
+        let offset = self.maps[run].chunk(page, column).offset;
         snapshot.damaged(&self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
     }
 }

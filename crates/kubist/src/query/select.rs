@@ -220,7 +220,7 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
             for (row, candidate) in candidates.into_iter().enumerate() {
                 let heap = cells.entry(indices.iter().map(|index| index[row]).collect()).or_default();
                 heap.push(candidate);
-                if heap.len() > rows && !(heap.len() == rows + 1 && tied_at_top(heap)) {
+                while heap.len() > rows && !(heap.len() == rows + 1 && tied_at_top(heap)) {
                     heap.pop();
                 }
             }
