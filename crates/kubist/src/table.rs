@@ -369,13 +369,20 @@ impl Core {
         }
         // Cleaning may remove rewrites while they are being read: a checkpoint has
         // them, and it is there first.
-        for _ in 0..8 {
+        let mut attempts = 0;
+        loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
             for writer in self.store.logs().map_err(store_error)? {
                 self.follow(&mut tail, &writer)?;
             }
             if self.follow_rewrites(&mut tail, &rewrites)? {
                 break;
+            }
+            attempts += 1;
+            if attempts > 8 {
+                let missing = format!("{REWRITES}{:020}", tail.state.rewrites() + 1);
+                let what = "it is missing, and no checkpoint holds it".to_string();
+                return Err(bad_entry(self.store.location(), &missing, 0, EntryError::Bad(what)));
             }
             self.restore(&mut tail)?;
         }

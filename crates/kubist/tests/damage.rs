@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist::{Dimension, Domain, Error, Query, Result, Table, TableOptions, WriterOptions};
+use kubist::{Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -48,6 +48,11 @@ fn build(at: &Path) {
         let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(ids)), Arc::new(x), Arc::new(names)];
         writer.append(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
         writer.commit().unwrap();
+        if commit == 1 {
+            // Rewrites and a checkpoint lie there too.
+            let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+            assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rewrites > 0);
+        }
     }
 }
 
