@@ -205,11 +205,6 @@ def size(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-for _kind in (Commit, Stats, Dimension, Column, WriterInfo, Info, VerifyReport):
-    _kind.__module__ = "kubist"
-del _kind
-
-
 @dataclass(frozen=True, slots=True)
 class OptimizeReport:
     """What `Table.optimize` did."""
@@ -242,3 +237,19 @@ class Cleaning:
     bytes_deleted: int
     segments_waiting: int
     """Not needed any more, and deleted by a call after the retention time."""
+
+
+for _kind in (
+    Commit,
+    Stats,
+    Dimension,
+    Column,
+    WriterInfo,
+    Info,
+    VerifyReport,
+    Cleaning,
+    OptimizeReport,
+    Retraction,
+):
+    _kind.__module__ = "kubist"
+del _kind
