@@ -196,6 +196,11 @@ impl<L> State<L> {
         self.rewrites
     }
 
+    /// A run that some entry added, removed since or not.
+    pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
+        self.added.get(&run)
+    }
+
     pub fn is_live(&self, run: RunId) -> bool {
         self.added.contains_key(&run) && !self.removed.contains(&run)
     }

@@ -287,6 +287,31 @@ fn every_snapshot_answers_exactly() {
 }
 
 #[test]
+fn a_directory_grows_as_if_made_anew() {
+    for seed in 0..200 {
+        let mut table = Table::new(seed, None);
+        let (mut state, mut grown) = (State::default(), None::<Directory<Vec<Row>>>);
+        for number in 1..20 {
+            table.commit();
+            let commit = table.logs.iter_mut().find_map(Vec::pop).unwrap();
+            let ids: Vec<RunId> = commit.runs.iter().map(|run| run.id).collect();
+            state.commit("ada", number, commit);
+            let added = ids.iter().map(|id| state.run(*id).unwrap().clone()).collect();
+            let anew = Directory::new(table.geometry, &state);
+            let grows = grown.unwrap_or_else(|| Directory::new(table.geometry, &State::default()));
+            let grows = grows.with_added(&state, added);
+            let seen = |directory: &Directory<Vec<Row>>| {
+                let runs: Vec<RunId> = directory.runs().iter().map(|run| run.id).collect();
+                let cutoffs: Vec<_> = directory.cutoffs().collect();
+                (runs, cutoffs, directory.rows(), directory.occupied_cubes(), directory.height())
+            };
+            assert_eq!(seen(&grows), seen(&anew), "seed {seed}");
+            grown = Some(grows);
+        }
+    }
+}
+
+#[test]
 fn breaking_a_rule_is_caught() {
     for rule in [
         Rule::RewritesAreSerial,

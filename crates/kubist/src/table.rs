@@ -12,7 +12,8 @@ use kubist_expr::Value;
 use kubist_index::cube::Geometry;
 use kubist_index::grid::Scale;
 use kubist_index::plan::Directory;
-use kubist_index::{order, priority, state::State};
+use kubist_index::state::{Run, RunId, State};
+use kubist_index::{order, priority};
 use kubist_store::{LocalStore, Store};
 
 use crate::checkpoint;
@@ -60,6 +61,8 @@ struct Tail {
     view: Option<Arc<View>>,
     /// The state has changed since the view was made (also if an error came between).
     stale: bool,
+    /// The runs that it gained since; `None` if it changed in other ways too.
+    gained: Option<Vec<Arc<Run<Location>>>>,
     /// Log entries and runs in them since the checkpoint that was read or written.
     new_entries: u64,
     new_runs: u64,
@@ -396,14 +399,20 @@ impl Core {
             }
         }
         if tail.stale || tail.view.is_none() {
+            let gained = tail.gained.take();
+            let directory = match (&tail.view, gained) {
+                (Some(view), Some(gained)) => view.directory.with_added(&tail.state, gained),
+                _ => Directory::new(self.geometry, &tail.state),
+            };
             let view = View {
-                directory: Directory::new(self.geometry, &tail.state),
+                directory,
                 history: tail.history.clone(),
                 positions: tail.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
                 rewrites: tail.state.rewrites(),
             };
             tail.view = Some(Arc::new(view));
             tail.stale = false;
+            tail.gained = Some(Vec::new());
         }
         Ok(tail.view.clone().expect("made above"))
     }
@@ -422,6 +431,7 @@ impl Core {
             let bad = |error| bad_entry(self.store.location(), name, 0, error);
             let entry = RewriteEntry::decode(&bytes, &self.geometry).map_err(bad)?;
             tail.stale = true;
+            tail.gained = None;
             tail.new_entries += 1;
             if let Some(after) = entry.retract_after {
                 tail.history.retract(after, &entry.rewrite.needs);
@@ -477,7 +487,12 @@ impl Core {
             for run in &mut entry.commit.runs {
                 run.payload.origin = Some(Origin { writer: name.clone(), position: after, step });
             }
+            let ids: Vec<RunId> = entry.commit.runs.iter().map(|run| run.id).collect();
             tail.state.commit(writer, after, entry.commit);
+            let Tail { state, gained, .. } = &mut *tail;
+            if let Some(gained) = gained {
+                gained.extend(ids.into_iter().filter_map(|id| state.run(id).cloned()));
+            }
         }
         Ok(())
     }
