@@ -29,6 +29,7 @@
 
 mod cached;
 mod chance;
+mod liar;
 mod machine;
 mod state;
 mod turns;
@@ -38,6 +39,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use liar::{Liar, Lie};
 pub use state::Call;
 
 use crate::disk::{Disk, DiskFile, Found, Listed, Open};

@@ -11,8 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{bytes, for_seeds, open, payloads};
-use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
-use kubist_store::sim::SimDisk;
+use kubist_store::sim::{Liar, Lie, SimDisk};
 use kubist_store::{LocalStore, Result, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -194,32 +193,16 @@ fn synced_segments_survive() {
     });
 }
 
-/// A disk that says that it synced, and did not.
-#[derive(Debug)]
-struct Liar {
-    disk: Arc<dyn Disk>,
-    about: About,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum About {
-    Bytes,
-    Names,
-}
-
-#[derive(Debug)]
-struct LiarFile(Box<dyn DiskFile>, About);
-
 /// The simulation must be able to tell a disk that syncs from one that does not,
 /// or the tests above prove nothing.
 #[test]
 fn missing_syncs_are_found_out() {
-    for about in [About::Bytes, About::Names] {
+    for lie in [Lie::Bytes(""), Lie::Names] {
         let mut lost = 0;
         for seed in 0..40 {
             let machine = SimDisk::new(seed);
             let disk = machine.process();
-            let store = LocalStore::on_disk(Arc::new(Liar { disk, about }), Path::new("/s"));
+            let store = LocalStore::on_disk(Arc::new(Liar::new(disk, lie)), Path::new("/s"));
             let store = store.unwrap();
             store.put_if_absent("table", b"grid").unwrap();
             store.own_log("w").unwrap().append(b"entry").unwrap();
@@ -229,66 +212,6 @@ fn missing_syncs_are_found_out() {
             let entry = kept.read_log("w", 0).is_ok_and(|tail| tail.entries.len() == 1);
             lost += usize::from(!object || !entry);
         }
-        assert!(lost > 10, "{lost} of 40 noticed a lie about {about:?}");
-    }
-}
-
-impl Disk for Liar {
-    fn open(&self, path: &Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(LiarFile(self.disk.open(path, how)?, self.about)))
-    }
-    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
-        self.disk.find(path)
-    }
-    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
-        self.disk.read_directory(path)
-    }
-    fn create_directory(&self, path: &Path) -> std::io::Result<()> {
-        self.disk.create_directory(path)
-    }
-    fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
-        match self.about {
-            About::Names => Ok(()),
-            About::Bytes => self.disk.sync_directory(path),
-        }
-    }
-    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        self.disk.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> std::io::Result<()> {
-        self.disk.unlink(path)
-    }
-    fn process(&self) -> u32 {
-        self.disk.process()
-    }
-    fn unique(&self) -> u64 {
-        self.disk.unique()
-    }
-}
-
-impl DiskFile for LiarFile {
-    fn bytes(&self) -> std::io::Result<u64> {
-        self.0.bytes()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        self.0.read_at(buffer, offset)
-    }
-    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
-        self.0.write_at(bytes, offset)
-    }
-    fn truncate(&self, bytes: u64) -> std::io::Result<()> {
-        self.0.truncate(bytes)
-    }
-    fn sync_data(&self) -> std::io::Result<()> {
-        match self.1 {
-            About::Bytes => Ok(()),
-            About::Names => self.0.sync_data(),
-        }
-    }
-    fn start_writeback(&self, range: std::ops::Range<u64>) {
-        self.0.start_writeback(range);
-    }
-    fn try_lock(&self) -> std::io::Result<bool> {
-        self.0.try_lock()
+        assert!(lost > 10, "{lost} of 40 noticed {lie:?}");
     }
 }

@@ -14,8 +14,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open};
-use kubist::store::sim::SimDisk;
+use kubist::store::disk::Disk;
+use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
@@ -46,11 +46,11 @@ struct Model {
     next: i64,
 }
 
-type Lie = fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
+type Wrap = fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 
 /// The table as a fresh process of the machine opens it.
-fn open(machine: &SimDisk, lie: Lie) -> Result<Table> {
-    let store = LocalStore::on_disk(lie(machine.process()), Path::new("/data/table"));
+fn open(machine: &SimDisk, wrap: Wrap) -> Result<Table> {
+    let store = LocalStore::on_disk(wrap(machine.process()), Path::new("/data/table"));
     let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -65,13 +65,13 @@ fn open(machine: &SimDisk, lie: Lie) -> Result<Table> {
 impl Model {
     /// Works until the machine fails. A failure may hit a call whose outcome does
     /// not matter (a checkpoint after a commit): then the next round notices.
-    fn work(&mut self, machine: &SimDisk, lie: Lie, random: &mut StdRng) -> Result<()> {
+    fn work(&mut self, machine: &SimDisk, wrap: Wrap, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {
             if machine.crashes() > crashes {
                 return Ok(());
             }
-            let table = open(machine, lie)?;
+            let table = open(machine, wrap)?;
             match random.random_range(0..10) {
                 0 => drop(table.checkpoint()?),
                 1 => drop(table.clean(Duration::ZERO)?),
@@ -131,20 +131,20 @@ impl Model {
 }
 
 /// One history; what was wrong, if anything.
-fn play(seed: u64, lie: Lie) -> std::result::Result<(), String> {
+fn play(seed: u64, wrap: Wrap) -> std::result::Result<(), String> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
     let mut model = Model::default();
     for _ in 0..random.random_range(1..6) {
         machine.crash_after(random.random_range(0..600));
         let crashes = machine.crashes();
-        if let Err(error) = model.work(&machine, lie, &mut random) {
+        if let Err(error) = model.work(&machine, wrap, &mut random) {
             if machine.crashes() == crashes {
                 return Err(format!("an error without a crash: {error}"));
             }
         }
         machine.crash();
-        let table = open(&machine, lie).map_err(|error| format!("cannot be opened: {error}"))?;
+        let table = open(&machine, wrap).map_err(|error| format!("cannot be opened: {error}"))?;
         model.check(&table)?;
     }
     Ok(())
@@ -164,74 +164,9 @@ fn acknowledged_commits_survive_every_crash() {
     }
 }
 
-/// A disk that says that it synced the bytes of segments, and did not.
-#[derive(Debug)]
-struct Liar(Arc<dyn Disk>);
-
-#[derive(Debug)]
-struct LiarFile(Box<dyn DiskFile>);
-
 /// The simulation must notice a sync that is left out, or it proves nothing.
 #[test]
 fn a_missing_sync_is_found_out() {
-    let found = (0..1000).find(|seed| play(*seed, |disk| Arc::new(Liar(disk))).is_err());
+    let found = (0..1000).find(|seed| play(*seed, |disk| Arc::new(Liar::new(disk, Lie::Bytes(".seg")))).is_err());
     assert!(found.is_some(), "a thousand seeds did not notice that segments are never synced");
-}
-
-impl Disk for Liar {
-    fn open(&self, path: &Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
-        let file = self.0.open(path, how)?;
-        match path.extension().is_some_and(|extension| extension == "seg") {
-            true => Ok(Box::new(LiarFile(file))),
-            false => Ok(file),
-        }
-    }
-    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
-        self.0.find(path)
-    }
-    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
-        self.0.read_directory(path)
-    }
-    fn create_directory(&self, path: &Path) -> std::io::Result<()> {
-        self.0.create_directory(path)
-    }
-    fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
-        self.0.sync_directory(path)
-    }
-    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        self.0.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> std::io::Result<()> {
-        self.0.unlink(path)
-    }
-    fn process(&self) -> u32 {
-        self.0.process()
-    }
-    fn unique(&self) -> u64 {
-        self.0.unique()
-    }
-}
-
-impl DiskFile for LiarFile {
-    fn bytes(&self) -> std::io::Result<u64> {
-        self.0.bytes()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        self.0.read_at(buffer, offset)
-    }
-    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
-        self.0.write_at(bytes, offset)
-    }
-    fn truncate(&self, bytes: u64) -> std::io::Result<()> {
-        self.0.truncate(bytes)
-    }
-    fn sync_data(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn start_writeback(&self, range: std::ops::Range<u64>) {
-        self.0.start_writeback(range);
-    }
-    fn try_lock(&self) -> std::io::Result<bool> {
-        self.0.try_lock()
-    }
 }

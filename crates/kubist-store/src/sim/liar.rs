@@ -1,0 +1,94 @@
+//! A disk that says that it synced, and did not: what tests must notice.
+
+use std::io::Result;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskFile, Found, Listed, Open};
+
+/// What a [`Liar`] does not sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// The bytes of files whose name ends like this; all, if it is empty.
+    Bytes(&'static str),
+    /// The names in directories.
+    Names,
+}
+
+/// A disk that leaves out some syncs and reports them done.
+#[derive(Debug)]
+pub struct Liar {
+    disk: Arc<dyn Disk>,
+    lie: Lie,
+}
+
+impl Liar {
+    pub fn new(disk: Arc<dyn Disk>, lie: Lie) -> Liar {
+        Liar { disk, lie }
+    }
+}
+
+#[derive(Debug)]
+struct LiarFile(Box<dyn DiskFile>);
+
+impl Disk for Liar {
+    fn open(&self, path: &Path, how: Open) -> Result<Box<dyn DiskFile>> {
+        let file = self.disk.open(path, how)?;
+        match self.lie {
+            Lie::Bytes(ending) if path.to_string_lossy().ends_with(ending) => Ok(Box::new(LiarFile(file))),
+            _ => Ok(file),
+        }
+    }
+    fn find(&self, path: &Path) -> Result<Option<Found>> {
+        self.disk.find(path)
+    }
+    fn read_directory(&self, path: &Path) -> Result<Vec<Listed>> {
+        self.disk.read_directory(path)
+    }
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.disk.create_directory(path)
+    }
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        match self.lie {
+            Lie::Names => Ok(()),
+            Lie::Bytes(_) => self.disk.sync_directory(path),
+        }
+    }
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.disk.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> Result<()> {
+        self.disk.unlink(path)
+    }
+    fn process(&self) -> u32 {
+        self.disk.process()
+    }
+    fn unique(&self) -> u64 {
+        self.disk.unique()
+    }
+}
+
+impl DiskFile for LiarFile {
+    fn bytes(&self) -> Result<u64> {
+        self.0.bytes()
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+    fn truncate(&self, bytes: u64) -> Result<()> {
+        self.0.truncate(bytes)
+    }
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+    fn start_writeback(&self, range: Range<u64>) {
+        self.0.start_writeback(range);
+    }
+    fn try_lock(&self) -> Result<bool> {
+        self.0.try_lock()
+    }
+}
