@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubist_index::cube::{CubeId, Geometry};
 use kubist_index::plan::Directory;
 use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::start::Start;
 use kubist_index::state::{Commit, Rewrite, Run, RunId, State};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
@@ -225,7 +226,8 @@ impl Table {
         self.rewrites.push(rewrite);
     }
 
-    /// Asks from a random antichain of starts; gives expected and answered ids.
+    /// Asks from the starts that the planner chooses or from random ones; gives
+    /// expected and answered ids.
     fn query(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (rewrites, mut positions) = self.any_prefix();
         let state = self.state(rewrites, positions.clone());
@@ -246,14 +248,24 @@ impl Table {
         while let Some(cube) = stack.pop() {
             match cube.level() < LEVELS && self.rng.random_bool(0.5) {
                 true => stack.extend(self.geometry.children(cube)),
-                false => starts.push(cube),
+                false => {
+                    let above = self.geometry.ancestors(cube).choose(&mut self.rng).unwrap_or(cube);
+                    let source = if self.rng.random_bool(0.5) { cube } else { above };
+                    starts.push(Start { region: cube, source });
+                }
             }
         }
         let wanted = |row: &Row| low <= row.point && row.point <= high && range.holds(row.priority);
         let mut answer = vec![];
-        for visit in directory.plan_from(&starts, &grid_box, range).visits {
+        let plan = match self.rng.random_bool(0.5) {
+            true => directory.plan(&grid_box, range),
+            false => directory.plan_from(&starts, &grid_box, range),
+        };
+        for visit in plan.visits {
             let rows = visit.run.payload.iter().filter(|row| wanted(row));
-            answer.extend(rows.filter(|row| visit.within.is_none_or(|cube| self.holds(cube, row))).map(|row| row.id));
+            let inside =
+                |row: &&Row| visit.within.as_ref().is_none_or(|cubes| cubes.iter().any(|cube| self.holds(*cube, row)));
+            answer.extend(rows.filter(inside).map(|row| row.id));
         }
         let committed = self.logs.iter().zip(&positions).flat_map(|(log, position)| &log[..*position]);
         let rows = committed.flat_map(|commit| &commit.runs).flat_map(|run| &run.payload);
