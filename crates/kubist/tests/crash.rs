@@ -21,6 +21,7 @@ use kubist::{
     CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 const IDS: i64 = 1000;
@@ -78,7 +79,8 @@ impl Model {
                 2 | 3 => {
                     let debt_share = if random.random_bool(0.5) { 0.0 } else { 0.3 };
                     let rows_at_once = random.random_range(20..400);
-                    let options = OptimizeOptions { debt_share, rows_at_once, ..Default::default() };
+                    let replication = ["none", "outlook", "full"].choose(random).map(|policy| policy.parse().unwrap());
+                    let options = OptimizeOptions { debt_share, rows_at_once, replication, ..Default::default() };
                     table.optimize(&options, &mut |_, _| {})?;
                 }
                 _ => {
