@@ -53,7 +53,8 @@ def create(
             identity and seed agree, instead of raising; data is then appended.
         replication: What `Table.optimize` copies into deeper cubes, which makes
             small boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"``
-            or ``"full"``. None: the default, none. docs/replication.md has figures.
+            or ``"full"``. None: the default, ``"outlook(-1)"``. docs/replication.md
+            has figures.
 
     Returns:
         The table, open.

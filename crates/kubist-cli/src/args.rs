@@ -79,7 +79,7 @@ pub struct Ingest {
     #[arg(long)]
     pub seed: Option<u64>,
     /// What the optimizer copies into deeper cubes, of a new table: none, outlook, outlook(BOOST),
-    /// full or full(HEIGHT) [default: none]
+    /// full or full(HEIGHT) [default: outlook(-1)]
     ///
     /// Copies make small boxes cheaper and the table larger.
     #[arg(long, value_name = "POLICY")]
