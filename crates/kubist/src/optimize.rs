@@ -154,15 +154,9 @@ impl Table {
                 report.debt_before = survey.debt();
             }
             report.debt_after = survey.debt();
-            let mut moves = survey.moves(options, &done);
+            let moves = survey.moves(options, &done);
             if moves.is_empty() {
                 break;
-            }
-            if options.one_round {
-                // While a large rewrite goes on, commits gather runs above it.
-                moves.sort_by_key(|one| one.whole);
-                let large = moves.iter().position(|one| one.whole);
-                moves.truncate(large.map_or(moves.len(), |place| place + 1));
             }
             for one in moves {
                 options.cancel.check()?;

@@ -130,11 +130,15 @@ impl Survey {
     }
 
     /// Disjoint moves: first those where queries wasted most, then from the root
-    /// downwards.
+    /// downwards; in one round, at the end, at most one of a whole part of the tree.
     pub fn moves(&self, options: &OptimizeOptions, done: &HashSet<CubeId>) -> Vec<Move> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
+        let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
+        let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
+        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
+        let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
         let mut moves = Vec::new();
         let mut place = 0;
         // Below a cube whose own runs move, nothing else moves in the same pass:
@@ -146,15 +150,14 @@ impl Survey {
                 place += 1;
                 continue;
             }
-            let Sum { rows, debt, bytes, wasted } = here.tree;
-            let fits = rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE;
-            if fits && worth(debt, rows, wasted) {
+            if whole(here) && largest.is_none_or(|largest| largest == here.cube) {
+                let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
                 place = here.end;
                 continue;
             }
-            let runs = match !fits && worth(here.debt, here.rows, here.wasted) {
+            let runs = match !fits(here.tree) && worth(here.debt, here.rows, here.wasted) {
                 true => here.to_push(options),
                 false if here.runs.len() > MANY_RUNS => here.to_merge(options),
                 false => Vec::new(),
@@ -162,11 +165,14 @@ impl Survey {
             if !runs.is_empty() {
                 let debt = here.debt.min(runs.iter().map(|run| run.rows).sum());
                 moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
-                blocked.insert(here.end);
+                if !options.one_round {
+                    blocked.insert(here.end);
+                }
             }
             place += 1;
         }
-        moves.sort_by_key(|one| std::cmp::Reverse(one.wasted));
+        // While a large rewrite goes on, commits gather runs above it.
+        moves.sort_by_key(|one| (options.one_round && one.whole, std::cmp::Reverse(one.wasted)));
         moves
     }
 }
