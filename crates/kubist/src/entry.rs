@@ -16,6 +16,7 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Commit, Rewrite, Run, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::alter::Metadata;
 use crate::codec::wire::{Reader, Short, put_text};
 
 /// The version of the format that this code writes and the newest it reads.
@@ -319,6 +320,9 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
+    /// What was said about the table at its creation.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,10 +5,13 @@
 //! and commits; [`Table::snapshot`] pins a moment, and [`Snapshot::query`] asks
 //! it for any region at any precision. ARCHITECTURE.md walks through the modules.
 
+mod alter;
 mod build;
 mod checkpoint;
 mod clean;
 mod codec;
+mod column_type;
+mod default;
 mod entry;
 mod error;
 mod fetch;
@@ -29,6 +32,7 @@ mod table;
 mod verify;
 mod writer;
 
+pub use alter::{Metadata, NewColumn};
 pub use clean::Cleaning;
 pub use error::{Error, Result};
 pub use history::Declared;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use kubist_expr::Value;
 
+use crate::alter::Metadata;
 use crate::error::{Error, Result};
 
 /// An indexed column and the part of its type that the data is expected in.
@@ -39,6 +40,11 @@ pub struct TableOptions {
     /// Decides which records a sample holds; two tables with the same seed and
     /// identity sample the same records.
     pub seed: u64,
+    /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
+    /// Arrow metadata, under `unit`; one that is there already counts too.
+    pub units: Vec<(String, String)>,
+    /// What else is to be said about the table: the run, the code, the geometry.
+    pub metadata: Metadata,
     /// Open a table that is already here if it agrees, instead of refusing.
     pub exist_ok: bool,
 }

@@ -152,7 +152,7 @@ impl Table {
         let core = &self.core;
         loop {
             let snapshot = self.snapshot()?;
-            let column = core.schema.step();
+            let column = core.created.step();
             let (maps, _) = snapshot.maps(snapshot.view.directory.runs().iter())?;
             let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
             for (run, map) in snapshot.view.directory.runs().iter().zip(maps) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
@@ -41,6 +42,8 @@ pub struct Info {
     pub capacity: u32,
     pub seed: u64,
     pub columns: Vec<ColumnInfo>,
+    /// What is said about the table.
+    pub metadata: Metadata,
     pub writers: Vec<WriterInfo>,
     /// Bytes of live runs and their zone maps.
     pub bytes: u64,
@@ -62,6 +65,13 @@ pub struct ColumnInfo {
     pub name: String,
     pub data_type: String,
     pub nullable: bool,
+    pub unit: Option<String>,
+    /// What else is said about the column.
+    pub metadata: Metadata,
+    /// It came after the creation: data may lack it, and has its default then.
+    pub added: bool,
+    /// In words; none is null.
+    pub default: Option<String>,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
@@ -78,7 +88,7 @@ impl Snapshot {
 
     /// The columns, as answers have them.
     pub fn schema(&self) -> SchemaRef {
-        self.core.schema.user.clone()
+        self.view.schema.user.clone()
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
@@ -149,17 +159,8 @@ impl Snapshot {
             identity: core.header.identity.clone(),
             capacity: core.header.capacity,
             seed: core.header.seed,
-            columns: core
-                .schema
-                .user
-                .fields()
-                .iter()
-                .map(|field| ColumnInfo {
-                    name: field.name().clone(),
-                    data_type: field.data_type().to_string(),
-                    nullable: field.is_nullable(),
-                })
-                .collect(),
+            columns: self.view.schema.describe(),
+            metadata: self.view.schema.metadata.clone(),
             writers: self
                 .view
                 .history
@@ -206,8 +207,10 @@ impl Snapshot {
             let map = ZoneMap::decode(&bytes).map_err(damaged)?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
             let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
-            let columns = self.core.schema.stored.fields().len();
-            if rows != run.rows || length != place.data_length || map.columns.len() != columns {
+            // A run that is older than a column ends before it.
+            let schema = &self.view.schema;
+            let columns = schema.base()..=schema.stored.fields().len();
+            if rows != run.rows || length != place.data_length || !columns.contains(&map.columns.len()) {
                 return Err(damaged("the zone map does not fit its run".to_string()));
             }
             let map = Arc::new(map);

@@ -16,6 +16,7 @@ use kubist_index::state::{Run, RunId, State};
 use kubist_index::{order, priority};
 use kubist_store::{LocalStore, Store};
 
+use crate::alter::{self, Alteration};
 use crate::checkpoint;
 use crate::entry::{
     self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
@@ -45,7 +46,8 @@ pub struct Table {
 pub(crate) struct Core {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    pub schema: Arc<TableSchema>,
+    /// The columns of the table's creation; those of a moment are its view's.
+    pub created: Arc<TableSchema>,
     pub geometry: Geometry,
     pub maps: MapCache,
     process: u32,
@@ -58,6 +60,8 @@ pub(crate) struct Core {
 struct Tail {
     state: State<Location>,
     history: History,
+    /// `None`: the columns of the creation.
+    schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
     /// The state has changed since the view was made (also if an error came between).
     stale: bool,
@@ -70,6 +74,7 @@ struct Tail {
 
 /// One state of the table, arranged for reading.
 pub(crate) struct View {
+    pub schema: Arc<TableSchema>,
     pub directory: Directory<Location>,
     pub history: History,
     /// How far each log was read, and how many rewrites are applied.
@@ -172,13 +177,14 @@ impl Table {
         Ok(table)
     }
 
-    fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Table> {
+    fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Table> {
+        schema.metadata = header.metadata.clone();
         let geometry =
             Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
         let core = Core {
             store,
             header,
-            schema: Arc::new(schema),
+            created: Arc::new(schema),
             geometry,
             maps: MapCache::default(),
             process: std::process::id(),
@@ -190,7 +196,8 @@ impl Table {
 
     fn agrees(&self, plan: &Plan) -> Result<()> {
         let (own, other) = (&self.core.header, &plan.header);
-        let what = if self.core.schema.user.fields() != plan.schema.user.fields() {
+        let schema = &self.core.view()?.schema;
+        let what = if !schema.agrees(&plan.schema) {
             "columns"
         } else if own.dimensions != other.dimensions {
             "dimensions or domains"
@@ -212,9 +219,9 @@ impl Table {
         self.core.store.location()
     }
 
-    /// The columns, as answers have them.
-    pub fn schema(&self) -> SchemaRef {
-        self.core.schema.user.clone()
+    /// The columns by now, as answers have them.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        Ok(self.core.view()?.schema.user.clone())
     }
 
     /// Everything committed by now, pinned.
@@ -243,7 +250,7 @@ impl Table {
         Ok(())
     }
 
-    /// Waits until something was committed or rewritten since `seen`, at most for
+    /// Waits until something was committed, rewritten or altered since `seen`, at most for
     /// `patience`; the new snapshot, or `None`. Looks every few milliseconds.
     pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
         let begin = Instant::now();
@@ -251,7 +258,8 @@ impl Table {
             cancel.check()?;
             let look = Instant::now();
             let view = self.core.view()?;
-            if view.positions != seen.view.positions || view.rewrites != seen.view.rewrites {
+            let altered = view.schema.version != seen.view.schema.version;
+            if altered || view.positions != seen.view.positions || view.rewrites != seen.view.rewrites {
                 return Ok(Some(Snapshot::new(self.core.clone(), view)));
             }
             if begin.elapsed() >= patience {
@@ -279,7 +287,9 @@ struct Plan {
 
 impl Plan {
     fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
-        let checked = TableSchema::new(schema, options)?;
+        let schema = alter::with_units(schema, &options.units)?;
+        alter::check_metadata(&options.metadata)?;
+        let checked = TableSchema::new(&schema, options)?;
         if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
             return Err(Error::invalid(format!(
                 "a cube's capacity is 16 to 1048576 rows, found {}",
@@ -313,6 +323,7 @@ impl Plan {
             capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
             seed: options.seed,
             priority: "hash".into(),
+            metadata: options.metadata.clone(),
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })
@@ -398,6 +409,8 @@ impl Core {
                 tail.stale = true;
             }
         }
+        // After the logs: no run has a column that is not known then.
+        self.follow_alterations(&mut tail)?;
         if tail.stale || tail.view.is_none() {
             let gained = tail.gained.take();
             let directory = match (&tail.view, gained) {
@@ -405,6 +418,7 @@ impl Core {
                 _ => Directory::new(self.geometry, &tail.state),
             };
             let view = View {
+                schema: tail.schema.as_ref().unwrap_or(&self.created).clone(),
                 directory,
                 history: tail.history.clone(),
                 positions: tail.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
@@ -439,6 +453,20 @@ impl Core {
             tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         }
         Ok(true)
+    }
+
+    /// Reads the alterations that are new; none is ever cleaned away.
+    fn follow_alterations(&self, tail: &mut Tail) -> Result<()> {
+        loop {
+            let schema = tail.schema.as_ref().unwrap_or(&self.created);
+            let name = alter::name_of(schema.version + 1);
+            let Some(bytes) = self.store.get(&name).map_err(store_error)? else { return Ok(()) };
+            let bad = |error| bad_entry(self.store.location(), &name, 0, error);
+            let alteration = Alteration::decode(&bytes).map_err(bad)?;
+            let next = schema.altered(&alteration).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+            tail.schema = Some(Arc::new(next));
+            tail.stale = true;
+        }
     }
 
     /// Starts anew from the newest checkpoint.
@@ -505,7 +533,7 @@ impl Core {
         let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
         let scales = entry::decode_grid(&bytes, self.geometry.dimensions())
             .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
-        let frame = Arc::new(Frame::new(&self.schema, self.geometry, scales, self.header.seed));
+        let frame = Arc::new(Frame::new(&self.created, self.geometry, scales, self.header.seed));
         Ok(Some(self.frame.get_or_init(|| frame).clone()))
     }
 

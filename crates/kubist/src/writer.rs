@@ -30,7 +30,7 @@ use crate::optimize::Healer;
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::output::{Output, identify};
 use crate::rewrite::unix_ms;
-use crate::schema::NO_STEP;
+use crate::schema::{NO_STEP, TableSchema};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill};
 use crate::table::{Core, Table};
@@ -50,6 +50,8 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// not committed and gives the name back.
 pub struct Writer {
     core: Arc<Core>,
+    /// The columns as last looked at: a batch that names others looks again.
+    schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
     next_segment: u64,
@@ -138,6 +140,7 @@ impl Writer {
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
+            schema: view.schema.clone(),
             segment: None,
             sequence: own.commits,
             rows: own.rows,
@@ -165,10 +168,13 @@ impl Writer {
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.pending.check()?;
+        if batch.schema().fields().iter().any(|field| self.schema.user.index_of(field.name()).is_err()) {
+            self.schema = self.core.view()?.schema.clone();
+        }
         for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
             self.cancel.check()?;
             let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
-            let stored = self.core.schema.to_stored(&slice, self.log.writer(), self.rows + self.pending.rows)?;
+            let stored = self.schema.to_stored(&slice, self.log.writer(), self.rows + self.pending.rows)?;
             let stored = own(&stored)?;
             self.pending.rows += stored.num_rows() as u64;
             self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
@@ -180,7 +186,7 @@ impl Writer {
             }
         }
         if batch.num_rows() == 0 {
-            self.core.schema.to_stored(batch, self.log.writer(), 0)?;
+            self.schema.to_stored(batch, self.log.writer(), 0)?;
         }
         Ok(())
     }
@@ -310,7 +316,7 @@ impl Writer {
                 })
             }
         };
-        let dimensions = self.core.header.dimensions.iter().zip(&self.core.schema.dimensions);
+        let dimensions = self.core.header.dimensions.iter().zip(&self.core.created.dimensions);
         let scales: Vec<Scale> = dimensions.map(learn).collect::<Result<_>>()?;
         self.core.publish_grid(&scales)
     }
@@ -331,7 +337,7 @@ impl Writer {
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
         let view = self.core.view()?;
         let frame = self.frame(&pending.batches)?;
-        let (geometry, schema) = (self.core.geometry, self.core.schema.clone());
+        let (geometry, schema) = (self.core.geometry, view.schema.clone());
         let seen = Seen::all(&view);
         let capacity = Capacity::new(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
@@ -344,7 +350,9 @@ impl Writer {
             }
         };
         let sorted = |batches: &[RecordBatch]| -> Result<SortedRows> {
-            let rows = concat_batches(&schema.stored, batches)?;
+            // Rows that were pending when a column was added have it not.
+            let batches = batches.iter().map(|batch| schema.widened(batch)).collect::<Result<Vec<_>>>()?;
+            let rows = concat_batches(&schema.stored, &batches)?;
             Ok(SortedRows::new(&frame, schema.with_step(rows, step)?))
         };
         // Cutoffs of the cubes above the parts, from the counts alone.
