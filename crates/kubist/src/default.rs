@@ -87,7 +87,7 @@ mod tests {
             (Value::Float(2.0), Int16, "2"),
             (Value::Float(0.1), Float32, "0.1"),
             (Value::Float(f64::INFINITY), Float32, "inf"),
-            (Value::Int(3), Float16, "3.0"),
+            (Value::Int(3), Float16, "3"),
             (Value::Bool(true), Boolean, "true"),
             (text("x"), LargeUtf8, "x"),
             (text("2024-02-03"), Date32, "2024-02-03"),
