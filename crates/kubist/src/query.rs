@@ -200,6 +200,19 @@ impl Question {
     }
 }
 
+/// All records of a snapshot as they are stored, hidden columns too.
+pub(crate) fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    let question = Question::new(snapshot, &Query { cancel: cancel.clone(), ..Query::default() })?;
+    let stored = snapshot.view.schema.stored.clone();
+    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
+    let everything = PriorityRange { first: 0, last: u64::MAX };
+    let found = Arc::new(question)
+        .scan(everything, wanted)
+        .0
+        .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
+    Ok(found.map(move |scanned| Ok(RecordBatch::try_new(stored.clone(), scanned?.columns)?)))
+}
+
 type SharedSkip = Arc<dyn Fn(&crate::codec::zone_map::ZoneMap, usize) -> bool + Send + Sync>;
 
 /// Where tasks end in a list of visits.

@@ -6,6 +6,7 @@ use arrow_schema::SchemaRef;
 
 use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
+use crate::disk_use::DiskUse;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
 use crate::options::Query;
@@ -48,6 +49,8 @@ pub struct Info {
     /// Bytes of live runs and their zone maps.
     pub bytes: u64,
     pub bytes_per_row: f64,
+    /// What the whole store takes, as of now and not of the snapshot.
+    pub disk: DiskUse,
 }
 
 /// A dimension and its domain, in the column's unit; no ends before the first commit
@@ -174,6 +177,7 @@ impl Snapshot {
                 .collect(),
             bytes,
             bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
+            disk: DiskUse::of(core)?,
         })
     }
 

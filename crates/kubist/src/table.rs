@@ -18,6 +18,7 @@ use kubist_store::{LocalStore, Store};
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint;
+use crate::drop::{DROPPED, HALF_DROPPED, check_not_dropped};
 use crate::entry::{
     self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
 };
@@ -33,7 +34,7 @@ use crate::writer::Writer;
 pub(crate) const TABLE: &str = "table";
 pub(crate) const GRID: &str = "grid";
 pub(crate) const REWRITES: &str = "rewrites/";
-const WRITERS: &str = "writers";
+pub(crate) const WRITERS: &str = "writers";
 const DEFAULT_CAPACITY: u32 = 2048;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
@@ -102,37 +103,42 @@ fn path_of(location: &str) -> Result<&Path> {
 impl Table {
     /// Makes a table in a directory, which must be absent or empty.
     pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        let path = path_of(location)?;
         // Refuse a bad schema before anything is made on disk.
         let plan = Plan::new(&schema, options)?;
-        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
-        let there = path.join(TABLE).exists();
-        if there && options.exist_ok {
+        if options.exist_ok && path_of(location)?.join(TABLE).exists() {
             let table = Table::open(location)?;
             table.agrees(&plan)?;
             return Ok(table);
         }
+        Table::make(Table::vacant(location)?, plan, options.exist_ok)
+    }
+
+    /// A store in a directory, which must be absent or empty.
+    pub(crate) fn vacant(location: &str) -> Result<Arc<dyn Store>> {
+        let path = path_of(location)?;
+        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
         if occupied {
-            let why = match (there, path.is_dir()) {
-                (true, _) => "a table is there; open it, or create with exist_ok",
-                (false, true) => "the directory is not empty and holds no table",
-                (false, false) => "it is a file",
+            let why = match path.is_dir() {
+                _ if path.join(DROPPED).exists() => HALF_DROPPED,
+                _ if path.join(TABLE).exists() => "a table is there; open it, or create with exist_ok",
+                true => "the directory is not empty and holds no table",
+                false => "it is a file",
             };
             return Err(Error::Exists { location: location.into(), why: why.into() });
         }
-        Table::make(Arc::new(LocalStore::create(path).map_err(store_error)?), plan, options)
+        Ok(Arc::new(LocalStore::create(path).map_err(store_error)?))
     }
 
     /// Makes a table in an empty store.
     pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        Table::make(store, Plan::new(&schema, options)?, options)
+        Table::make(store, Plan::new(&schema, options)?, options.exist_ok)
     }
 
-    fn make(store: Arc<dyn Store>, plan: Plan, options: &TableOptions) -> Result<Table> {
+    pub(crate) fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Table> {
         let bytes = entry::encode_header(&plan.header, &plan.schema.user)?;
         if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
             let table = Table::open_in(store)?;
-            if options.exist_ok {
+            if exist_ok {
                 table.agrees(&plan)?;
                 return Ok(table);
             }
@@ -148,6 +154,11 @@ impl Table {
 
     /// Opens the table in a directory. Others may be writing to it.
     pub fn open(location: &str) -> Result<Table> {
+        Table::open_in(Table::store_at(location)?)
+    }
+
+    /// The store of the table in a directory, or of what is left of it.
+    pub(crate) fn store_at(location: &str) -> Result<Arc<dyn Store>> {
         let path = path_of(location)?;
         let not = |why: &str| Error::NotATable { location: location.into(), why: why.into() };
         if !path.exists() {
@@ -156,14 +167,15 @@ impl Table {
         if !path.is_dir() {
             return Err(not("it is a file, not a directory"));
         }
-        if !path.join(TABLE).exists() {
+        if !path.join(TABLE).exists() && !path.join(DROPPED).exists() {
             return Err(not("the directory holds no table"));
         }
-        Table::open_in(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
+        Ok(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
     }
 
     /// Opens the table in a store.
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        check_not_dropped(store.as_ref())?;
         let bytes = store
             .get(TABLE)
             .map_err(store_error)?
@@ -278,15 +290,15 @@ impl Table {
 }
 
 /// Checked options, ready to be written down.
-struct Plan {
-    header: Header,
-    schema: TableSchema,
+pub(crate) struct Plan {
+    pub header: Header,
+    pub schema: TableSchema,
     /// If no domain has to be learned.
-    scales: Option<Vec<Scale>>,
+    pub scales: Option<Vec<Scale>>,
 }
 
 impl Plan {
-    fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
+    pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
         let schema = alter::with_units(schema, &options.units)?;
         alter::check_metadata(&options.metadata)?;
         let checked = TableSchema::new(&schema, options)?;
@@ -323,6 +335,7 @@ impl Plan {
             capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
             seed: options.seed,
             priority: "hash".into(),
+            writer_tag: String::new(),
             metadata: options.metadata.clone(),
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
@@ -364,6 +377,10 @@ impl Core {
             true => Ok(()),
             false => Err(Error::Forked { location: self.store.location().into() }),
         }
+    }
+
+    pub fn check_not_dropped(&self) -> Result<()> {
+        check_not_dropped(self.store.as_ref())
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {

@@ -130,6 +130,8 @@ impl Writer {
             Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
         };
+        // Whoever drops the table says so before looking whether a writer is at work.
+        core.check_not_dropped()?;
         let view = core.view()?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
@@ -171,22 +173,28 @@ impl Writer {
         if batch.schema().fields().iter().any(|field| self.schema.user.index_of(field.name()).is_err()) {
             self.schema = self.core.view()?.schema.clone();
         }
+        let name = format!("{}{}", self.core.header.writer_tag, self.log.writer());
         for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
             self.cancel.check()?;
             let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
-            let stored = self.schema.to_stored(&slice, self.log.writer(), self.rows + self.pending.rows)?;
-            let stored = own(&stored)?;
-            self.pending.rows += stored.num_rows() as u64;
-            self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
-            self.pending.batches.push(stored);
-            if self.pending.bytes > self.memory {
-                self.pending.torn = true;
-                self.spill()?;
-                self.pending.torn = false;
-            }
+            let stored = self.schema.to_stored(&slice, &name, self.rows + self.pending.rows)?;
+            self.keep(own(&stored)?)?;
         }
         if batch.num_rows() == 0 {
-            self.schema.to_stored(batch, self.log.writer(), 0)?;
+            self.schema.to_stored(batch, &name, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps rows in stored form, hidden columns too, that nobody else holds.
+    pub(crate) fn keep(&mut self, stored: RecordBatch) -> Result<()> {
+        self.pending.rows += stored.num_rows() as u64;
+        self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
+        self.pending.batches.push(stored);
+        if self.pending.bytes > self.memory {
+            self.pending.torn = true;
+            self.spill()?;
+            self.pending.torn = false;
         }
         Ok(())
     }
@@ -239,15 +247,29 @@ impl Writer {
             _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
-        self.log_entry(rows, options.token.clone(), step, commit, bytes, begin)
+        let token = options.token.clone();
+        self.log_entry(CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit }, bytes, begin)
+    }
+
+    /// Commits rows that brought their steps along, so many of each.
+    pub(crate) fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
+        let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
+        let rows = pending.rows;
+        let (commit, bytes) = match rows {
+            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+            _ => self.write(pending, None)?,
+        };
+        self.log_entry(CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit }, bytes, begin)
     }
 
     /// Says that this writer has nothing for a step and never will.
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
         self.check_step(step)?;
-        let nothing = Commit { runs: vec![], cutoffs: vec![] };
-        self.log_entry(0, None, Some(StepMark { step, abandoned: true }), nothing, 0, Instant::now())
+        let commit = Commit { runs: vec![], cutoffs: vec![] };
+        let step = Some(StepMark { step, abandoned: true });
+        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], commit };
+        self.log_entry(entry, 0, Instant::now())
     }
 
     /// Steps of a writer go up, so that each is one commit.
@@ -263,18 +285,12 @@ impl Writer {
         }
     }
 
-    fn log_entry(
-        &mut self,
-        rows: u64,
-        token: Option<String>,
-        step: Option<StepMark>,
-        mut commit: Commit<Location>,
-        bytes: u64,
-        begin: Instant,
-    ) -> Result<Committed> {
-        let sequence = self.sequence + 1;
-        identify(&mut commit.runs, Core::origin(self.log.writer()), sequence);
-        let entry = CommitEntry { sequence, rows, token, step, commit }.encode(&self.core.geometry);
+    /// Appends an entry, under the next number.
+    fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
+        let (sequence, rows) = (self.sequence + 1, entry.rows);
+        entry.sequence = sequence;
+        identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
+        let entry = entry.encode(&self.core.geometry);
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
