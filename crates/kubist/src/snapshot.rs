@@ -94,6 +94,16 @@ impl Snapshot {
         self.view.schema.user.clone()
     }
 
+    /// The same, with what is said about each.
+    pub fn columns(&self) -> Vec<ColumnInfo> {
+        self.view.schema.describe()
+    }
+
+    /// What is said about the table.
+    pub fn metadata(&self) -> &Metadata {
+        &self.view.schema.metadata
+    }
+
     /// The same moment, up to a step: rows of later steps, and of steps that some
     /// declared writer has not finished, are not seen. The step itself must be
     /// complete.
@@ -162,8 +172,8 @@ impl Snapshot {
             identity: core.header.identity.clone(),
             capacity: core.header.capacity,
             seed: core.header.seed,
-            columns: self.view.schema.describe(),
-            metadata: self.view.schema.metadata.clone(),
+            columns: self.columns(),
+            metadata: self.metadata().clone(),
             writers: self
                 .view
                 .history
