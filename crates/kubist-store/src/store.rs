@@ -92,7 +92,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Ends the store: removes all segments, logs and temporaries, then these
     /// objects one after the other, and the place itself if nothing is left in it.
-    /// What is absent is passed over, so it can be called again after a failure.
+    /// What is absent is passed over, so it can be called again after a failure; and
+    /// whatever a power failure brings back, it brings the last object back too.
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }

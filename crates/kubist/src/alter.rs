@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -22,6 +22,9 @@ use crate::entry::EntryError;
 use crate::error::{Error, Result, store_error};
 use crate::options::Value;
 use crate::table::Table;
+
+/// The longest default: it comes back once for each old row.
+const MOST_DEFAULT_BYTES: usize = 1024;
 
 /// What is said about a table or a column, by key.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
@@ -170,6 +173,13 @@ impl Table {
         })?;
         let default = one_value(default, &stored_type(&kept))
             .map_err(|why| Error::invalid(format!("column {name:?} cannot have the default {default}: {why}")))?;
+        if let Value::Text(_) | Value::Binary(_) = &column.default {
+            let bytes = default.to_data().buffers().last().map_or(0, |values| values.len());
+            if bytes > MOST_DEFAULT_BYTES {
+                let most = format!("a default may have up to {MOST_DEFAULT_BYTES}");
+                return Err(Error::invalid(format!("the default of column {name:?} takes {bytes} bytes; {most}")));
+            }
+        }
         let schema = Arc::new(Schema::new(vec![Field::new(name, kept, *nullable)]));
         let units: Vec<_> = unit.iter().map(|unit| (name.clone(), unit.clone())).collect();
         let field = with_units(&schema, &units)?.field(0).clone();

@@ -51,6 +51,7 @@ pub fn unix_ms() -> u64 {
 
 /// A segment for the runs of one rewrite.
 pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
+    core.settle_schema(&view.schema)?;
     let number = view.rewrites + 1;
     let now = unix_ms();
     for attempt in 0..10_000 {

@@ -4,6 +4,7 @@
 //! and joins it into the state. A snapshot pins one state and never changes.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     pub maps: MapCache,
     process: u32,
     frame: OnceLock<Arc<Frame>>,
+    /// So many alterations are known to be durable.
+    settled: AtomicU64,
     tail: Mutex<Tail>,
 }
 
@@ -201,6 +204,7 @@ impl Table {
             maps: MapCache::default(),
             process: std::process::id(),
             frame: OnceLock::new(),
+            settled: AtomicU64::new(0),
             tail: Mutex::default(),
         };
         Ok(Table { core: Arc::new(core) })
@@ -568,6 +572,19 @@ impl Core {
             if let Some(bytes) = self.store.get(name).map_err(store_error)? {
                 self.store.put_if_absent(name, &bytes).map_err(store_error)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the alterations of a schema, which were seen, are durable:
+    /// no run with a column may outlive the word of that column.
+    pub fn settle_schema(&self, schema: &TableSchema) -> Result<()> {
+        for number in self.settled.load(Ordering::Relaxed) + 1..=schema.version {
+            let name = alter::name_of(number);
+            if let Some(bytes) = self.store.get(&name).map_err(store_error)? {
+                self.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+            }
+            self.settled.fetch_max(number, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -352,6 +352,7 @@ impl Writer {
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
         let view = self.core.view()?;
+        self.core.settle_schema(&view.schema)?;
         let frame = self.frame(&pending.batches)?;
         let (geometry, schema) = (self.core.geometry, view.schema.clone());
         let seen = Seen::all(&view);

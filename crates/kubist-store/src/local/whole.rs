@@ -55,17 +55,28 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
             store.open_files.forget(&path);
             unlink(store, &path)?;
         }
-        remove_if_empty(store, &store.root.join(folder))?;
+        remove_or_sync(store, &store.root.join(folder))?;
     }
     // As they are listed, that is, without following links to folders.
     let here: BTreeSet<String> = super::objects::list(store, "")?.into_iter().collect();
-    for name in objects.iter().filter(|name| here.contains(*name)) {
+    let objects: Vec<&String> = objects.iter().filter(|name| here.contains(*name)).collect();
+    let Some((last, others)) = objects.split_last() else { return remove_or_sync(store, &store.root) };
+    let mut folders = BTreeSet::new();
+    for name in others {
         unlink(store, &store.root.join(name))?;
-        for (end, _) in name.rmatch_indices('/') {
-            remove_if_empty(store, &store.root.join(&name[..end]))?;
-        }
+        folders.extend(name.match_indices('/').map(|(end, _)| store.root.join(&name[..end])));
     }
-    remove_if_empty(store, &store.root)
+    // The deepest first.
+    for folder in folders.into_iter().rev() {
+        remove_or_sync(store, &folder)?;
+    }
+    // A power failure must not bring the others back without the last one.
+    store.folders.sync(&store.root)?;
+    unlink(store, &store.root.join(last))?;
+    for (end, _) in last.rmatch_indices('/') {
+        remove_or_sync(store, &store.root.join(&last[..end]))?;
+    }
+    remove_or_sync(store, &store.root)
 }
 
 /// Real folders of the store, not links to some.
@@ -90,10 +101,11 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// A folder that holds something of somebody else stays.
-fn remove_if_empty(store: &LocalStore, path: &Path) -> Result<()> {
+/// A folder that holds something of somebody else stays, without what was deleted.
+fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty || is_absence(&error) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
+        Err(error) if is_absence(&error) => Ok(()),
         // The current directory, or a mount: empty, but not to be removed.
         Err(error) if matches!(error.kind(), std::io::ErrorKind::ResourceBusy | std::io::ErrorKind::InvalidInput) => {
             Ok(())
