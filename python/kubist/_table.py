@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _kubist
 from ._data import Data, is_schema, need
 from ._errors import InvalidInput, Refused
-from ._figures import Cleaning, Commit, Dropped, Info, OptimizeReport, Retraction, VerifyReport, parse
+from ._figures import (
+    Cleaning,
+    Commit,
+    Dropped,
+    Info,
+    OptimizeReport,
+    Retraction,
+    VerifyReport,
+    parse,
+)
 from ._result import Result
 from ._writer import Writer, append
 

@@ -1,7 +1,8 @@
 //! A copy of a snapshot as a table of its own, with the same grid or another.
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one
-//! commit, so that the copy has all of them or none. They bring their hidden columns
+//! commit, so that the copy has all of them or none: after an error nothing of it is
+//! left, after a crash a table without rows. They bring their hidden columns
 //! along: steps stay steps, and the rows of a table without identity keep their
 //! priorities. What belongs to the moment and not to the rows stays behind: tokens,
 //! the writers' histories, who was declared. So a step that waits for a writer in
@@ -103,10 +104,10 @@ impl Snapshot {
                 return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
             }
         }
-        if let Some(name) = names.iter().find(|name| core.created.user.index_of(name).is_err()) {
-            if self.view.schema.user.index_of(name).is_ok() {
-                return Err(Error::invalid(format!("column {name:?} was added later and cannot be a dimension")));
-            }
+        let is_added =
+            |name: &&String| core.created.user.index_of(name).is_err() && self.view.schema.user.index_of(name).is_ok();
+        if let Some(name) = names.iter().find(is_added) {
+            return Err(Error::invalid(format!("column {name:?} was added later and cannot be a dimension")));
         }
         let given = |name: &String| options.domains.iter().find(|dimension| dimension.column == *name);
         let dimension = |column: &String| Dimension {
