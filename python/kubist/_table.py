@@ -62,6 +62,7 @@ def create(
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity and seed agree, instead of raising; data is then appended.
+            Columns may have been added since, and what is said about them stays.
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
             there already counts too.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +159,38 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
         t.copy_to(tmp_path / "no", progress=stop)
     except KeyboardInterrupt:
         assert not (tmp_path / "no").exists()
+
+
+def test_columns_come_while_other_processes_write(path: Path) -> None:
+    kubist.create(path, rows(0), ["x"], ["id"])
+    script = """
+        import sys, numpy as np, kubist
+        path, first = sys.argv[1], int(sys.argv[2])
+        t = kubist.open(path)
+        with t.writer(f"w{first}") as w:
+            for part in range(20):
+                ids = np.arange(100) + first + part * 100
+                data = {"id": ids, "x": ids % 97 / 97}
+                for name in t.schema.names[2:]:
+                    data[name] = ids.astype(np.int32)
+                w.append(data)
+                w.commit()
+                if part % 4 == 0:
+                    t.add_column(f"a{first}_{part}", "int32", default=-1)
+    """
+    arguments = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    writers = [subprocess.Popen([*arguments, str(first)]) for first in (10_000, 20_000, 30_000)]
+    t = kubist.open(path)
+    counts = [t.snapshot().query().to_arrow().num_rows for _ in range(20)]
+    assert counts == sorted(counts)
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    frame = t.query().to_pandas()
+    added = frame.columns[2:]
+    assert len(added) == 15 and len(frame) == 7000 and t.verify().ok
+    for name in added:
+        assert ((frame[name] == -1) | (frame[name] == frame.id)).all()
+        assert t.count(where=f"{name} >= 0") == (frame[name] >= 0).sum()
+    assert (frame[added] >= 0).any().any() and kubist.open(path).schema.equals(t.schema)
 
 
 def test_a_drop(table: kubist.Table, path: Path) -> None:

@@ -45,7 +45,8 @@ pub struct TableOptions {
     pub units: Vec<(String, String)>,
     /// What else is to be said about the table: the run, the code, the geometry.
     pub metadata: Metadata,
-    /// Open a table that is already here if it agrees, instead of refusing.
+    /// Open a table that is already here if it agrees, instead of refusing. Columns that
+    /// were added to it since may be missing here, and what is said about it stays.
     pub exist_ok: bool,
 }
 
