@@ -242,6 +242,7 @@ fn table(rng: &mut SmallRng) -> Case {
     let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
     let mut batches = Vec::new();
     let mut numbers = vec!["rid".to_string()];
+    let mut added = Vec::new();
     let mut rid = 0i64;
     for commit in 0..rng.random_range(1..8) {
         let memory = *[None, Some(1), Some(40_000)].choose(rng).unwrap();
@@ -253,7 +254,14 @@ fn table(rng: &mut SmallRng) -> Case {
         for _ in 0..rng.random_range(1..3) {
             let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(rid..rid + rows as i64))];
             rid += rows as i64;
-            for field in &schema.fields()[1..] {
+            let mut given = vec![0];
+            for (place, field) in schema.fields().iter().enumerate().skip(1) {
+                if let Some((_, default)) = added.iter().find(|(name, _)| name == field.name() && rng.random_bool(0.3))
+                {
+                    columns.push(repeated(default, rows));
+                    continue;
+                }
+                given.push(place);
                 let made = array(rng, field.data_type(), rows);
                 columns.push(match same && rows > 0 {
                     true => arrow_select::take::take(&made, &UInt32Array::from(vec![0; rows]), None).unwrap(),
@@ -261,11 +269,12 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            writer.append(&batch).unwrap();
+            // Without the columns that are to have their defaults.
+            writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
             if rng.random_bool(0.1) {
                 // While rows are pending; the next batch has the column.
-                schema = add_column(rng, &table, &schema, &mut batches, &mut numbers);
+                schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
             }
         }
         let committed = writer.commit().unwrap();
@@ -279,7 +288,7 @@ fn table(rng: &mut SmallRng) -> Case {
             table.clean(std::time::Duration::ZERO).unwrap();
         }
         if rng.random_bool(0.1) {
-            schema = add_column(rng, &table, &schema, &mut batches, &mut numbers);
+            schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
         }
         if rng.random_bool(0.3) {
             table = Table::open_in(store.clone()).unwrap();
@@ -298,6 +307,10 @@ fn table(rng: &mut SmallRng) -> Case {
     Case { table, truth, dimensions, numbers, priorities: known }
 }
 
+fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
+    arrow_select::take::take(value, &UInt32Array::from(vec![0; rows]), None).unwrap()
+}
+
 /// Adds a column to the table, and its default to all rows of the truth.
 fn add_column(
     rng: &mut SmallRng,
@@ -305,6 +318,7 @@ fn add_column(
     schema: &Schema,
     batches: &mut [RecordBatch],
     numbers: &mut Vec<String>,
+    added: &mut Vec<(String, ArrayRef)>,
 ) -> Arc<Schema> {
     let name = format!("a{}", schema.fields().len());
     let text = rng.random_bool(0.3);
@@ -327,12 +341,13 @@ fn add_column(
     let column =
         NewColumn { name: name.clone(), data_type: data_type.clone(), nullable: true, default: value, unit: None };
     table.add_column(&column).unwrap();
+    added.push((name.clone(), default.clone()));
     let mut fields = schema.fields().to_vec();
     fields.push(Arc::new(Field::new(name, data_type, true)));
     let schema = Arc::new(Schema::new(fields));
     for batch in batches {
         let mut columns = batch.columns().to_vec();
-        columns.push(arrow_select::take::take(&default, &UInt32Array::from(vec![0; batch.num_rows()]), None).unwrap());
+        columns.push(repeated(&default, batch.num_rows()));
         *batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
     }
     schema
