@@ -27,6 +27,14 @@ Look, while they write:
 >>> s = t.snapshot()                              # pinned: one moment, whoever is writing
 >>> len(s), s.count(where="deposited")
 
+Keep:
+
+>>> t.add_column("age", "float64", default=0.0, unit="s")    # old rows have the default
+>>> t.set_unit("x", "m"); t.set_metadata({"solver": "alya"}); t.units, t.metadata
+>>> s.copy_to("backup.kubist")                    # domains=..., capacity=... for another grid
+>>> t.info().disk                                 # what takes the space
+>>> kubist.drop("old.kubist")
+
 Words: a record's *priority* is a fixed number, uniform in [0, 1), made from its
 identity and nothing else. *precision=p* returns the records with a priority
 below p: a uniform sample of share p, the same on every machine, and part of
@@ -56,6 +64,8 @@ from ._figures import (
     Column,
     Commit,
     Dimension,
+    DiskUse,
+    Dropped,
     Info,
     OptimizeReport,
     Retraction,
@@ -65,7 +75,7 @@ from ._figures import (
 )
 from ._kubist import VERSION as __version__
 from ._result import Result
-from ._table import Snapshot, Table, create, open
+from ._table import Snapshot, Table, create, drop, open
 from ._writer import Writer
 
 __all__ = [
@@ -76,6 +86,8 @@ __all__ = [
     "Commit",
     "Damaged",
     "Dimension",
+    "DiskUse",
+    "Dropped",
     "Error",
     "Info",
     "InvalidInput",
@@ -96,5 +108,6 @@ __all__ = [
     "WriterInfo",
     "__version__",
     "create",
+    "drop",
     "open",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 import math
 import operator
 from collections.abc import Iterable, Mapping
@@ -253,6 +254,41 @@ def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
     if low is None or high is None:
         raise InvalidInput(f"{what}: a domain needs both ends, not ({low!r}, {high!r})")
     return column, "linear", low, high
+
+
+def units(value: Any) -> list[tuple[str, str]]:
+    """``{"x": "m"}`` as column, unit."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"units must be a dict of column: unit, not {_kind(value)}")
+    for column, unit in value.items():
+        if not isinstance(column, str) or not isinstance(unit, str):
+            raise InvalidInput(f"units: expected a column and its unit, not {column!r}: {unit!r}")
+    return list(value.items())
+
+
+def metadata(value: Any) -> str:
+    """Keys and values as a JSON object."""
+    if value is None:
+        return "{}"
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"metadata must be a dict of key: value, not {_kind(value)}")
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidInput(f"metadata: a key is text, not {key!r}")
+    try:
+        return json.dumps(dict(value), allow_nan=False, default=_scalar_or_refuse)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"metadata: values are what JSON can say: {error}") from None
+
+
+def _scalar_or_refuse(value: Any) -> Any:
+    """numpy's numbers and dates say what they are; other objects are not JSON."""
+    made = plain("metadata", value)
+    if isinstance(made, bytes):
+        raise TypeError("bytes are not text")
+    return made
 
 
 def _kind(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ def parse(kind: type[T], text: str) -> T:
 
 
 def _of(kind: type[T], values: dict[str, Any]) -> T:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in known})
 
 
@@ -88,9 +88,20 @@ class Column:
     name: str
     data_type: str
     nullable: bool
+    unit: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """What else is said about it."""
+    added: bool = False
+    """It came after the creation: data may lack it, and has ``default`` then."""
+    default: str | None = None
+    """In words; None is null."""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.data_type}" + ("" if self.nullable else ", never null")
+        said = f"{self.name}: {self.data_type}"
+        said += f" in {self.unit}" if self.unit else ""
+        said += "" if self.nullable else ", never null"
+        said += f", added ({self.default or 'null'} before)" if self.added else ""
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,30 @@ class WriterInfo:
     def __str__(self) -> str:
         commits = "1 commit" if self.commits == 1 else f"{self.commits:,} commits"
         return f"{self.name}: {self.rows:,} rows in {commits}"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a table's files take, in bytes, by what they are there for."""
+
+    primary: int
+    """Data of live runs, each record once."""
+    replicas: int
+    zone_maps: int
+    dead: int
+    """Replaced, failed or under way: what `Table.clean` can delete, and a little more."""
+    logs: int
+    rewrites: int
+    checkpoints: int
+    other: int
+    total: int
+    """All of the above, and of the table's files."""
+
+    def __str__(self) -> str:
+        parts = [each.name for each in fields(self) if each.name != "total"]
+        named = [(name.replace("_", " "), getattr(self, name)) for name in parts]
+        said = ", ".join(f"{name} {size(bytes)}" for name, bytes in named if bytes)
+        return f"{size(self.total)}: {said}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -134,12 +169,17 @@ class Info:
     writers: list[WriterInfo]
     bytes: int
     bytes_per_row: float
+    metadata: dict[str, Any]
+    """What is said about the table."""
+    disk: DiskUse
+    """What its files take, by now."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
         values = json.loads(text)
         for name, kind in (("dimensions", Dimension), ("columns", Column), ("writers", WriterInfo)):
             values[name] = [_of(kind, each) for each in values[name]]
+        values["disk"] = _of(DiskUse, values["disk"])
         return _of(cls, values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,6 +205,7 @@ class Info:
             ("table", f"{self.location} (format {self.format_version})"),
             ("rows", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} bytes/row"),
+            ("disk", str(self.disk)),
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             ("optimizer", f"{self.debt:,} rows out of place; replication {self.replication}, {self.replica_rows:,} copied"),
             ("identity", ", ".join(self.identity) or "each row by itself"),
@@ -172,6 +213,7 @@ class Info:
         ]
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
         lines += _titled("columns", [str(each) for each in self.columns])
+        lines += _titled("metadata", [f"{key}: {value}" for key, value in self.metadata.items()])
         lines += _titled("writers", [str(each) for each in self.writers])
         return lines
 
@@ -251,8 +293,20 @@ class Cleaning:
     """Not needed any more, and deleted by a call after the retention time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What `kubist.drop` deleted."""
+
+    files: int
+    bytes: int
+    files_left: int
+    """Files that are not the table's, and were left where they are."""
+
+
 for _kind in (
     Commit,
+    DiskUse,
+    Dropped,
     Stats,
     Dimension,
     Column,

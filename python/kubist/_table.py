@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _kubist
 from ._data import Data, is_schema, need
 from ._errors import InvalidInput, Refused
-from ._figures import Cleaning, Commit, Info, OptimizeReport, Retraction, VerifyReport, parse
+from ._figures import (
+    Cleaning,
+    Commit,
+    Dropped,
+    Info,
+    OptimizeReport,
+    Retraction,
+    VerifyReport,
+    parse,
+)
 from ._result import Result
 from ._writer import Writer, append
 
@@ -31,6 +41,8 @@ def create(
     seed: int = 0,
     exist_ok: bool = False,
     replication: str | None = None,
+    units: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Table:
     """Creates a table in the directory ``path``.
 
@@ -51,10 +63,16 @@ def create(
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity and seed agree, instead of raising; data is then appended.
+            Columns may have been added since, and what is said about them stays.
         replication: What `Table.optimize` copies into deeper cubes, which makes
             small boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"``
             or ``"full"``. None: the default, ``"outlook(-1)"``. docs/replication.md
             has figures.
+        units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
+            metadata under ``unit``, in ``schema`` and in answers; a unit that is
+            there already counts too.
+        metadata: What else is to be kept with the table, as far as JSON can say it:
+            the run, the code, its parameters.
 
     Returns:
         The table, open.
@@ -82,6 +100,8 @@ def create(
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             seed=_box.count("seed", seed),
             replication=None if replication is None else str(replication),
+            units=_box.units(units),
+            metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
         )
     )
@@ -114,6 +134,23 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     return Table(table, table.heal_reads() if optimize else None)
 
 
+def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
+    """Deletes the table in the directory ``path``, and the directory if nothing else is in it.
+
+    Files that Kubist did not make stay, and no link is followed. Where a drop was
+    interrupted, what is left is no table, and can be dropped again.
+
+    Args:
+        path: Where the table is.
+        force: Although a writer is at work: what it commits is lost.
+
+    Raises:
+        NotATable: There is no table at ``path``.
+        Busy: A writer is at work, in this process or another; nothing was deleted.
+    """
+    return parse(Dropped, _kubist.Table.drop(_location(path), force=bool(force)))
+
+
 class _Questions:
     """What can be asked of a table and of a snapshot alike."""
 
@@ -125,7 +162,18 @@ class _Questions:
     @property
     def schema(self) -> pa.Schema:
         """The columns, as a `pyarrow.Schema`."""
-        return need("pyarrow", "schema").schema(self._table.schema())
+        return need("pyarrow", "schema").schema(self._pinned().schema())
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the columns that have one."""
+        columns = json.loads(self._pinned().columns())
+        return {column["name"]: column["unit"] for column in columns if column["unit"] is not None}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is said about the table."""
+        return json.loads(self._pinned().metadata())
 
     @property
     def location(self) -> str:
@@ -245,6 +293,47 @@ class _Questions:
     def info(self) -> Info:
         """What the table holds and how it is laid out."""
         return Info.parse(self._pinned().info())
+
+    def copy_to(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dimensions: Sequence[str] | None = None,
+        domains: Mapping[str, Domain] | None = None,
+        capacity: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Table:
+        """Copies all rows into a new table in the directory ``path``.
+
+        The copy is of one moment, takes bounded memory, and is there whole or not at
+        all. It keeps columns, identity, seed and so samples, steps, units and
+        metadata. What belongs to the writers stays behind: their tokens, and which of
+        them a step waits for, so that every step counts as complete in the copy.
+
+        Args:
+            path: Where the copy will be; nothing may be there yet.
+            dimensions: Other columns to index, of those that the table was created
+                with; None: the same.
+            domains: Other domains of dimensions, as in `create`; those that are not
+                named keep their grid.
+            capacity: How many rows a cube wants to keep; None: as here.
+            progress: Called now and then with the rows done and in total.
+
+        Returns:
+            The copy, open.
+
+        Example:
+            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
+        """
+        location = _location(path)
+        self._pinned().copy_to(
+            location,
+            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
+            domains=[] if domains is None else _box.dimensions(domains),
+            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
+            progress=progress,
+        )
+        return open(location)
 
     def __len__(self) -> int:
         return self._pinned().rows()
@@ -382,6 +471,70 @@ class Table(_Questions):
                 return
             seen = found
             yield Snapshot(self._table, seen)
+
+    def add_column(
+        self,
+        name: str,
+        type: pa.DataType | str,
+        default: Any = None,
+        nullable: bool = True,
+        unit: str | None = None,
+    ) -> None:
+        """Adds a column behind the others, while others read and write.
+
+        Rows that are here have the default, and so have rows that are appended
+        without the column. Open handles see it at their next call, and a snapshot
+        keeps the columns that it had. It cannot be a dimension or an identity.
+
+        Args:
+            name: Of no column that is here.
+            type: A `pyarrow.DataType`, or its name, as ``"float32"``.
+            default: A value that the type can hold; None: null.
+            nullable: Whether there may be nulls.
+            unit: Its unit.
+
+        Raises:
+            InvalidInput: The name is taken, the type is not supported, the default
+                does not fit, or there is none for a column without nulls.
+        """
+        pa = need("pyarrow", "add_column()")
+        self._check()
+        if not isinstance(name, str):
+            raise InvalidInput(f"{name!r} is not a column name")
+        try:
+            kind = pa.type_for_alias(type) if isinstance(type, str) else type
+            column = pa.schema([pa.field(name, kind, nullable=bool(nullable))])
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
+        value = _box.plain(f"column {name}", default)
+        if unit is not None:
+            _box.units({name: unit})
+        self._table.add_column(_kubist.Schema(column), default=value, unit=unit)
+
+    def set_unit(self, column: str, unit: str | None) -> None:
+        """Says in which unit a column is; None: in none.
+
+        It stands in the column's Arrow metadata, under ``unit``.
+        """
+        self.set_metadata({"unit": unit}, column=column)
+
+    def set_metadata(self, values: Mapping[str, Any], *, column: str | None = None) -> None:
+        """Says something about the table, or about a column.
+
+        Args:
+            values: New values by key, as far as JSON can say them; None forgets one.
+                Keys that are not named stay as they are.
+            column: The column that it is about; what is said about columns stands in
+                their Arrow metadata too. None: the table.
+
+        Example:
+            >>> t.set_metadata({"solver": {"name": "alya", "dt": 1e-4}, "draft": None})
+            >>> t.metadata
+        """
+        self._check()
+        if column is not None and not isinstance(column, str):
+            raise InvalidInput(f"{column!r} is not a column name")
+        self._table.set_metadata(_box.metadata(values), column=column)
 
     def declare_writers(self, writers: Sequence[str] | int) -> None:
         """Says whom every step waits for: these writers, or so many different ones.
@@ -528,6 +681,6 @@ def _location(path: str | os.PathLike[str]) -> str:
     return location
 
 
-for _public in (create, open, Table, Snapshot):
+for _public in (create, drop, open, Table, Snapshot):
     _public.__module__ = "kubist"
 del _public

@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{Cancel, Declared, Dimension, Domain, OptimizeOptions, Replication, TableOptions, WriterOptions};
+use kubist::{
+    Cancel, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, Replication, TableOptions,
+    Value, WriterOptions,
+};
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
-use crate::error::exception;
+use crate::error::{exception, invalid};
 use crate::home::Home;
 use crate::query::{Query, Refine, Stream};
 use crate::value::End;
@@ -41,9 +44,10 @@ pub struct Table(Home<kubist::Table>);
 
 #[pymethods]
 impl Table {
-    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends.
+    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
+    /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, replication, exist_ok))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, replication, units, metadata, exist_ok))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -54,14 +58,13 @@ impl Table {
         capacity: Option<u32>,
         seed: u64,
         replication: Option<&str>,
+        units: Vec<(String, String)>,
+        metadata: &str,
         exist_ok: bool,
     ) -> PyResult<Table> {
-        let dimensions = dimensions
-            .into_iter()
-            .map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) })
-            .collect();
+        let (dimensions, metadata) = (with_domains(dimensions), from_json(py, metadata)?);
         let replication = policy(py, replication)?.unwrap_or_default();
-        let options = TableOptions { dimensions, identity, capacity, seed, replication, exist_ok };
+        let options = TableOptions { dimensions, identity, capacity, seed, replication, units, metadata, exist_ok };
         run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
     }
 
@@ -70,13 +73,36 @@ impl Table {
         run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
     }
 
+    /// Deletes a table. The report as JSON.
+    #[staticmethod]
+    #[pyo3(signature = (location, *, force))]
+    fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
+        as_json(run(py, &Cancel::default(), || kubist::Table::drop_at(location, force))?)
+    }
+
     fn location(&self) -> &str {
         self.0.location()
     }
 
-    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
-        let table = self.0.get().map_err(|error| exception(py, error))?;
-        Ok(Schema(table.schema()))
+    /// `column`: a schema of one field, which the rows that are here have as `default`.
+    #[pyo3(signature = (column, *, default, unit))]
+    fn add_column(&self, py: Python<'_>, column: &Schema, default: End, unit: Option<String>) -> PyResult<()> {
+        let [field] = &column.0.fields()[..] else { return Err(invalid(py, "expected one column")) };
+        let column = NewColumn {
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            nullable: field.is_nullable(),
+            default: default.0.unwrap_or(Value::Null),
+            unit,
+        };
+        run(py, &Cancel::default(), || self.0.get()?.add_column(&column))
+    }
+
+    /// Of the table, or a column: a JSON object of new values; null forgets one.
+    #[pyo3(signature = (values, *, column))]
+    fn set_metadata(&self, py: Python<'_>, values: &str, column: Option<&str>) -> PyResult<()> {
+        let values = from_json(py, values)?;
+        run(py, &Cancel::default(), || self.0.get()?.set_metadata(column, &values))
     }
 
     /// Raises if this process may not use the handle.
@@ -155,32 +181,52 @@ impl Table {
     #[pyo3(signature = (*, progress))]
     fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
-        let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
-        let mut refused = None;
-        let ended = run_to_end(
-            py,
-            &cancel,
-            || {
-                self.0.get()?.verify(&cancel, &mut |now, all| {
-                    done.store(now, Ordering::Relaxed);
-                    total.store(all, Ordering::Relaxed);
-                })
-            },
-            || {
-                let Some(progress) = &progress else { return };
-                let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-                let told = Python::attach(|py| progress.call1(py, figures).map(drop));
-                if let (Err(error), None) = (told, &refused) {
-                    cancel.set();
-                    refused = Some(error);
-                }
-            },
-        );
-        if let Some(error) = ended.interrupt.or(refused) {
-            return Err(error);
-        }
-        Ok(serde_json::to_string(&ended.answer?).expect("a report is valid JSON"))
+        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.verify(&cancel, tell))?)
     }
+}
+
+/// Runs `call`, which tells how far it is; `progress(done, total)` hears of it, and
+/// stops the call by raising.
+fn run_told<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(u64, u64)) -> kubist::Result<T> + Send,
+) -> PyResult<T> {
+    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut refused = None;
+    let ended = run_to_end(
+        py,
+        cancel,
+        || {
+            call(&mut |now, all| {
+                done.store(now, Ordering::Relaxed);
+                total.store(all, Ordering::Relaxed);
+            })
+        },
+        || {
+            let Some(progress) = &progress else { return };
+            let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+            let told = Python::attach(|py| progress.call1(py, figures).map(drop));
+            if let (Err(error), None) = (told, &refused) {
+                cancel.set();
+                refused = Some(error);
+            }
+        },
+    );
+    match ended.interrupt.or(refused) {
+        Some(error) => Err(error),
+        None => ended.answer,
+    }
+}
+
+fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
+    serde_json::from_str(text).map_err(|error| invalid(py, &format!("metadata: {error}")))
+}
+
+fn with_domains(dimensions: Vec<(String, String, End, End)>) -> Vec<Dimension> {
+    let dimensions = dimensions.into_iter();
+    dimensions.map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) }).collect()
 }
 
 fn as_json(report: impl serde::Serialize) -> PyResult<String> {
@@ -207,6 +253,37 @@ pub struct Snapshot(Home<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
+    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
+        let snapshot = self.0.get().map_err(|error| exception(py, error))?;
+        Ok(Schema(snapshot.schema()))
+    }
+
+    /// What is said about the table, as JSON.
+    fn metadata(&self, py: Python<'_>) -> PyResult<String> {
+        as_json(self.0.get().map_err(|error| exception(py, error))?.metadata())
+    }
+
+    /// The columns and what is said about them, as JSON.
+    fn columns(&self, py: Python<'_>) -> PyResult<String> {
+        as_json(self.0.get().map_err(|error| exception(py, error))?.columns())
+    }
+
+    /// Copies all rows into a new table; `progress(done, total)` in rows. The report as JSON.
+    #[pyo3(signature = (location, *, dimensions, domains, capacity, progress))]
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        location: &str,
+        dimensions: Option<Vec<String>>,
+        domains: Vec<(String, String, End, End)>,
+        capacity: Option<u32>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let (domains, cancel) = (with_domains(domains), Cancel::default());
+        let options = CopyOptions { dimensions, domains, capacity, cancel: cancel.clone(), ..CopyOptions::default() };
+        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
+    }
+
     /// The same moment, up to a complete step.
     fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kubist::{PerCell, Replication};
 
-use crate::parse::{self, Domains, Ranges, Types};
+use crate::parse::{self, Domains, Ranges, Types, Units};
 use crate::plot::colormap::Colormap;
 
 const EXIT_CODES: &str = "\
@@ -36,6 +36,9 @@ pub enum Command {
     Optimize(Optimize),
     Tail(Tail),
     Clean(Clean),
+    Alter(Alter),
+    Copy(Copy),
+    Drop(Drop),
 }
 
 /// Put files into a table; makes the table if there is none
@@ -50,7 +53,7 @@ pub enum Command {
 Examples:
   kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
   kubist ingest airway.kubist step_28.csv
-  kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90
+  kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
   kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
 
 Exit codes: see kubist --help")]
@@ -87,6 +90,12 @@ pub struct Ingest {
     /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
     #[arg(long, value_name = "TYPES")]
     pub types: Option<Types>,
+    /// Units of columns, of a new table: x=m,v=m/s (repeatable)
+    #[arg(long, value_name = "UNITS")]
+    pub unit: Vec<Units>,
+    /// Something to keep with a new table, as JSON or else text (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
+    pub set: Vec<(String, serde_json::Value)>,
     /// The columns to take; the others are left out
     #[arg(long, value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
@@ -359,6 +368,111 @@ pub struct Clean {
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     pub retention_hours: f64,
     /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Add columns to a table, or say something about it
+///
+/// Records that are there, and records of files that lack an added column, have its
+/// default. Whoever is reading or writing meanwhile sees the change at their next
+/// step. Columns cannot be taken away, and an added one cannot be a dimension.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist alter airway.kubist --add-column age:float64=0 --add-column note:string
+  kubist alter airway.kubist --unit x=m,diameter=um --no-unit pid
+  kubist alter airway.kubist --set solver=alya --set 'inlet={\"flow\": 0.5}' --unset draft
+  kubist alter airway.kubist --of x --set axis=streamwise
+
+Exit codes: see kubist --help")]
+pub struct Alter {
+    /// The table's directory
+    pub table: String,
+    /// A column to add; without a default it is null where there is no value (repeatable)
+    #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
+    pub add_column: Vec<parse::ColumnText>,
+    /// The columns that are added must never be null
+    #[arg(long, requires = "add_column")]
+    pub required: bool,
+    /// Units of columns: x=m,v=m/s (repeatable)
+    #[arg(long, value_name = "UNITS")]
+    pub unit: Vec<Units>,
+    /// Columns whose units are to be forgotten
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub no_unit: Vec<String>,
+    /// Something to keep with the table, as JSON or else text (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
+    pub set: Vec<(String, serde_json::Value)>,
+    /// Something to forget (repeatable)
+    #[arg(long, value_name = "KEY")]
+    pub unset: Vec<String>,
+    /// What --set and --unset are about: this column instead of the table
+    #[arg(long, value_name = "COLUMN")]
+    pub of: Option<String>,
+}
+
+/// Copy all records into a new table, perhaps with another grid
+///
+/// The copy is of one moment, whoever is writing, and there whole or not at all. It
+/// keeps columns, identity, samples, steps, units and metadata; what writers
+/// committed when, and which writers steps wait for, stays behind.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist copy airway.kubist backup.kubist
+  kubist copy airway.kubist better.kubist --domain x=0:0.2,z=quantile --capacity 4096
+  kubist copy airway.kubist by_time.kubist --dimensions time,x,y,z
+
+Exit codes: see kubist --help")]
+pub struct Copy {
+    /// The table's directory
+    pub table: String,
+    /// The copy's directory; nothing may be there yet
+    pub other: String,
+    /// The columns to index [default: the same]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub dimensions: Option<Vec<String>>,
+    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
+    /// [default: the same grid]
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Vec<Domains>,
+    /// How many records a cube wants to keep [default: the same]
+    #[arg(long, value_name = "RECORDS")]
+    pub capacity: Option<u32>,
+    /// Only up to this step of the simulation, which must be complete
+    #[arg(long, allow_hyphen_values = true)]
+    pub step: Option<i64>,
+    /// How much is held in memory before it spills to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Delete a table
+///
+/// Deletes the files of the table and then its directory, if nothing else is in it.
+/// Asks first on a terminal. Refuses while a writer is at work. Where it was
+/// interrupted, it can be done again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist drop old.kubist
+  kubist drop old.kubist --yes
+
+Exit codes: see kubist --help")]
+pub struct Drop {
+    /// The table's directory
+    pub table: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Although a writer is at work: what it commits is lost
+    #[arg(long)]
+    pub force: bool,
+    /// Print what was deleted as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kubist::{DimensionInfo, Info, Table};
+use kubist::{ColumnInfo, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
@@ -45,14 +45,21 @@ fn page(info: &Info) -> String {
     );
     let identity = if info.identity.is_empty() { "each record its own".to_string() } else { info.identity.join(", ") };
     line("identity", format!("{identity} (seed {})", info.seed));
+    line("disk", disk(&info.disk));
     page.push('\n');
     let dimensions = info.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
     page += &table::aligned(&["dimension", "domain"], &[], &dimensions.collect::<Vec<_>>());
     page.push('\n');
     let columns = info.columns.iter().map(|column| {
-        vec![column.name.clone(), column.data_type.clone(), if column.nullable { "" } else { "required" }.to_string()]
+        let unit = column.unit.clone().unwrap_or_default();
+        vec![column.name.clone(), column.data_type.clone(), unit, notes(column)]
     });
-    page += &table::aligned(&["column", "type", ""], &[], &columns.collect::<Vec<_>>());
+    page += &table::aligned(&["column", "type", "unit", ""], &[], &columns.collect::<Vec<_>>());
+    if !info.metadata.is_empty() {
+        page.push('\n');
+        let said = info.metadata.iter().map(|(key, value)| vec![key.clone(), text(value)]);
+        page += &table::aligned(&["metadata", ""], &[], &said.collect::<Vec<_>>());
+    }
     if !info.writers.is_empty() {
         page.push('\n');
         let writers = info
@@ -62,6 +69,44 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
     page
+}
+
+/// What else there is to know of a column.
+fn notes(column: &ColumnInfo) -> String {
+    let mut notes = Vec::new();
+    if !column.nullable {
+        notes.push("required".to_string());
+    }
+    if column.added {
+        notes.push(match &column.default {
+            Some(default) => format!("added, {default} before"),
+            None => "added, null before".to_string(),
+        });
+    }
+    notes.extend(column.metadata.iter().map(|(key, value)| format!("{key}={}", text(value))));
+    notes.join(", ")
+}
+
+/// Text as it is, anything else as JSON.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// The whole, and what it is there for; what takes nothing is left out.
+fn disk(disk: &DiskUse) -> String {
+    let causes = [
+        ("records", disk.primary),
+        ("replicas", disk.replicas),
+        ("zone maps", disk.zone_maps),
+        ("dead", disk.dead),
+        ("logs", disk.logs),
+        ("rewrites", disk.rewrites),
+        ("checkpoints", disk.checkpoints),
+        ("other", disk.other),
+    ];
+    let parts = causes.iter().filter(|(_, bytes)| *bytes > 0);
+    let parts: Vec<String> = parts.map(|(cause, bytes)| format!("{cause} {}", human::bytes(*bytes))).collect();
+    format!("{}: {}", human::bytes(disk.total), parts.join(", "))
 }
 
 fn domain(dimension: &DimensionInfo) -> String {

@@ -12,7 +12,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use kubist::{Cancel, Error, Table, TableOptions, Writer, WriterOptions};
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
     let (table, created) = open_or_create(command, &inputs)?;
-    let schema = table.schema();
-    inputs.iter().try_for_each(|input| fit::check(input, &schema))?;
+    let columns = Columns::of(&table)?;
+    inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input)))?;
     let options = WriterOptions {
         name: command.writer.clone(),
         memory_bytes: command.memory,
@@ -46,7 +46,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         commit_rows: command.commit_rows.unwrap_or(u64::MAX),
         cancel,
         writer: table.writer(&options)?,
-        schema,
+        columns,
         progress: Progress::new(),
         bytes_total: inputs.iter().map(|input| input.bytes).sum(),
         bytes_before: 0,
@@ -86,6 +86,8 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         capacity: command.capacity,
         seed: command.seed.unwrap_or(0),
         replication: command.replication.unwrap_or_default(),
+        units: command.unit.iter().flat_map(|units| units.0.clone()).collect(),
+        metadata: command.set.iter().cloned().collect(),
         // Somebody may have made the same table since we looked.
         exist_ok: true,
     };
@@ -115,7 +117,19 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     if let Some(policy) = command.replication.filter(|policy| policy.to_string() != info.replication) {
         return Err(differs("the replication", &info.replication, &policy));
     }
-    let schema = table.schema();
+    for (column, unit) in command.unit.iter().flat_map(|units| &units.0) {
+        let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());
+        if here.as_ref() != Some(unit) {
+            return Err(differs(&format!("the column {column:?} in"), &here.as_deref().unwrap_or("no unit"), unit));
+        }
+    }
+    for (key, value) in &command.set {
+        if info.metadata.get(key) != Some(value) {
+            let here = info.metadata.get(key).cloned().unwrap_or_default();
+            return Err(differs(&format!("the metadata {key:?} as"), &here, value));
+        }
+    }
+    let schema = table.schema()?;
     for (column, data_type) in command.types.iter().flat_map(|types| &types.0) {
         let here = parse::column(&schema, column)?.data_type();
         if here != data_type {
@@ -123,6 +137,28 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The table's columns, and which of them a file may lack.
+struct Columns {
+    schema: SchemaRef,
+    added: Vec<String>,
+}
+
+impl Columns {
+    fn of(table: &Table) -> Result<Columns> {
+        let snapshot = table.snapshot()?;
+        let added = snapshot.columns().into_iter().filter(|column| column.added).map(|column| column.name);
+        Ok(Columns { schema: snapshot.schema(), added: added.collect() })
+    }
+
+    /// The columns that are to be read from a file.
+    fn of_input(&self, input: &Input) -> SchemaRef {
+        let lacks = |name: &String| input.fields.find(name).is_none();
+        let fields = self.schema.fields().iter();
+        let wanted = fields.filter(|field| !(self.added.contains(field.name()) && lacks(field.name())));
+        Arc::new(Schema::new(wanted.cloned().collect::<Vec<_>>()))
+    }
 }
 
 /// What has been committed of one file.
@@ -139,7 +175,7 @@ struct Ingestion<'a> {
     commit_rows: u64,
     cancel: &'a Cancel,
     writer: Writer,
-    schema: SchemaRef,
+    columns: Columns,
     progress: Progress,
     bytes_total: u64,
     bytes_before: u64,
@@ -151,7 +187,8 @@ impl Ingestion<'_> {
     fn take(&mut self, input: &Input) -> Result<()> {
         self.done.push(Taken { file: input.path.display().to_string(), ..Taken::default() });
         let consumed = Arc::new(AtomicU64::new(0));
-        let batches = input.read(self.schema.fields(), consumed.clone());
+        let schema = self.columns.of_input(input);
+        let batches = input.read(schema.fields(), consumed.clone());
         let mut row = 1;
         loop {
             self.cancel.check()?;
@@ -160,7 +197,7 @@ impl Ingestion<'_> {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            let batch = fit::fitted(&input.path, &batch, &self.schema, row)?;
+            let batch = fit::fitted(&input.path, &batch, &schema, row)?;
             row += batch.num_rows() as u64;
             self.append(&batch).map_err(|failure| match failure.kind {
                 Kind::Usage => failure.within(input.path.display()),

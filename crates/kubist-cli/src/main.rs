@@ -4,7 +4,10 @@
 //! standard output, everything else on standard error, failures as one line
 //! `kubist: error: ...` with the exit codes of [`failure::Kind`].
 
+mod alter;
 mod args;
+mod copy;
+mod drop;
 mod failure;
 mod fit;
 mod human;
@@ -46,6 +49,9 @@ fn main() -> ExitCode {
         Command::Optimize(command) => upkeep::optimize(command, &cancel),
         Command::Clean(command) => upkeep::clean(command),
         Command::Tail(command) => tail::run(command, &cancel),
+        Command::Alter(command) => alter::run(command),
+        Command::Copy(command) => copy::run(command, &cancel),
+        Command::Drop(command) => drop::run(command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

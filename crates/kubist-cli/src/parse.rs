@@ -137,6 +137,12 @@ impl FromStr for Domains {
     }
 }
 
+/// The domains that were given, typed by the columns of `schema`.
+pub fn domains(domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
+    let names: Vec<String> = domains.iter().flat_map(|domains| &domains.0).map(|(column, _)| column.clone()).collect();
+    dimensions(&names, domains, schema)
+}
+
 /// The dimensions with their domains, typed by the columns of `schema`.
 pub fn dimensions(names: &[String], domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
     let shapes: Vec<&(String, Shape)> = domains.iter().flat_map(|domains| &domains.0).collect();
@@ -254,6 +260,51 @@ impl FromStr for Types {
             .map(|(column, name)| Ok((column, data_type(&name)?)))
             .collect::<Result<_, String>>()
             .map(Types)
+    }
+}
+
+/// Columns with units: `x=m,v=m/s`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Units(pub Vec<(String, String)>);
+
+impl FromStr for Units {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Units, String> {
+        parts(text, "COLUMN=UNIT").map(Units)
+    }
+}
+
+/// `KEY=VALUE`: the value is JSON, or the text that it is.
+pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok((key.trim().to_string(), value))
+        }
+        _ => Err("expected KEY=VALUE".to_string()),
+    }
+}
+
+/// A column to add, its default still as text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnText {
+    pub name: String,
+    pub data_type: DataType,
+    pub default: Option<String>,
+}
+
+/// `NAME:TYPE` or `NAME:TYPE=DEFAULT`.
+pub fn new_column(text: &str) -> Result<ColumnText, String> {
+    let (head, default) = match text.split_once('=') {
+        Some((head, default)) => (head, Some(default.to_string())),
+        None => (text, None),
+    };
+    match head.rsplit_once(':') {
+        Some((name, kind)) if !name.trim().is_empty() => {
+            Ok(ColumnText { name: name.trim().to_string(), data_type: data_type(kind.trim())?, default })
+        }
+        _ => Err("expected NAME:TYPE or NAME:TYPE=DEFAULT".to_string()),
     }
 }
 
@@ -411,6 +462,20 @@ mod tests {
         assert!(size("10x10").is_err() && size("1200").is_err());
         assert_eq!(number_range("1e-6:"), Ok((Some(1e-6), None)));
         assert!(number_range("2:1").is_err());
+    }
+
+    #[test]
+    fn columns_units_and_entries() {
+        let column = new_column("v:x:timestamp[ms]=2024-01-01T10:00=").unwrap();
+        assert_eq!((column.name.as_str(), column.default.as_deref()), ("v:x", Some("2024-01-01T10:00=")));
+        assert_eq!(new_column("note:string").unwrap().default, None);
+        assert!(new_column("note").is_err() && new_column(":int8").is_err() && new_column("a:b=1").is_err());
+        let units: Units = "x=m,v=m/s".parse().unwrap();
+        assert_eq!(units.0[1], ("v".to_string(), "m/s".to_string()));
+        assert!("x".parse::<Units>().is_err());
+        assert_eq!(entry("dt=1e-4").unwrap().1, 1e-4);
+        assert_eq!(entry("code=alya=2").unwrap(), ("code".to_string(), "alya=2".into()));
+        assert!(entry("=1").is_err() && entry("key").is_err());
     }
 
     #[test]

@@ -435,7 +435,7 @@ fn help_has_examples_and_exit_codes() {
     for code in ["0    done", "1    the table", "2    wrong usage", "3    something", "4    the operating", "130  "] {
         assert!(help.contains(code), "{code}");
     }
-    for command in ["ingest", "query", "info", "verify", "plot"] {
+    for command in ["ingest", "query", "info", "verify", "plot", "alter", "copy", "drop"] {
         let help = place.run(&format!("{command} --help")).ok().out;
         assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");
     }

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, LogTail, Store};
+use crate::{Error, Kept, LogTail, Store};
 
 /// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
 /// which promise was broken, if one was.
@@ -34,6 +34,8 @@ pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     a_log_has_one_owner(&*make());
     logs_are_apart(&*make());
     scratch_gives_back_what_was_appended(&*make());
+    sizes_count_all_that_is_kept(&*make());
+    an_erased_store_is_empty(&*make());
 }
 
 fn objects_are_written_once(store: &dyn Store) {
@@ -299,6 +301,45 @@ fn scratch_gives_back_what_was_appended(store: &dyn Store) {
     }
     assert!(one.read(0..1_000_000_000).is_err());
     assert_eq!(store.list("").unwrap(), [""; 0]);
+}
+
+/// Puts two objects, a segment and a log of 1000 bytes each into a store.
+fn fill(store: &dyn Store) {
+    for name in ["table", "deep/er"] {
+        store.put_if_absent(name, &noise(1000, 1)).unwrap();
+    }
+    let mut segment = store.create_segment("s").unwrap();
+    segment.append(&[&noise(1000, 2)]).unwrap();
+    segment.sync().unwrap();
+    store.own_log("w").unwrap().append(&noise(1000, 3)).unwrap();
+}
+
+fn sizes_count_all_that_is_kept(store: &dyn Store) {
+    assert_eq!(store.sizes().unwrap(), []);
+    fill(store);
+    let sizes = store.sizes().unwrap();
+    for (kind, name) in [(Kept::Object, "table"), (Kept::Object, "deep/er"), (Kept::Segment, "s"), (Kept::Log, "w")] {
+        let found: u64 =
+            sizes.iter().filter(|size| size.kind == kind && size.name == name).map(|size| size.bytes).sum();
+        // Whatever an engine adds is small.
+        assert!((1000..1200).contains(&found), "{kind:?} {name} takes {found} bytes");
+    }
+    assert!(sizes.len() <= 5 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");
+    let length = sizes.iter().find(|size| size.kind == Kept::Segment).map(|size| size.bytes);
+    assert_eq!(length, store.segment_len("s").unwrap());
+}
+
+fn an_erased_store_is_empty(store: &dyn Store) {
+    fill(store);
+    store.put_if_absent("not/ours", b"stays").unwrap();
+    let objects: Vec<String> = ["table", "never/there", "deep/er"].map(String::from).into();
+    for _ in 0..2 {
+        store.erase(&objects).unwrap();
+        assert_eq!(store.list("").unwrap(), ["not/ours"]);
+        assert_eq!((store.segments().unwrap(), store.logs().unwrap()), (vec![], vec![]));
+    }
+    store.erase(&["not/ours".into()]).unwrap();
+    assert_eq!(store.sizes().unwrap(), []);
 }
 
 fn payloads(tail: &LogTail) -> Vec<&[u8]> {

@@ -65,6 +65,9 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Takes a file's name away. The file lives on while it is open.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes a directory; fails with `DirectoryNotEmpty` if anything is in it.
+    fn remove_directory(&self, path: &Path) -> io::Result<()>;
+
     /// This process; changes in a forked child.
     fn process(&self) -> u32;
 

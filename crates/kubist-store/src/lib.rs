@@ -34,4 +34,4 @@ mod store;
 pub use error::{Error, Result};
 pub use local::{LocalStore, open_local};
 pub use memory::MemoryStore;
-pub use store::{LogEntry, LogOwner, LogTail, Scratch, Segment, Store};
+pub use store::{Kept, LogEntry, LogOwner, LogTail, Scratch, Segment, Size, Store};

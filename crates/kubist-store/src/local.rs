@@ -28,6 +28,7 @@ mod scratch;
 mod segments;
 mod standing;
 mod temporary;
+mod whole;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::disk::{Disk, OsDisk};
-use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Store};
+use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
 
 use folders::Folders;
 use open_files::OpenFiles;
@@ -159,5 +160,13 @@ impl Store for LocalStore {
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         scratch::create(self)
+    }
+
+    fn sizes(&self) -> Result<Vec<Size>> {
+        whole::sizes(self)
+    }
+
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        whole::erase(self, objects)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{Error, LogEntry, LogOwner, LogTail, Result, Scratch, Segment, Store, names};
+use crate::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, names};
 
 /// Where the first byte of a segment lies.
 const SEGMENT_START: u64 = 16;
@@ -169,6 +169,24 @@ impl Store for MemoryStore {
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         let file = self.file("tmp", "scratch");
         Ok(Box::new(MemoryScratch { file, bytes: Mutex::default() }))
+    }
+
+    fn sizes(&self) -> Result<Vec<Size>> {
+        let state = self.state();
+        let size = |kind, name: &String, bytes: usize| Size { kind, name: name.clone(), bytes: bytes as u64 };
+        let objects = state.objects.iter().map(|(name, value)| size(Kept::Object, name, value.len()));
+        let start = SEGMENT_START as usize;
+        let segments = state.segments.iter().map(|(name, bytes)| size(Kept::Segment, name, start + bytes.len()));
+        let logs = state.logs.iter().map(|(name, log)| size(Kept::Log, name, log.entries.iter().map(Bytes::len).sum()));
+        Ok(objects.chain(segments).chain(logs).collect())
+    }
+
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        let mut state = self.state();
+        state.segments.clear();
+        state.logs.clear();
+        state.objects.retain(|name, _| !objects.contains(name));
+        Ok(())
     }
 }
 

@@ -208,6 +208,10 @@ impl Disk for SimProcess {
         self.machine.unlink(self.id, path)
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.machine.remove_directory(self.id, path)
+    }
+
     fn process(&self) -> u32 {
         self.id.number
     }

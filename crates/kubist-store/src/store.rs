@@ -85,6 +85,36 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Private space for spilling, gone when dropped (or the process dies).
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
+
+    /// All that the store keeps, in no order, with the bytes that each takes, those
+    /// included that the engine adds. A log may be listed in several parts.
+    fn sizes(&self) -> Result<Vec<Size>>;
+
+    /// Ends the store: removes all segments, logs and temporaries, then these
+    /// objects one after the other (a name that ends in a slash: a folder of objects
+    /// that may all be gone), and the place itself if nothing is left in it.
+    /// What is absent is passed over, so it can be called again after a failure; and
+    /// whatever a power failure brings back, it brings the last object back too.
+    /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
+    fn erase(&self, objects: &[String]) -> Result<()>;
+}
+
+/// Something that a store keeps, and the bytes it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    pub kind: Kept,
+    pub name: String,
+    pub bytes: u64,
+}
+
+/// What a store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Object,
+    Segment,
+    Log,
+    /// On its way to a name, or left behind by a process that died.
+    Temporary,
 }
 
 /// A segment being written, by its one owner. After an error it refuses to go

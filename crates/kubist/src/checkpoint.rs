@@ -17,7 +17,7 @@ use crate::options::Cancel;
 use crate::rewrite::settle;
 use crate::table::{Core, Table, bad_entry};
 
-const CHECKPOINTS: &str = "checkpoints/";
+pub(crate) const CHECKPOINTS: &str = "checkpoints/";
 /// A checkpoint is due after so many entries, and once the runs in them are a
 /// good share of all.
 const ENTRIES: u64 = 200;
@@ -84,7 +84,8 @@ impl Table {
             runs: runs.into_iter().map(|run| run.as_ref().clone()).collect(),
             cutoffs: view.directory.cutoffs().collect(),
         };
-        let body = CommitEntry { sequence: 0, rows: 0, token: None, step: None, commit }.encode(&core.geometry);
+        let body =
+            CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], commit }.encode(&core.geometry);
         let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
         let newest = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0);
         // Whoever loses the race has lost nothing: the other's is as new.

@@ -13,7 +13,7 @@ use crate::error::{Result, store_error};
 use crate::rewrite::{REWRITE_SEGMENT, unix_ms};
 use crate::table::{Core, REWRITES, Table, View, number_of};
 
-const GARBAGE: &str = "garbage/";
+pub(crate) const GARBAGE: &str = "garbage/";
 const KEPT_REWRITES: u64 = 64;
 /// A rewriter publishes its segment within this time of making it.
 const REWRITE_TIME: Duration = Duration::from_secs(600);

@@ -17,6 +17,7 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Commit, Rewrite, Run, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::alter::Metadata;
 use crate::codec::wire::{Reader, Short, put_text};
 
 /// The version of the format that this code writes and the newest it reads.
@@ -54,6 +55,8 @@ pub struct CommitEntry {
     /// A retry with the same token is the same commit.
     pub token: Option<String>,
     pub step: Option<StepMark>,
+    /// Of copied rows, which bring their steps along: how many there are of each.
+    pub steps: Vec<(i64, u64)>,
     pub commit: Commit<Location>,
 }
 
@@ -90,7 +93,8 @@ mod section {
     pub const STEP: u16 = 12;
     pub const RETRACT: u16 = 14;
     pub const TIME: u16 = 16;
-    pub const KNOWN: [u16; 8] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME];
+    pub const STEPS: u16 = 18;
+    pub const KNOWN: [u16; 9] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS];
 }
 
 /// Why an entry cannot be read.
@@ -225,6 +229,11 @@ impl CommitEntry {
             body.push(abandoned as u8);
             put_section(section::STEP, &body, &mut out);
         }
+        if !self.steps.is_empty() {
+            let pairs = self.steps.iter().flat_map(|(step, rows)| [*step as u64, *rows]);
+            let body: Vec<u8> = pairs.flat_map(u64::to_le_bytes).collect();
+            put_section(section::STEPS, &body, &mut out);
+        }
         put_runs(&self.commit.runs, geometry, &mut out);
         put_cutoffs(&self.commit.cutoffs, &mut out);
         put_section(section::END, &[], &mut out);
@@ -239,7 +248,7 @@ impl CommitEntry {
         }
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
-        let (mut token, mut step) = (None, None);
+        let (mut token, mut step, mut steps) = (None, None, Vec::new());
         for (tag, body) in sections(&mut reader)? {
             match tag {
                 section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
@@ -247,12 +256,18 @@ impl CommitEntry {
                     let mut reader = Reader::new(body);
                     step = Some(StepMark { step: reader.u64()? as i64, abandoned: reader.u8()? != 0 });
                 }
+                section::STEPS => {
+                    let mut reader = Reader::new(body);
+                    while !reader.is_empty() {
+                        steps.push((reader.u64()? as i64, reader.u64()?));
+                    }
+                }
                 section::RUNS => commit.runs = runs(body, geometry)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
-        Ok(CommitEntry { sequence, rows, token, step, commit })
+        Ok(CommitEntry { sequence, rows, token, step, steps, commit })
     }
 }
 
@@ -323,6 +338,13 @@ pub struct Header {
     /// Which records the optimizer copies downwards.
     #[serde(default)]
     pub replication: Replication,
+    /// In a copy of a table without identity: put before the writers' names that
+    /// stand in for one, so that its own rows are not taken for copied ones.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub writer_tag: String,
+    /// What was said about the table at its creation.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -67,6 +67,10 @@ pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
 /// now still needs it.
 fn explain(core: &Core, segment: &str, error: kubist_store::Error) -> Error {
     if let kubist_store::Error::Missing { file } = &error {
+        if core.store.get(crate::table::TABLE).is_ok_and(|header| header.is_none()) {
+            let why = "it was dropped after it was opened".into();
+            return Error::NotATable { location: core.store.location().into(), why };
+        }
         let needed = |view: std::sync::Arc<crate::table::View>| {
             let mut runs = view.directory.runs().iter().chain(view.directory.replicas());
             runs.any(|run| &*run.payload.segment == segment)

@@ -68,6 +68,10 @@ impl History {
         if let Some(mark) = entry.step {
             progress.steps.insert((mark.step, position), marked);
         }
+        for (step, rows) in &entry.steps {
+            let mark = StepMark { step: *step, abandoned: false };
+            progress.steps.insert((*step, position), Marked { rows: *rows, step: Some(mark), ..marked });
+        }
     }
 
     /// Forgets what was committed of later steps before the given positions.

@@ -14,7 +14,7 @@ use crate::error::{Result, store_error};
 use crate::rewrite::unix_ms;
 use crate::table::Core;
 
-const LEASES: &str = "leases/";
+pub const LEASES: &str = "leases/";
 /// Longer than a rewrite takes.
 const LENGTH: Duration = Duration::from_secs(30);
 

@@ -5,10 +5,16 @@
 //! and commits; [`Table::snapshot`] pins a moment, and [`Snapshot::query`] asks
 //! it for any region at any precision. ARCHITECTURE.md walks through the modules.
 
+mod alter;
 mod build;
 mod checkpoint;
 mod clean;
 mod codec;
+mod column_type;
+mod copy;
+mod default;
+mod disk_use;
+mod drop;
 mod entry;
 mod error;
 mod fetch;
@@ -34,7 +40,11 @@ mod table;
 mod verify;
 mod writer;
 
+pub use alter::{Metadata, NewColumn};
 pub use clean::Cleaning;
+pub use copy::{Copied, CopyOptions};
+pub use disk_use::DiskUse;
+pub use drop::Dropped;
 pub use error::{Error, Result};
 pub use heal::Healing;
 pub use history::Declared;

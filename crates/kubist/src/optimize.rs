@@ -215,7 +215,7 @@ impl Table {
         let view = core.view()?;
         let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
         let batches = one.runs.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
-        let sorted = SortedRows::new(&frame, concat_batches(&core.schema.stored, &batches)?);
+        let sorted = SortedRows::new(&frame, concat_batches(&snapshot.view.schema.stored, &batches)?);
         drop(batches);
         let geometry = core.geometry;
         let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| view.directory.cutoff(parent));

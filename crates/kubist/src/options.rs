@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use kubist_expr::Value;
 pub use kubist_index::outlook::Replication;
 
+use crate::alter::Metadata;
 use crate::error::{Error, Result};
 
 /// An indexed column and the part of its type that the data is expected in.
@@ -42,7 +43,13 @@ pub struct TableOptions {
     pub seed: u64,
     /// Which records the optimizer copies into deeper cubes, so that small boxes read less.
     pub replication: Replication,
-    /// Open a table that is already here if it agrees, instead of refusing.
+    /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
+    /// Arrow metadata, under `unit`; one that is there already counts too.
+    pub units: Vec<(String, String)>,
+    /// What else is to be said about the table: the run, the code, the geometry.
+    pub metadata: Metadata,
+    /// Open a table that is already here if it agrees, instead of refusing. Columns that
+    /// were added to it since may be missing here, and what is said about it stays.
     pub exist_ok: bool,
 }
 

@@ -53,9 +53,9 @@ impl Question {
         let core = &snapshot.core;
         core.check_process()?;
         query.cancel.check()?;
-        let schema = &core.schema;
+        let schema = &snapshot.view.schema;
         // Hidden columns cannot be named.
-        let visible = Schema::new(schema.stored.fields()[..schema.user.fields().len()].to_vec());
+        let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
         let frame = core.frame()?;
         let mut question = Question {
             snapshot: snapshot.clone(),
@@ -89,7 +89,8 @@ impl Question {
     /// Adds one closed range, to the predicate and, for a dimension, to the box.
     fn restrict(&mut self, visible: &Schema, bound: &Bound) -> Result<()> {
         let name = &bound.column;
-        let column = self.snapshot.core.schema.column(name)?;
+        let schema = self.snapshot.view.schema.clone();
+        let column = schema.column(name)?;
         let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
         for end in [low, high].into_iter().flatten() {
             if matches!(end, Value::Null) || matches!(end, Value::Float(value) if value.is_nan()) {
@@ -113,10 +114,10 @@ impl Question {
         }
         let predicate = std::mem::replace(&mut self.predicate, Predicate::always());
         self.predicate = predicate.and(Predicate::range(visible, name, low, high)?);
-        let Some(d) = self.snapshot.core.schema.dimensions.iter().position(|dimension| *dimension == column) else {
+        let Some(d) = schema.dimensions.iter().position(|dimension| *dimension == column) else {
             return Ok(());
         };
-        let data_type = visible.field(column).data_type();
+        let data_type = schema.stored.field(column).data_type();
         match (key_range(data_type, low, high)?, &self.frame) {
             (Some((first, last)), Some(frame)) => {
                 let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
@@ -184,7 +185,7 @@ impl Question {
 
     /// The box of coordinates around a zone's rows; `None` if one of them has no number.
     pub fn box_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<GridBox> {
-        let (frame, schema) = (self.frame.as_ref()?, &self.snapshot.core.schema);
+        let (frame, schema) = (self.frame.as_ref()?, &self.snapshot.view.schema);
         let mut around = frame.geometry.everything();
         for (d, column) in schema.dimensions.iter().enumerate() {
             let data_type = schema.stored.field(*column).data_type();
@@ -208,17 +209,30 @@ impl Question {
 
     /// A batch of the answer from stored columns.
     fn batch(&self, rows: usize, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
-        let schema = &self.snapshot.core.schema;
+        let schema = &self.snapshot.view.schema;
         let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.schema(), columns.collect::<Result<_>>()?, &options)?)
     }
 
     fn schema(&self) -> SchemaRef {
-        let user = &self.snapshot.core.schema.user;
-        let fields: Vec<_> = self.columns.iter().map(|column| user.fields()[*column].clone()).collect();
-        Arc::new(Schema::new_with_metadata(fields, user.metadata().clone()))
+        let schema = &self.snapshot.view.schema;
+        let fields: Vec<_> = self.columns.iter().map(|column| schema.user_field(*column).clone()).collect();
+        Arc::new(Schema::new_with_metadata(fields, schema.user.metadata().clone()))
     }
+}
+
+/// All records of a snapshot as they are stored, hidden columns too.
+pub(crate) fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    let question = Question::new(snapshot, &Query { cancel: cancel.clone(), ..Query::default() })?;
+    let stored = snapshot.view.schema.stored.clone();
+    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
+    let everything = PriorityRange { first: 0, last: u64::MAX };
+    let found = Arc::new(question)
+        .scan(everything, wanted)
+        .0
+        .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
+    Ok(found.map(move |scanned| Ok(RecordBatch::try_new(stored.clone(), scanned?.columns)?)))
 }
 
 type SharedSkip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
@@ -249,14 +263,14 @@ fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Res
     if low.zip(high).is_some_and(|(low, high)| low > high) {
         return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));
     }
-    let stored = &snapshot.core.schema.stored;
+    let asked = &snapshot.view.schema.asked;
     let end = |end: Option<i64>| end.map(|step| Value::Int(step as i128));
-    let range = Predicate::range(stored, STEP, end(low).as_ref(), end(high).as_ref())?;
+    let range = Predicate::range(asked, STEP, end(low).as_ref(), end(high).as_ref())?;
     let incomplete: Vec<String> = snapshot.view.history.incomplete().iter().map(i64::to_string).collect();
     if incomplete.is_empty() {
         return Ok(range);
     }
-    Ok(range.and(Predicate::parse(&format!("{STEP} NOT IN ({})", incomplete.join(", ")), stored)?))
+    Ok(range.and(Predicate::parse(&format!("{STEP} NOT IN ({})", incomplete.join(", ")), asked)?))
 }
 
 fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
@@ -281,8 +295,8 @@ fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
 }
 
 fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
-    let schema = &snapshot.core.schema;
-    let Some(names) = &query.columns else { return Ok((0..schema.user.fields().len()).collect()) };
+    let schema = &snapshot.view.schema;
+    let Some(names) = &query.columns else { return Ok(schema.visible().to_vec()) };
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
         let column = schema.column(name)?;
@@ -296,7 +310,7 @@ fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
 
 /// The stored columns of a grid of cells.
 fn check_per_cell(snapshot: &Snapshot, per_cell: &PerCell) -> Result<Vec<usize>> {
-    let schema = &snapshot.core.schema;
+    let schema = &snapshot.view.schema;
     if per_cell.rows == 0 || per_cell.widths.is_empty() {
         return Err(Error::invalid("per_cell needs at least one row a cell and the width of at least one dimension"));
     }

@@ -100,7 +100,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
     let batches = sources.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
     let source_of: Vec<u32> =
         batches.iter().zip(0u32..).flat_map(|(batch, source)| std::iter::repeat_n(source, batch.num_rows())).collect();
-    let sorted = SortedRows::new(&frame, concat_batches(&core.schema.stored, &batches)?);
+    let sorted = SortedRows::new(&frame, concat_batches(&snapshot.view.schema.stored, &batches)?);
     drop(batches);
     let placements: Vec<Placement> = part
         .targets

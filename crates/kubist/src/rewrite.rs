@@ -54,6 +54,7 @@ pub fn unix_ms() -> u64 {
 
 /// A segment for the runs of one rewrite.
 pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
+    core.settle_schema(&view.schema)?;
     let number = view.rewrites + 1;
     let now = unix_ms();
     for attempt in 0..10_000 {
@@ -180,7 +181,7 @@ impl Table {
         let core = &self.core;
         loop {
             let snapshot = self.snapshot()?;
-            let column = core.schema.step();
+            let column = core.created.step();
             let (maps, _) = snapshot.maps(snapshot.view.directory.runs().iter())?;
             let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
             for (run, map) in snapshot.view.directory.runs().iter().zip(maps) {

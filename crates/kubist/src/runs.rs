@@ -13,7 +13,8 @@ use crate::fetch::{Piece, fetch};
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The stored rows of a run in the run's order, and its zone map.
+    /// The stored rows of a run in the run's order, with the defaults of columns that
+    /// it has not, and its zone map.
     pub(crate) fn read_run(&self, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
         let (mut maps, _) = self.maps(std::iter::once(run))?;
         let map = maps.remove(0);
@@ -21,10 +22,16 @@ impl Snapshot {
         let damaged = |offset: u64, what: String| self.damaged(run, offset, what);
         let piece = Piece { segment: place.segment.clone(), offset: place.data_offset, length: place.data_length };
         let data = fetch(&self.core, &[piece])?.pieces.remove(0);
-        let stored = &self.core.schema.stored;
+        let schema = &self.view.schema;
+        let stored = &schema.stored;
         let mut arrays = Vec::with_capacity(stored.fields().len());
         for (column, field) in stored.fields().iter().enumerate() {
             let mut builder = decode::column(field.data_type());
+            if column >= map.columns.len() {
+                builder.repeat(schema.default_of(column), run.rows as usize);
+                arrays.push(builder.finish().map_err(Error::Invalid)?);
+                continue;
+            }
             for page in 0..map.pages() {
                 let chunk = map.chunk(page, column);
                 let bytes = &data[chunk.offset as usize..(chunk.offset + chunk.length as u64) as usize];

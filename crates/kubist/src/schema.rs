@@ -2,23 +2,33 @@
 //! between the two.
 //!
 //! Stored columns are plain: dictionaries and views become their values. Behind
-//! the user's columns stands a hidden one, the step of the simulation; a table
-//! without identity gets two more, the writer's name and a row counter, which
-//! stand in. Bad columns are refused here, by name, before a row
-//! is touched.
+//! the columns of the table's creation stands a hidden one, the step of the
+//! simulation; a table without identity gets two more, the writer's name and a row
+//! counter, which stand in. Columns that were added later stand behind those, so
+//! that a stored column's place never changes: a run that was written before a
+//! column came simply ends before it, and its rows have the column's default.
+//!
+//! A schema is one version of the columns; an alteration makes the next one. Bad
+//! columns are refused here, by name, before a row is touched.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, UInt64Array,
+};
+use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_expr::{Nulls, Zone};
 use kubist_index::{order, priority};
 
+use crate::alter::{Alteration, Metadata, UNIT};
+use crate::codec::zone_map::ZoneMap;
+use crate::column_type::{check_lengths, stored_type, to_type, user_type};
 use crate::error::{Error, Result};
 use crate::options::TableOptions;
+use crate::snapshot::ColumnInfo;
 
-/// The longest text or binary value.
-const MOST_BYTES: usize = 1 << 20;
 /// The hidden column of every table.
 pub const STEP: &str = "_kubist_step";
 /// The step of rows that were committed without one.
@@ -27,17 +37,55 @@ pub const NO_STEP: i64 = i64::MIN;
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// As the user sees it.
+    /// As the user sees it: the columns of the creation, then the added ones.
     pub user: SchemaRef,
-    /// As it is stored: the user's columns in their order, then the hidden ones.
+    /// As it is stored: the columns of the creation, the hidden ones, the added ones.
     pub stored: SchemaRef,
+    /// What predicates are bound to: the user's columns in their order and stored
+    /// types, then the hidden ones; the stored column of each is in `places`.
+    pub asked: Schema,
+    pub places: Vec<usize>,
     /// Stored columns that are dimensions, in their order.
     pub dimensions: Vec<usize>,
     /// Stored columns that decide the priority, in their order.
     pub identity: Vec<usize>,
+    /// What is said about the table.
+    pub metadata: Metadata,
+    /// What is said about columns, their units too, by name.
+    pub about: BTreeMap<String, Metadata>,
+    /// How many alterations it took.
+    pub version: u64,
+    /// Columns of the creation.
+    created: usize,
     hidden: bool,
+    added: Vec<Added>,
+}
+
+/// What rows of older runs hold in an added column.
+#[derive(Clone, Debug)]
+struct Added {
+    /// One value, as it is stored.
+    default: ArrayRef,
+    zone: Zone,
+}
+
+impl Added {
+    fn new(default: ArrayRef) -> Added {
+        let zone = match default.is_null(0) {
+            true => Zone { min: 0, max: 0, nulls: Nulls::All },
+            false => match order::keys(default.as_ref()) {
+                Some(keys) => Zone { min: keys[0], max: keys[0], nulls: Nulls::None },
+                None => Zone { min: 0, max: u64::MAX, nulls: Nulls::None },
+            },
+        };
+        Added { default, zone }
+    }
+
+    fn rows(&self, rows: usize) -> Result<ArrayRef> {
+        Ok(arrow_select::take::take(&self.default, &UInt32Array::from(vec![0; rows]), None)?)
+    }
 }
 
 impl TableSchema {
@@ -53,13 +101,7 @@ impl TableSchema {
             if schema.fields()[..place].iter().any(|other| other.name() == name) {
                 return Err(Error::invalid(format!("column {name:?} appears twice")));
             }
-            if [STEP, WRITER, ROW].contains(&name.as_str()) {
-                return Err(Error::invalid(format!("the column name {name:?} is reserved")));
-            }
-            let data_type = user_type(field.data_type()).ok_or_else(|| {
-                Error::invalid(format!("column {name:?} has the type {}, which is not supported", field.data_type()))
-            })?;
-            user.push(Arc::new(field.as_ref().clone().with_data_type(data_type)));
+            user.push(Arc::new(checked(field)?));
         }
         let find = |name: &str, role: &str| {
             schema.index_of(name).map_err(|_| {
@@ -103,17 +145,25 @@ impl TableSchema {
             identities.push(place);
         }
         let hidden = identity.is_empty();
-        let mut stored: Vec<Arc<Field>> = user
-            .iter()
-            .map(|field| Arc::new(field.as_ref().clone().with_data_type(stored_type(field.data_type()))))
-            .collect();
+        let mut stored: Vec<Arc<Field>> = user.iter().map(|field| as_stored(field)).collect();
         stored.push(Arc::new(Field::new(STEP, DataType::Int64, false)));
         if hidden {
             identities = vec![stored.len(), stored.len() + 1];
             stored.push(Arc::new(Field::new(WRITER, DataType::Utf8, false)));
             stored.push(Arc::new(Field::new(ROW, DataType::UInt64, false)));
         }
+        let text = |field: &Arc<Field>| {
+            let entries = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone().into()));
+            (field.name().clone(), entries.collect::<Metadata>())
+        };
         Ok(TableSchema {
+            asked: Schema::new(stored.clone()),
+            places: (0..stored.len()).collect(),
+            metadata: Metadata::new(),
+            about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
+            version: 0,
+            created: user.len(),
+            added: Vec::new(),
             user: Arc::new(Schema::new_with_metadata(user, schema.metadata().clone())),
             stored: Arc::new(Schema::new_with_metadata(stored, schema.metadata().clone())),
             dimensions: places,
@@ -122,8 +172,134 @@ impl TableSchema {
         })
     }
 
-    /// A user's batch in stored form. Columns are matched by name, in any order;
-    /// `first_row` counts the writer's rows before it.
+    /// The next version.
+    pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
+        let mut next = TableSchema { version: self.version + 1, ..self.clone() };
+        match alteration {
+            Alteration::AddColumn { field, default } => next.add(field, default)?,
+            Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
+            Alteration::Set { column: Some(name), values } => {
+                self.column(name)?;
+                let about = next.about.entry(name.clone()).or_default();
+                merge(about, values);
+                let about = about.clone();
+                next.about.retain(|_, about| !about.is_empty());
+                let said = |(key, value): (&String, &serde_json::Value)| {
+                    (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_string))
+                };
+                let fields = self.user.fields().iter().map(|field| match field.name() == name {
+                    true => Arc::new(
+                        field.as_ref().clone().with_metadata(about.iter().map(said).collect::<HashMap<_, _>>()),
+                    ),
+                    false => field.clone(),
+                });
+                next.user =
+                    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.user.metadata().clone()));
+            }
+        }
+        Ok(next)
+    }
+
+    fn add(&mut self, field: &Field, default: &ArrayRef) -> Result<()> {
+        let name = field.name();
+        if self.user.index_of(name).is_ok() {
+            return Err(Error::invalid(format!("column {name:?} is in the table already")));
+        }
+        let field = checked(field)?;
+        let stored = as_stored(&field);
+        let cannot = |why: String| Error::invalid(format!("column {name:?} cannot be added: {why}"));
+        if default.len() != 1 {
+            return Err(cannot(format!("it needs one default, found {}", default.len())));
+        }
+        if default.data_type() != stored.data_type() {
+            let (found, wanted) = (default.data_type(), stored.data_type());
+            return Err(cannot(format!("its default is of the type {found}, not {wanted}")));
+        }
+        if !field.is_nullable() && default.is_null(0) {
+            return Err(cannot("it must not be null and has no default for the rows that are here".into()));
+        }
+        check_lengths(name, default)?;
+        if let Some(unit) = field.metadata().get(UNIT) {
+            self.about.entry(name.clone()).or_default().insert(UNIT.into(), unit.as_str().into());
+        }
+        let push = |schema: &Schema, field: Arc<Field>| {
+            let fields = schema.fields().iter().cloned().chain([field]).collect::<Vec<_>>();
+            Schema::new_with_metadata(fields, schema.metadata().clone())
+        };
+        self.places.insert(self.user.fields().len(), self.stored.fields().len());
+        self.user = Arc::new(push(&self.user, Arc::new(field)));
+        self.stored = Arc::new(push(&self.stored, stored));
+        self.asked = self.stored.project(&self.places)?;
+        self.added.push(Added::new(default.clone()));
+        Ok(())
+    }
+
+    /// The user's columns, for people. Marks that other software left on a field are
+    /// kept, and not shown.
+    pub fn describe(&self) -> Vec<ColumnInfo> {
+        let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
+        let fields = self.user.fields().iter().enumerate();
+        fields
+            .map(|(place, field)| {
+                let added = place.checked_sub(self.created).map(|place| &self.added[place].default);
+                let mut about = self.about.get(field.name()).cloned().unwrap_or_default();
+                about.retain(|key, _| !foreign(key));
+                ColumnInfo {
+                    name: field.name().clone(),
+                    data_type: field.data_type().to_string(),
+                    nullable: field.is_nullable(),
+                    unit: about.remove(UNIT).map(|unit| unit.as_str().map_or(unit.to_string(), str::to_string)),
+                    metadata: about,
+                    added: added.is_some(),
+                    default: added
+                        .filter(|default| default.is_valid(0))
+                        .and_then(|default| array_value_to_string(default, 0).ok()),
+                }
+            })
+            .collect()
+    }
+
+    /// Are these the columns of the creation, and perhaps added ones? What is said
+    /// about them may differ.
+    pub fn agrees(&self, other: &TableSchema) -> bool {
+        let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
+            one.name() == other.name()
+                && one.data_type() == other.data_type()
+                && one.is_nullable() == other.is_nullable()
+        };
+        let (created, added) = self.user.fields().split_at(self.created);
+        other.user.fields().split_at_checked(self.created).is_some_and(|(first, more)| {
+            created.iter().zip(first).all(same) && more.iter().all(|field| added.iter().any(|own| same((own, field))))
+        })
+    }
+
+    /// Stored columns that every run has.
+    pub fn base(&self) -> usize {
+        self.created + if self.hidden { 3 } else { 1 }
+    }
+
+    /// The value, one row, of a stored column in a run that has it not.
+    pub fn default_of(&self, column: usize) -> &dyn Array {
+        self.added[column - self.base()].default.as_ref()
+    }
+
+    /// What a zone of a run holds of a stored column, written or not.
+    pub fn zone(&self, map: &ZoneMap, zone: usize, column: usize) -> Zone {
+        if column < map.columns.len() { map.zone(zone, column) } else { self.added[column - self.base()].zone }
+    }
+
+    /// A stored batch of an earlier version as one of this.
+    pub fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        for added in &self.added[columns.len() - self.base()..] {
+            columns.push(added.rows(batch.num_rows())?);
+        }
+        Ok(RecordBatch::try_new(self.stored.clone(), columns)?)
+    }
+
+    /// A user's batch in stored form. Columns are matched by name, in any order,
+    /// and those that were added may be missing; `first_row` counts the writer's
+    /// rows before it.
     pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64) -> Result<RecordBatch> {
         let given = batch.schema();
         for field in given.fields() {
@@ -135,9 +311,17 @@ impl TableSchema {
                 )));
             }
         }
+        let rows = batch.num_rows();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.stored.fields().len());
-        for (field, stored) in self.user.fields().iter().zip(self.stored.fields()) {
-            let name = field.name();
+        for (place, field) in self.user.fields().iter().enumerate() {
+            let (name, stored) = (field.name(), self.stored.field(self.places[place]));
+            if place == self.created {
+                self.push_hidden(&mut columns, rows, writer, first_row);
+            }
+            if place >= self.created && batch.column_by_name(name).is_none() {
+                columns.push(self.added[place - self.created].rows(rows)?);
+                continue;
+            }
             let array = batch.column_by_name(name).ok_or_else(|| {
                 Error::invalid(format!(
                     "column {name:?} of the table is missing in the data; it has {}",
@@ -157,19 +341,24 @@ impl TableSchema {
             check_lengths(name, &array)?;
             columns.push(array);
         }
-        let rows = batch.num_rows();
-        columns.push(Arc::new(Int64Array::from_value(NO_STEP, rows)));
-        if self.hidden {
-            columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(writer, rows))));
-            columns.push(Arc::new(UInt64Array::from_iter_values(first_row..first_row + rows as u64)));
+        if self.added.is_empty() {
+            self.push_hidden(&mut columns, rows, writer, first_row);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.stored.clone(), columns, &options)?)
     }
 
+    fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {
+        columns.push(Arc::new(Int64Array::from_value(NO_STEP, rows)));
+        if self.hidden {
+            columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(writer, rows))));
+            columns.push(Arc::new(UInt64Array::from_iter_values(first_row..first_row + rows as u64)));
+        }
+    }
+
     /// Where the hidden step column stands.
     pub fn step(&self) -> usize {
-        self.user.fields().len()
+        self.created
     }
 
     /// The same rows, all of one step.
@@ -180,136 +369,58 @@ impl TableSchema {
         Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
+    /// The user's field of a stored column.
+    pub fn user_field(&self, column: usize) -> &Arc<Field> {
+        let place = if column < self.created { column } else { self.created + column - self.base() };
+        &self.user.fields()[place]
+    }
+
     /// A stored column as the user sees it.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
-        let wanted = self.user.field(column).data_type();
+        let wanted = self.user_field(column).data_type();
         if array.data_type() == wanted { Ok(array) } else { Ok(arrow_cast::cast(&array, wanted)?) }
     }
 
-    /// The user's column of this name.
+    /// The stored columns that the user sees, in the user's order.
+    pub fn visible(&self) -> &[usize] {
+        &self.places[..self.user.fields().len()]
+    }
+
+    /// The stored column that the user calls so.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.user.index_of(name).map_err(|_| {
+        self.user.index_of(name).map(|place| self.places[place]).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
         })
     }
 }
 
-/// Refuses values too long to be held in a page of thousands of them.
-fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
-    let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
-        DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),
-        DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value_length(row) as usize),
-        DataType::Binary => Box::new(|row| array.as_binary::<i32>().value_length(row) as usize),
-        DataType::LargeBinary => Box::new(|row| array.as_binary::<i64>().value_length(row) as usize),
-        DataType::FixedSizeBinary(length) if *length as usize > MOST_BYTES => Box::new(|_| *length as usize),
-        _ => return Ok(()),
-    };
-    match (0..array.len()).find(|row| length(*row) > MOST_BYTES) {
-        None => Ok(()),
-        Some(row) => Err(Error::invalid(format!(
-            "column {name:?} holds {} bytes in row {row} of the batch; a value may have up to {MOST_BYTES}",
-            length(row)
-        ))),
+/// A user's field as the table keeps it.
+fn checked(field: &Field) -> Result<Field> {
+    let name = field.name();
+    if [STEP, WRITER, ROW].contains(&name.as_str()) {
+        return Err(Error::invalid(format!("the column name {name:?} is reserved")));
+    }
+    let data_type = user_type(field.data_type()).ok_or_else(|| {
+        Error::invalid(format!("column {name:?} has the type {}, which is not supported", field.data_type()))
+    })?;
+    Ok(field.clone().with_data_type(data_type))
+}
+
+fn as_stored(field: &Field) -> Arc<Field> {
+    Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
+}
+
+/// Takes new values over; null takes a value away.
+fn merge(metadata: &mut Metadata, values: &Metadata) {
+    for (key, value) in values {
+        match value.is_null() {
+            true => drop(metadata.remove(key)),
+            false => drop(metadata.insert(key.clone(), value.clone())),
+        }
     }
 }
 
 fn column_names(schema: &Schema) -> String {
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     names.join(", ")
-}
-
-/// The type under which a table keeps a column; `None`: not supported.
-/// Dictionaries get 32-bit keys, because a batch of an answer may hold more
-/// distinct values than any batch that was written.
-fn user_type(data_type: &DataType) -> Option<DataType> {
-    use DataType::*;
-    match data_type {
-        Boolean
-        | Int8
-        | Int16
-        | Int32
-        | Int64
-        | UInt8
-        | UInt16
-        | UInt32
-        | UInt64
-        | Float16
-        | Float32
-        | Float64
-        | Date32
-        | Date64
-        | Time32(_)
-        | Time64(_)
-        | Timestamp(_, _)
-        | Duration(_)
-        | Interval(_)
-        | Utf8
-        | LargeUtf8
-        | Utf8View
-        | Binary
-        | LargeBinary
-        | BinaryView
-        | FixedSizeBinary(_)
-        | Decimal32(_, _)
-        | Decimal64(_, _)
-        | Decimal128(_, _)
-        | Decimal256(_, _) => Some(data_type.clone()),
-        Dictionary(_, values) if !matches!(values.as_ref(), Dictionary(_, _)) => {
-            // arrow-cast packs dictionaries of these value types.
-            let packs = values.is_integer()
-                || matches!(
-                    values.as_ref(),
-                    Float16
-                        | Float32
-                        | Float64
-                        | Utf8
-                        | LargeUtf8
-                        | Binary
-                        | LargeBinary
-                        | Decimal128(_, _)
-                        | Date32
-                        | Date64
-                        | Time32(_)
-                        | Time64(_)
-                        | Timestamp(_, _)
-                );
-            packs.then(|| Dictionary(Box::new(Int32), values.clone()))
-        }
-        _ => None,
-    }
-}
-
-/// The plain type that holds the same values.
-fn stored_type(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => stored_type(values),
-        DataType::Utf8View => DataType::LargeUtf8,
-        DataType::BinaryView => DataType::LargeBinary,
-        other => other.clone(),
-    }
-}
-
-/// An array as `wanted`, if nothing is lost by it: the same values in another
-/// layout, or a wider number. `None` if it cannot be.
-fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> {
-    use DataType::*;
-    if array.data_type() == wanted {
-        return Some(Ok(array.clone()));
-    }
-    let found = match array.data_type() {
-        Dictionary(_, values) => values.as_ref(),
-        other => other,
-    };
-    let same = match (found, wanted) {
-        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8) => true,
-        (Binary | LargeBinary | BinaryView, Binary | LargeBinary) => true,
-        (Int8, Int16 | Int32 | Int64 | Float16 | Float32 | Float64) => true,
-        (UInt8, UInt16 | UInt32 | UInt64 | Int16 | Int32 | Int64 | Float16 | Float32 | Float64) => true,
-        (Int16, Int32 | Int64 | Float32 | Float64) => true,
-        (UInt16, UInt32 | UInt64 | Int32 | Int64 | Float32 | Float64) => true,
-        (Int32, Int64 | Float64) | (UInt32, UInt64 | Int64 | Float64) => true,
-        (Float16, Float32 | Float64) | (Float32, Float64) => true,
-        (found, wanted) => found == wanted,
-    };
-    same.then(|| Ok(arrow_cast::cast(array, wanted)?))
 }

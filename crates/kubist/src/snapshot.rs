@@ -6,7 +6,9 @@ use arrow_schema::SchemaRef;
 
 use kubist_index::layout::Capacity;
 
+use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
+use crate::disk_use::DiskUse;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
 use crate::options::Query;
@@ -51,10 +53,14 @@ pub struct Info {
     pub seed: u64,
     pub replication: String,
     pub columns: Vec<ColumnInfo>,
+    /// What is said about the table.
+    pub metadata: Metadata,
     pub writers: Vec<WriterInfo>,
     /// Bytes of live runs and their zone maps.
     pub bytes: u64,
     pub bytes_per_row: f64,
+    /// What the whole store takes, as of now and not of the snapshot.
+    pub disk: DiskUse,
 }
 
 /// A dimension and its domain, in the column's unit; no ends before the first commit
@@ -72,6 +78,13 @@ pub struct ColumnInfo {
     pub name: String,
     pub data_type: String,
     pub nullable: bool,
+    pub unit: Option<String>,
+    /// What else is said about the column.
+    pub metadata: Metadata,
+    /// It came after the creation: data may lack it, and has its default then.
+    pub added: bool,
+    /// In words; none is null.
+    pub default: Option<String>,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
@@ -88,7 +101,17 @@ impl Snapshot {
 
     /// The columns, as answers have them.
     pub fn schema(&self) -> SchemaRef {
-        self.core.schema.user.clone()
+        self.view.schema.user.clone()
+    }
+
+    /// The same, with what is said about each.
+    pub fn columns(&self) -> Vec<ColumnInfo> {
+        self.view.schema.describe()
+    }
+
+    /// What is said about the table.
+    pub fn metadata(&self) -> &Metadata {
+        &self.view.schema.metadata
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
@@ -168,17 +191,8 @@ impl Snapshot {
             capacity: core.header.capacity,
             seed: core.header.seed,
             replication: core.header.replication.to_string(),
-            columns: core
-                .schema
-                .user
-                .fields()
-                .iter()
-                .map(|field| ColumnInfo {
-                    name: field.name().clone(),
-                    data_type: field.data_type().to_string(),
-                    nullable: field.is_nullable(),
-                })
-                .collect(),
+            columns: self.columns(),
+            metadata: self.metadata().clone(),
             writers: self
                 .view
                 .history
@@ -192,6 +206,7 @@ impl Snapshot {
                 .collect(),
             bytes,
             bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
+            disk: DiskUse::of(core)?,
         })
     }
 
@@ -225,8 +240,10 @@ impl Snapshot {
             let map = ZoneMap::decode(&bytes).map_err(damaged)?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
             let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
-            let columns = self.core.schema.stored.fields().len();
-            if rows != run.rows || length != place.data_length || map.columns.len() != columns {
+            // A run that is older than a column ends before it.
+            let schema = &self.view.schema;
+            let columns = schema.base()..=schema.stored.fields().len();
+            if rows != run.rows || length != place.data_length || !columns.contains(&map.columns.len()) {
                 return Err(damaged("the zone map does not fit its run".to_string()));
             }
             let map = Arc::new(map);

@@ -4,6 +4,7 @@
 //! and joins it into the state. A snapshot pins one state and never changes.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use kubist_index::state::{Run, RunId, State};
 use kubist_index::{order, priority};
 use kubist_store::{LocalStore, Store};
 
+use crate::alter::{self, Alteration};
 use crate::checkpoint;
+use crate::drop::{DROPPED, HALF_DROPPED, check_not_dropped};
 use crate::entry::{
     self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
 };
@@ -33,7 +36,7 @@ use crate::writer::Writer;
 pub(crate) const TABLE: &str = "table";
 pub(crate) const GRID: &str = "grid";
 pub(crate) const REWRITES: &str = "rewrites/";
-const WRITERS: &str = "writers";
+pub(crate) const WRITERS: &str = "writers";
 const DEFAULT_CAPACITY: u32 = 2048;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
@@ -46,12 +49,15 @@ pub struct Table {
 pub(crate) struct Core {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    pub schema: Arc<TableSchema>,
+    /// The columns of the table's creation; those of a moment are its view's.
+    pub created: Arc<TableSchema>,
     pub geometry: Geometry,
     pub maps: MapCache,
     pub heat: Heat,
     process: u32,
     frame: OnceLock<Arc<Frame>>,
+    /// So many alterations are known to be durable.
+    settled: AtomicU64,
     tail: Mutex<Tail>,
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Core {
 struct Tail {
     state: State<Location>,
     history: History,
+    /// `None`: the columns of the creation.
+    schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
     /// The state has changed since the view was made (also if an error came between).
     stale: bool,
@@ -72,6 +80,7 @@ struct Tail {
 
 /// One state of the table, arranged for reading.
 pub(crate) struct View {
+    pub schema: Arc<TableSchema>,
     pub directory: Directory<Location>,
     pub history: History,
     /// How far each log was read, and how many rewrites are applied.
@@ -99,37 +108,42 @@ fn path_of(location: &str) -> Result<&Path> {
 impl Table {
     /// Makes a table in a directory, which must be absent or empty.
     pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        let path = path_of(location)?;
         // Refuse a bad schema before anything is made on disk.
         let plan = Plan::new(&schema, options)?;
-        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
-        let there = path.join(TABLE).exists();
-        if there && options.exist_ok {
+        if options.exist_ok && path_of(location)?.join(TABLE).exists() {
             let table = Table::open(location)?;
             table.agrees(&plan)?;
             return Ok(table);
         }
+        Table::make(Table::vacant(location)?, plan, options.exist_ok)
+    }
+
+    /// A store in a directory, which must be absent or empty.
+    pub(crate) fn vacant(location: &str) -> Result<Arc<dyn Store>> {
+        let path = path_of(location)?;
+        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
         if occupied {
-            let why = match (there, path.is_dir()) {
-                (true, _) => "a table is there; open it, or create with exist_ok",
-                (false, true) => "the directory is not empty and holds no table",
-                (false, false) => "it is a file",
+            let why = match path.is_dir() {
+                _ if path.join(DROPPED).exists() => HALF_DROPPED,
+                _ if path.join(TABLE).exists() => "a table is there; open it, or create with exist_ok",
+                true => "the directory is not empty and holds no table",
+                false => "it is a file",
             };
             return Err(Error::Exists { location: location.into(), why: why.into() });
         }
-        Table::make(Arc::new(LocalStore::create(path).map_err(store_error)?), plan, options)
+        Ok(Arc::new(LocalStore::create(path).map_err(store_error)?))
     }
 
     /// Makes a table in an empty store.
     pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        Table::make(store, Plan::new(&schema, options)?, options)
+        Table::make(store, Plan::new(&schema, options)?, options.exist_ok)
     }
 
-    fn make(store: Arc<dyn Store>, plan: Plan, options: &TableOptions) -> Result<Table> {
+    pub(crate) fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Table> {
         let bytes = entry::encode_header(&plan.header, &plan.schema.user)?;
         if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
             let table = Table::open_in(store)?;
-            if options.exist_ok {
+            if exist_ok {
                 table.agrees(&plan)?;
                 return Ok(table);
             }
@@ -145,6 +159,11 @@ impl Table {
 
     /// Opens the table in a directory. Others may be writing to it.
     pub fn open(location: &str) -> Result<Table> {
+        Table::open_in(Table::store_at(location)?)
+    }
+
+    /// The store of the table in a directory, or of what is left of it.
+    pub(crate) fn store_at(location: &str) -> Result<Arc<dyn Store>> {
         let path = path_of(location)?;
         let not = |why: &str| Error::NotATable { location: location.into(), why: why.into() };
         if !path.exists() {
@@ -153,14 +172,15 @@ impl Table {
         if !path.is_dir() {
             return Err(not("it is a file, not a directory"));
         }
-        if !path.join(TABLE).exists() {
+        if !path.join(TABLE).exists() && !path.join(DROPPED).exists() {
             return Err(not("the directory holds no table"));
         }
-        Table::open_in(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
+        Ok(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
     }
 
     /// Opens the table in a store.
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        check_not_dropped(store.as_ref())?;
         let bytes = store
             .get(TABLE)
             .map_err(store_error)?
@@ -174,18 +194,20 @@ impl Table {
         Ok(table)
     }
 
-    fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Table> {
+    fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Table> {
+        schema.metadata = header.metadata.clone();
         let geometry =
             Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
         let core = Core {
             store,
             header,
-            schema: Arc::new(schema),
+            created: Arc::new(schema),
             geometry,
             maps: MapCache::default(),
             heat: Heat::default(),
             process: std::process::id(),
             frame: OnceLock::new(),
+            settled: AtomicU64::new(0),
             tail: Mutex::default(),
         };
         Ok(Table { core: Arc::new(core) })
@@ -193,7 +215,8 @@ impl Table {
 
     fn agrees(&self, plan: &Plan) -> Result<()> {
         let (own, other) = (&self.core.header, &plan.header);
-        let what = if self.core.schema.user.fields() != plan.schema.user.fields() {
+        let schema = &self.core.view()?.schema;
+        let what = if !schema.agrees(&plan.schema) {
             "columns"
         } else if own.dimensions != other.dimensions {
             "dimensions or domains"
@@ -217,9 +240,9 @@ impl Table {
         self.core.store.location()
     }
 
-    /// The columns, as answers have them.
-    pub fn schema(&self) -> SchemaRef {
-        self.core.schema.user.clone()
+    /// The columns by now, as answers have them.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        Ok(self.core.view()?.schema.user.clone())
     }
 
     /// Everything committed by now, pinned.
@@ -248,7 +271,7 @@ impl Table {
         Ok(())
     }
 
-    /// Waits until something was committed or rewritten since `seen`, at most for
+    /// Waits until something was committed, rewritten or altered since `seen`, at most for
     /// `patience`; the new snapshot, or `None`. Looks every few milliseconds.
     pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
         let begin = Instant::now();
@@ -256,7 +279,8 @@ impl Table {
             cancel.check()?;
             let look = Instant::now();
             let view = self.core.view()?;
-            if view.positions != seen.view.positions || view.rewrites != seen.view.rewrites {
+            let altered = view.schema.version != seen.view.schema.version;
+            if altered || view.positions != seen.view.positions || view.rewrites != seen.view.rewrites {
                 return Ok(Some(Snapshot::new(self.core.clone(), view)));
             }
             if begin.elapsed() >= patience {
@@ -275,16 +299,18 @@ impl Table {
 }
 
 /// Checked options, ready to be written down.
-struct Plan {
-    header: Header,
-    schema: TableSchema,
+pub(crate) struct Plan {
+    pub header: Header,
+    pub schema: TableSchema,
     /// If no domain has to be learned.
-    scales: Option<Vec<Scale>>,
+    pub scales: Option<Vec<Scale>>,
 }
 
 impl Plan {
-    fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
-        let checked = TableSchema::new(schema, options)?;
+    pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
+        let schema = alter::with_units(schema, &options.units)?;
+        alter::check_metadata(&options.metadata)?;
+        let checked = TableSchema::new(&schema, options)?;
         if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
             return Err(Error::invalid(format!(
                 "a cube's capacity is 16 to 1048576 rows, found {}",
@@ -319,6 +345,8 @@ impl Plan {
             seed: options.seed,
             priority: "hash".into(),
             replication: options.replication,
+            writer_tag: String::new(),
+            metadata: options.metadata.clone(),
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })
@@ -359,6 +387,10 @@ impl Core {
             true => Ok(()),
             false => Err(Error::Forked { location: self.store.location().into() }),
         }
+    }
+
+    pub fn check_not_dropped(&self) -> Result<()> {
+        check_not_dropped(self.store.as_ref())
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -404,6 +436,8 @@ impl Core {
                 tail.stale = true;
             }
         }
+        // After the logs: no run has a column that is not known then.
+        self.follow_alterations(&mut tail)?;
         if tail.stale || tail.view.is_none() {
             let gained = tail.gained.take();
             let directory = match (&tail.view, gained) {
@@ -411,6 +445,7 @@ impl Core {
                 _ => Directory::new(self.geometry, &tail.state),
             };
             let view = View {
+                schema: tail.schema.as_ref().unwrap_or(&self.created).clone(),
                 directory,
                 history: tail.history.clone(),
                 positions: tail.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
@@ -445,6 +480,20 @@ impl Core {
             tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         }
         Ok(true)
+    }
+
+    /// Reads the alterations that are new; none is ever cleaned away.
+    fn follow_alterations(&self, tail: &mut Tail) -> Result<()> {
+        loop {
+            let schema = tail.schema.as_ref().unwrap_or(&self.created);
+            let name = alter::name_of(schema.version + 1);
+            let Some(bytes) = self.store.get(&name).map_err(store_error)? else { return Ok(()) };
+            let bad = |error| bad_entry(self.store.location(), &name, 0, error);
+            let alteration = Alteration::decode(&bytes).map_err(bad)?;
+            let next = schema.altered(&alteration).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+            tail.schema = Some(Arc::new(next));
+            tail.stale = true;
+        }
     }
 
     /// Starts anew from the newest checkpoint.
@@ -511,7 +560,7 @@ impl Core {
         let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
         let scales = entry::decode_grid(&bytes, self.geometry.dimensions())
             .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
-        let frame = Arc::new(Frame::new(&self.schema, self.geometry, scales, self.header.seed));
+        let frame = Arc::new(Frame::new(&self.created, self.geometry, scales, self.header.seed));
         Ok(Some(self.frame.get_or_init(|| frame).clone()))
     }
 
@@ -529,6 +578,19 @@ impl Core {
             if let Some(bytes) = self.store.get(name).map_err(store_error)? {
                 self.store.put_if_absent(name, &bytes).map_err(store_error)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the alterations of a schema, which were seen, are durable:
+    /// no run with a column may outlive the word of that column.
+    pub fn settle_schema(&self, schema: &TableSchema) -> Result<()> {
+        for number in self.settled.load(Ordering::Relaxed) + 1..=schema.version {
+            let name = alter::name_of(number);
+            if let Some(bytes) = self.store.get(&name).map_err(store_error)? {
+                self.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+            }
+            self.settled.fetch_max(number, Ordering::Relaxed);
         }
         Ok(())
     }

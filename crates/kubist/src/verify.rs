@@ -90,7 +90,7 @@ fn verify_run(
 ) -> Result<()> {
     let core = &snapshot.core;
     let (batch, map) = snapshot.read_run(run)?;
-    let (place, fields) = (&run.payload, core.schema.stored.fields());
+    let (place, fields) = (&run.payload, snapshot.view.schema.stored.fields());
     let damaged = |what: String| snapshot.damaged(run, 0, what);
     report.pages += map.pages() as u64;
     report.rows += run.rows;
@@ -117,7 +117,7 @@ fn verify_run(
                 return Err(damaged(format!("row {row} lies outside its run's box")));
             }
         }
-        for (column, array) in batch.columns().iter().enumerate() {
+        for (column, array) in batch.columns()[..map.columns.len()].iter().enumerate() {
             let nulls = array.slice(first, *rows as usize).null_count();
             if nulls != map.columns[column].nulls_of(zone) as usize {
                 return Err(damaged(format!(

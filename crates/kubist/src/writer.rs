@@ -30,7 +30,7 @@ use crate::heal::Healer;
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::output::{Output, identify};
 use crate::rewrite::unix_ms;
-use crate::schema::NO_STEP;
+use crate::schema::{NO_STEP, TableSchema};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill};
 use crate::table::{Core, Table};
@@ -50,6 +50,8 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// not committed and gives the name back.
 pub struct Writer {
     core: Arc<Core>,
+    /// The columns as last looked at: a batch that names others looks again.
+    schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
     next_segment: u64,
@@ -128,6 +130,8 @@ impl Writer {
             Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
         };
+        // Whoever drops the table says so before looking whether a writer is at work.
+        core.check_not_dropped()?;
         let view = core.view()?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
@@ -138,6 +142,7 @@ impl Writer {
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
+            schema: view.schema.clone(),
             segment: None,
             sequence: own.commits,
             rows: own.rows,
@@ -165,22 +170,31 @@ impl Writer {
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.pending.check()?;
+        if batch.schema().fields().iter().any(|field| self.schema.user.index_of(field.name()).is_err()) {
+            self.schema = self.core.view()?.schema.clone();
+        }
+        let name = format!("{}{}", self.core.header.writer_tag, self.log.writer());
         for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
             self.cancel.check()?;
             let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
-            let stored = self.core.schema.to_stored(&slice, self.log.writer(), self.rows + self.pending.rows)?;
-            let stored = own(&stored)?;
-            self.pending.rows += stored.num_rows() as u64;
-            self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
-            self.pending.batches.push(stored);
-            if self.pending.bytes > self.memory {
-                self.pending.torn = true;
-                self.spill()?;
-                self.pending.torn = false;
-            }
+            let stored = self.schema.to_stored(&slice, &name, self.rows + self.pending.rows)?;
+            self.keep(own(&stored)?)?;
         }
         if batch.num_rows() == 0 {
-            self.core.schema.to_stored(batch, self.log.writer(), 0)?;
+            self.schema.to_stored(batch, &name, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps rows in stored form, hidden columns too, that nobody else holds.
+    pub(crate) fn keep(&mut self, stored: RecordBatch) -> Result<()> {
+        self.pending.rows += stored.num_rows() as u64;
+        self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
+        self.pending.batches.push(stored);
+        if self.pending.bytes > self.memory {
+            self.pending.torn = true;
+            self.spill()?;
+            self.pending.torn = false;
         }
         Ok(())
     }
@@ -236,15 +250,29 @@ impl Writer {
             _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
-        self.log_entry(rows, options.token.clone(), step, commit, bytes, begin)
+        let token = options.token.clone();
+        self.log_entry(CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit }, bytes, begin)
+    }
+
+    /// Commits rows that brought their steps along, so many of each.
+    pub(crate) fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
+        let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
+        let rows = pending.rows;
+        let (commit, bytes) = match rows {
+            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+            _ => self.write(pending, None)?,
+        };
+        self.log_entry(CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit }, bytes, begin)
     }
 
     /// Says that this writer has nothing for a step and never will.
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
         self.check_step(step)?;
-        let nothing = Commit { runs: vec![], cutoffs: vec![] };
-        self.log_entry(0, None, Some(StepMark { step, abandoned: true }), nothing, 0, Instant::now())
+        let commit = Commit { runs: vec![], cutoffs: vec![] };
+        let step = Some(StepMark { step, abandoned: true });
+        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], commit };
+        self.log_entry(entry, 0, Instant::now())
     }
 
     /// Steps of a writer go up, so that each is one commit.
@@ -260,18 +288,12 @@ impl Writer {
         }
     }
 
-    fn log_entry(
-        &mut self,
-        rows: u64,
-        token: Option<String>,
-        step: Option<StepMark>,
-        mut commit: Commit<Location>,
-        bytes: u64,
-        begin: Instant,
-    ) -> Result<Committed> {
-        let sequence = self.sequence + 1;
-        identify(&mut commit.runs, Core::origin(self.log.writer()), sequence);
-        let entry = CommitEntry { sequence, rows, token, step, commit }.encode(&self.core.geometry);
+    /// Appends an entry, under the next number.
+    fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
+        let (sequence, rows) = (self.sequence + 1, entry.rows);
+        entry.sequence = sequence;
+        identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
+        let entry = entry.encode(&self.core.geometry);
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -313,7 +335,7 @@ impl Writer {
                 })
             }
         };
-        let dimensions = self.core.header.dimensions.iter().zip(&self.core.schema.dimensions);
+        let dimensions = self.core.header.dimensions.iter().zip(&self.core.created.dimensions);
         let scales: Vec<Scale> = dimensions.map(learn).collect::<Result<_>>()?;
         self.core.publish_grid(&scales)
     }
@@ -333,8 +355,9 @@ impl Writer {
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
         let view = self.core.view()?;
+        self.core.settle_schema(&view.schema)?;
         let frame = self.frame(&pending.batches)?;
-        let (geometry, schema) = (self.core.geometry, self.core.schema.clone());
+        let (geometry, schema) = (self.core.geometry, view.schema.clone());
         let seen = Seen::all(&view);
         let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
@@ -347,7 +370,9 @@ impl Writer {
             }
         };
         let sorted = |batches: &[RecordBatch]| -> Result<SortedRows> {
-            let rows = concat_batches(&schema.stored, batches)?;
+            // Rows that were pending when a column was added have it not.
+            let batches = batches.iter().map(|batch| schema.widened(batch)).collect::<Result<Vec<_>>>()?;
+            let rows = concat_batches(&schema.stored, &batches)?;
             Ok(SortedRows::new(&frame, schema.with_step(rows, step)?))
         };
         // Cutoffs of the cubes above the parts, from the counts alone.

@@ -5,7 +5,7 @@
 //!
 //! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
-    CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
+    CommitOptions, Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions, Value,
+    WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -45,13 +46,19 @@ struct Model {
     /// Begun and neither acknowledged nor retried: commit, rows, writer.
     in_flight: Option<(i64, i64, String)>,
     next: i64,
+    /// Columns that were added for certain.
+    columns: BTreeSet<String>,
 }
 
 type Wrap = fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 
 /// The table as a fresh process of the machine opens it.
 fn open(machine: &SimDisk, wrap: Wrap) -> Result<Table> {
-    let store = LocalStore::on_disk(wrap(machine.process()), Path::new("/data/table"));
+    open_on(wrap(machine.process()))
+}
+
+fn open_on(disk: Arc<dyn Disk>) -> Result<Table> {
+    let store = LocalStore::on_disk(disk, Path::new("/data/table"));
     let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -82,6 +89,18 @@ impl Model {
                     let replication = ["none", "outlook", "full"].choose(random).map(|policy| policy.parse().unwrap());
                     let options = OptimizeOptions { debt_share, rows_at_once, replication, ..Default::default() };
                     table.optimize(&options, &mut |_, _| {})?;
+                }
+                4 => {
+                    // Killed on the way or not: others see the column, perhaps before it
+                    // is durable, and commit rows that have it.
+                    let process = machine.process();
+                    process.kill_after(random.random_range(0..60));
+                    let name = format!("a{}", random.random_range(0..1_000_000));
+                    let (data_type, default) = (DataType::Int16, Value::Int(self.next as i128));
+                    let column = NewColumn { name: name.clone(), data_type, nullable: false, default, unit: None };
+                    if open_on(wrap(process)).and_then(|table| table.add_column(&column)).is_ok() {
+                        self.columns.insert(name);
+                    }
                 }
                 _ => {
                     // A commit whose answer was lost is tried again first, under its token.
@@ -123,6 +142,10 @@ impl Model {
         }
         if found != expected {
             return Err(format!("expected rows of commits {expected:?}, found {found:?}"));
+        }
+        let schema = snapshot.schema();
+        if let Some(lost) = self.columns.iter().find(|name| schema.index_of(name).is_err()) {
+            return Err(format!("the column {lost} was added and is gone"));
         }
         let report = table.verify(&Default::default(), &mut |_, _| {}).map_err(|error| error.to_string())?;
         match report.findings.is_empty() {

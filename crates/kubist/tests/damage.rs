@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist::{Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions};
+use kubist::{
+    Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions, Value, WriterOptions,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -49,6 +51,9 @@ fn build(at: &Path) {
         writer.append(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
         writer.commit().unwrap();
         if commit == 1 {
+            let data_type = DataType::Float64;
+            let (name, default, unit) = ("age".into(), Value::Float(0.5), Some("s".into()));
+            table.add_column(&NewColumn { name, data_type, nullable: true, default, unit }).unwrap();
             // Rewrites and a checkpoint lie there too.
             let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
             assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rewrites > 0);

@@ -11,7 +11,9 @@ use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use arrow_select::concat::concat_batches;
 use half::f16;
 use kubist::store::MemoryStore;
-use kubist::{Bound, Dimension, Domain, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, WriterOptions};
+use kubist::{
+    Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, WriterOptions,
+};
 use kubist_index::priority::{Threshold, priorities};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -202,6 +204,8 @@ struct Case {
     table: Table,
     truth: RecordBatch,
     dimensions: Vec<String>,
+    /// Other columns that hold numbers.
+    numbers: Vec<String>,
     /// Known unless the table has no identity.
     priorities: Option<Vec<u64>>,
 }
@@ -216,7 +220,7 @@ fn table(rng: &mut SmallRng) -> Case {
     for place in 0..rng.random_range(0..3) {
         fields.push(Field::new(format!("c{place}"), other_types().choose(rng).unwrap().clone(), true));
     }
-    let schema = Arc::new(Schema::new(fields));
+    let mut schema = Arc::new(Schema::new(fields));
     let identity: Vec<String> = match rng.random_range(0..4) {
         0 => vec![],
         1 => vec!["d0".into()],
@@ -232,12 +236,13 @@ fn table(rng: &mut SmallRng) -> Case {
         identity: identity.clone(),
         capacity: Some(*[16, 64, 300].choose(rng).unwrap()),
         seed: rng.random(),
-        replication: kubist::Replication::None,
-        exist_ok: false,
+        ..Default::default()
     };
     let store = Arc::new(MemoryStore::new("oracle"));
     let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
     let mut batches = Vec::new();
+    let mut numbers = vec!["rid".to_string()];
+    let mut added = Vec::new();
     let mut rid = 0i64;
     for commit in 0..rng.random_range(1..8) {
         let memory = *[None, Some(1), Some(40_000)].choose(rng).unwrap();
@@ -249,7 +254,14 @@ fn table(rng: &mut SmallRng) -> Case {
         for _ in 0..rng.random_range(1..3) {
             let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(rid..rid + rows as i64))];
             rid += rows as i64;
-            for field in &schema.fields()[1..] {
+            let mut given = vec![0];
+            for (place, field) in schema.fields().iter().enumerate().skip(1) {
+                if let Some((_, default)) = added.iter().find(|(name, _)| name == field.name() && rng.random_bool(0.3))
+                {
+                    columns.push(repeated(default, rows));
+                    continue;
+                }
+                given.push(place);
                 let made = array(rng, field.data_type(), rows);
                 columns.push(match same && rows > 0 {
                     true => arrow_select::take::take(&made, &UInt32Array::from(vec![0; rows]), None).unwrap(),
@@ -257,8 +269,13 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            writer.append(&batch).unwrap();
+            // Without the columns that are to have their defaults.
+            writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
+            if rng.random_bool(0.1) {
+                // While rows are pending; the next batch has the column.
+                schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
+            }
         }
         let committed = writer.commit().unwrap();
         if rng.random_bool(0.3) {
@@ -269,6 +286,9 @@ fn table(rng: &mut SmallRng) -> Case {
         }
         if rng.random_bool(0.2) {
             table.clean(std::time::Duration::ZERO).unwrap();
+        }
+        if rng.random_bool(0.1) {
+            schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
         }
         if rng.random_bool(0.3) {
             table = Table::open_in(store.clone()).unwrap();
@@ -284,7 +304,53 @@ fn table(rng: &mut SmallRng) -> Case {
             identity.iter().map(|name| truth.column_by_name(name).unwrap().as_ref()).collect();
         priorities(&columns, truth.num_rows(), options.seed)
     });
-    Case { table, truth, dimensions, priorities: known }
+    Case { table, truth, dimensions, numbers, priorities: known }
+}
+
+fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
+    arrow_select::take::take(value, &UInt32Array::from(vec![0; rows]), None).unwrap()
+}
+
+/// Adds a column to the table, and its default to all rows of the truth.
+fn add_column(
+    rng: &mut SmallRng,
+    table: &Table,
+    schema: &Schema,
+    batches: &mut [RecordBatch],
+    numbers: &mut Vec<String>,
+    added: &mut Vec<(String, ArrayRef)>,
+) -> Arc<Schema> {
+    let name = format!("a{}", schema.fields().len());
+    let text = rng.random_bool(0.3);
+    let (data_type, default, value) = match text {
+        true => {
+            let data_type = [DataType::Utf8, DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))];
+            let data_type = data_type.choose(rng).unwrap().clone();
+            let default = arrow_cast::cast(&StringArray::from(vec!["before"]), &data_type).unwrap();
+            (data_type, default, Value::Text("before".into()))
+        }
+        false => {
+            let data_type = dimension_types().choose(rng).unwrap().clone();
+            let default = array(rng, &data_type, 1);
+            let known = number(default.as_ref(), 0);
+            let unknown = if default.is_null(0) { Value::Null } else { Value::Float(f64::NAN) };
+            numbers.push(name.clone());
+            (data_type, default, known.as_ref().map_or(unknown, self::value))
+        }
+    };
+    let column =
+        NewColumn { name: name.clone(), data_type: data_type.clone(), nullable: true, default: value, unit: None };
+    table.add_column(&column).unwrap();
+    added.push((name.clone(), default.clone()));
+    let mut fields = schema.fields().to_vec();
+    fields.push(Arc::new(Field::new(name, data_type, true)));
+    let schema = Arc::new(Schema::new(fields));
+    for batch in batches {
+        let mut columns = batch.columns().to_vec();
+        columns.push(repeated(&default, batch.num_rows()));
+        *batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    }
+    schema
 }
 
 /// Rewrites some of the table, as much at once as chance says.
@@ -309,8 +375,8 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     let mut query = Query::default();
     let mut matching: Vec<usize> = (0..truth.num_rows()).collect();
     if truth.num_rows() > 0 && rng.random_bool(0.8) {
-        for name in case.dimensions.iter().chain(std::iter::once(&"rid".to_string())) {
-            if !rng.random_bool(if name == "rid" { 0.2 } else { 0.5 }) {
+        for name in case.dimensions.iter().chain(&case.numbers) {
+            if !rng.random_bool(if case.numbers.contains(name) { 0.2 } else { 0.5 }) {
                 continue;
             }
             let column = truth.column_by_name(name).unwrap().as_ref();

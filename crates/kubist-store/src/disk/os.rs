@@ -73,6 +73,10 @@ impl Disk for OsDisk {
         fs::remove_file(path)
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
     fn process(&self) -> u32 {
         std::process::id()
     }

@@ -61,6 +61,9 @@ impl Disk for Liar {
     fn unlink(&self, path: &Path) -> Result<()> {
         self.disk.unlink(path)
     }
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.disk.remove_directory(path)
+    }
     fn process(&self) -> u32 {
         self.disk.process()
     }

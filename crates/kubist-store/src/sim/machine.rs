@@ -150,6 +150,19 @@ impl Machine {
         })
     }
 
+    pub fn remove_directory(&self, process: ProcessId, path: &Path) -> io::Result<()> {
+        self.call(process, Call::Unlink, |state, fate| {
+            let node = state.node(path)?;
+            if !state.directory(node)?.seen.is_empty() {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
+            let (folder, name) = state.place(path)?;
+            state.stops_here(fate)?;
+            state.directory(folder)?.remove(name);
+            Ok(())
+        })
+    }
+
     pub fn bytes(&self, process: ProcessId, handle: HandleId) -> io::Result<u64> {
         self.call(process, Call::Length, |state, _| {
             let node = state.handle(handle)?.node;

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
     PrimitiveArray, make_array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -19,7 +20,7 @@ use kubist_index::order::Keyed;
 use kubist_index::with_exact_primitive;
 
 use super::bits;
-use super::encode::varies_in_length;
+use super::encode::{opaque_bytes, varies_in_length};
 use super::zone_map::{ColumnZones, ZoneMap};
 
 /// Rows of a zone, one bit each from the lowest.
@@ -43,6 +44,9 @@ pub trait Column: Send {
     /// zones and belong to that page. `Err` says what is wrong with the bytes.
     fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick])
     -> Result<(), String>;
+    /// Appends the first value of an array of the column's type so many times: for
+    /// rows of a run that has the column not.
+    fn repeat(&mut self, value: &dyn Array, count: usize);
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 
@@ -178,6 +182,11 @@ where
         })
     }
 
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        self.values.extend(std::iter::repeat_n(value.as_primitive::<T>().value(0), count));
+        self.validity.push(count, value.is_valid(0));
+    }
+
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
         let values = ScalarBuffer::from(self.values);
         let array = PrimitiveArray::<T>::try_new(values, self.validity.finish()).map_err(|e| e.to_string())?;
@@ -204,6 +213,11 @@ impl Column for BooleanColumn {
             for_rows(pick.rows, |row| values.append(base.wrapping_add(keys[row]) != 0));
             push_validity(validity, pick, keys.len(), bitmap, all_null);
         })
+    }
+
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        self.values.append_n(count, value.as_boolean().value(0));
+        self.validity.push(count, value.is_valid(0));
     }
 
     fn finish(mut self: Box<Self>) -> Result<ArrayRef, String> {
@@ -283,6 +297,21 @@ impl Column for OpaqueColumn {
             first += map.rows[zone] as usize;
         }
         Ok(())
+    }
+
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        let (fixed, valid) = (self.fixed_length(), value.is_valid(0));
+        let bytes = match (valid, fixed) {
+            (true, _) => opaque_bytes(value)(0).to_vec(),
+            (false, fixed) => vec![0; fixed.unwrap_or(0)],
+        };
+        for _ in 0..count {
+            self.bytes.extend_from_slice(&bytes);
+        }
+        if fixed.is_none() {
+            self.lengths.extend(std::iter::repeat_n(bytes.len(), count));
+        }
+        self.validity.push(count, valid);
     }
 
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {

@@ -112,7 +112,7 @@ fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
 }
 
 /// The bytes of a value of an opaque type.
-fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
+pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
         DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value(row).as_bytes()),

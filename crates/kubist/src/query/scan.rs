@@ -22,6 +22,7 @@ use crate::entry::Location;
 use crate::error::{Error, Result};
 use crate::fetch::{Piece, fetch};
 use crate::options::Stats;
+use crate::schema::TableSchema;
 
 /// A run to read, perhaps only inside some boxes, which have no point in common.
 #[derive(Clone)]
@@ -92,7 +93,7 @@ pub fn scan(
         rows_read += reading.rows_of(&picks) - reading.rows_of_both(&picks, &open);
         let mut columns = wanted.columns.clone();
         if wanted.priorities {
-            columns.extend(&question.snapshot.core.schema.identity);
+            columns.extend(&question.snapshot.view.schema.identity);
         }
         let mut arrays = reading.columns(&picks, &columns)?;
         if wanted.priorities {
@@ -128,13 +129,15 @@ impl Reading<'_> {
     /// Zones whose rows all match, and zones whose rows have to be looked at.
     fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> (Vec<RunPicks>, Vec<RunPicks>) {
         let predicate = &self.question.predicate;
+        let schema = &self.question.snapshot.view.schema;
         let columns = predicate.columns();
         let (mut whole, mut open) = (Vec::new(), Vec::new());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
             let of_run = match columns.is_empty() {
                 true => predicate.verdict(&|_| Zone { min: 0, max: 0, nulls: Nulls::None }),
                 false => {
-                    let zones: Vec<Zone> = columns.iter().map(|column| run_zone(map, *column)).collect();
+                    let zones: Vec<Zone> =
+                        columns.iter().map(|column| run_zone(schema, map, schema.places[*column])).collect();
                     predicate
                         .verdict(&|column| zones[columns.binary_search(&column).expect("a column of the predicate")])
                 }
@@ -148,7 +151,7 @@ impl Reading<'_> {
                     continue;
                 }
                 let verdict = match of_run {
-                    Verdict::Some => predicate.verdict(&|column| map.zone(zone, column)),
+                    Verdict::Some => predicate.verdict(&|column| schema.zone(map, zone, schema.places[column])),
                     decided => decided,
                 };
                 let place = visit.within.as_ref().map_or(Verdict::All, |boxes| self.place_of(boxes, map, zone));
@@ -188,8 +191,9 @@ impl Reading<'_> {
     /// The rows of open zones that match.
     fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange) -> Result<Vec<RunPicks>> {
         let question = self.question;
-        let schema = &question.snapshot.core.schema;
-        let mut columns = BTreeSet::from_iter(question.predicate.columns());
+        let schema = &question.snapshot.view.schema;
+        let asked = question.predicate.columns().into_iter();
+        let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
         let by_priority =
             open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
                 let priorities = self.maps[run].priorities[zone];
@@ -278,12 +282,17 @@ impl Reading<'_> {
     /// Decodes columns of picked rows; in the order of `columns`.
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
         self.load(picks, columns)?;
-        let schema = &self.question.snapshot.core.schema.stored;
+        let schema = &self.question.snapshot.view.schema;
         let mut arrays = Vec::with_capacity(columns.len());
         for column in columns {
-            let mut builder = decode::column(schema.field(*column).data_type());
+            let mut builder = decode::column(schema.stored.field(*column).data_type());
             for run in picks {
                 let map = &self.maps[run.run];
+                if *column >= map.columns.len() {
+                    let rows = run.picks.iter().map(|pick| pick.rows.count_ones() as usize).sum();
+                    builder.repeat(schema.default_of(*column), rows);
+                    continue;
+                }
                 for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
                     let page = of_page[0].zone / ZONES_PER_PAGE;
                     let chunk = &self.chunks[&(run.run, page, *column)];
@@ -306,7 +315,8 @@ impl Reading<'_> {
                 if page != last {
                     last = page;
                     self.pages.insert((run.run, page));
-                    let places = columns.iter().map(|column| (run.run, page, *column));
+                    let written = columns.iter().filter(|column| **column < self.maps[run.run].columns.len());
+                    let places = written.map(|column| (run.run, page, *column));
                     missing.extend(places.filter(|place| !self.chunks.contains_key(place)));
                 }
             }
@@ -335,15 +345,15 @@ impl Reading<'_> {
 
     fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
         let snapshot = &self.question.snapshot;
-        let name = snapshot.core.schema.stored.field(column).name();
+        let name = snapshot.view.schema.stored.field(column).name();
         let offset = self.maps[run].chunk(page, column).offset;
         snapshot.damaged(&self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
     }
 }
 
 /// What all zones of a run together hold of a column.
-fn run_zone(map: &ZoneMap, column: usize) -> Zone {
-    let zones = (0..map.zones()).map(|zone| map.zone(zone, column));
+fn run_zone(schema: &TableSchema, map: &ZoneMap, column: usize) -> Zone {
+    let zones = (0..map.zones()).map(|zone| schema.zone(map, zone, column));
     zones
         .reduce(|a, b| match (a.nulls, b.nulls) {
             (Nulls::All, Nulls::All) => a,

@@ -65,7 +65,7 @@ fn wanted(question: &Question, with_ties: bool) -> Wanted {
 }
 
 fn tie_columns(question: &Question) -> impl Iterator<Item = usize> + '_ {
-    let fields = question.snapshot.core.schema.stored.fields();
+    let fields = question.snapshot.view.schema.stored.fields();
     (0..fields.len()).filter(|column| is_identity_type(fields[*column].data_type()))
 }
 
@@ -186,7 +186,7 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
     let Some((per_cell, columns)) = &question.per_cell else { return Ok(Found::default()) };
     let (core, rows) = (&question.snapshot.core, per_cell.rows as usize);
     let anchor = |column: &usize| {
-        let d = core.schema.dimensions.iter().position(|dimension| dimension == column);
+        let d = core.created.dimensions.iter().position(|dimension| dimension == column);
         question.frame.as_ref().zip(d).map_or(0.0, |(frame, d)| frame.scales[d].domain().0)
     };
     let grid: Vec<(usize, f64, f64)> =
@@ -203,7 +203,7 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
         let (visits, cubes) = question.visits(window);
         found.stats.cubes_visited += cubes;
         let full = full_cells(&cells, rows);
-        let (grid_of_zones, data_types) = (grid.clone(), core.schema.clone());
+        let (grid_of_zones, data_types) = (grid.clone(), core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &grid_of_zones, &data_types, map, zone);
         let visits: Vec<Visit> = visits;
         for scanned in question.scan_visits(visits, window, wanted.clone(), Arc::new(skip)) {

@@ -1,0 +1,53 @@
+//! `kubist alter`: columns that come later, units, and what is said about a table.
+
+use arrow_schema::Field;
+use kubist::{Metadata, NewColumn, Table, Value};
+
+use crate::args;
+use crate::failure::{Failure, Result};
+use crate::output::remark;
+use crate::parse;
+
+pub fn run(command: &args::Alter) -> Result<()> {
+    let table = Table::open(&command.table)?;
+    let units: Vec<_> = command.unit.iter().flat_map(|units| &units.0).collect();
+    let mut values: Metadata = command.set.iter().cloned().collect();
+    for key in &command.unset {
+        if values.insert(key.clone(), serde_json::Value::Null).is_some() {
+            return Err(Failure::usage(format!("--unset {key}: it is also to be set")));
+        }
+    }
+    if command.of.is_some() && values.is_empty() {
+        return Err(Failure::usage("--of says what --set and --unset are about, and neither is given"));
+    }
+    if command.add_column.is_empty() && units.is_empty() && command.no_unit.is_empty() && values.is_empty() {
+        return Err(Failure::usage("nothing to change: see --add-column, --unit, --no-unit, --set and --unset"));
+    }
+    let told = |what: String| remark(&format!("{}: {what}", command.table));
+    for column in &command.add_column {
+        let parse::ColumnText { name, data_type, default } = column;
+        let field = Field::new(name, data_type.clone(), !command.required);
+        let default = match default {
+            Some(text) => parse::value(text, &field)?,
+            None => Value::Null,
+        };
+        let nullable = field.is_nullable();
+        let (name, data_type) = (name.clone(), data_type.clone());
+        table.add_column(&NewColumn { name, data_type, nullable, default, unit: None })?;
+        told(format!("column {:?} added ({})", column.name, column.data_type));
+    }
+    for (column, unit) in units {
+        table.set_unit(column, Some(unit))?;
+        told(format!("column {column:?} is in {unit}"));
+    }
+    for column in &command.no_unit {
+        table.set_unit(column, None)?;
+        told(format!("column {column:?} has no unit"));
+    }
+    if !values.is_empty() {
+        table.set_metadata(command.of.as_deref(), &values)?;
+        let keys: Vec<&str> = values.keys().map(String::as_str).collect();
+        told(format!("metadata changed: {}", keys.join(", ")));
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! `kubist drop`: a table's end, if that is what is wanted.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use kubist::Table;
+
+use crate::args;
+use crate::failure::{Failure, Kind, Result};
+use crate::human;
+use crate::output::{print_json, remark};
+
+pub fn run(command: &args::Drop) -> Result<()> {
+    if !command.yes && !is_wanted(&command.table)? {
+        return Err(Failure { kind: Kind::Usage, message: format!("{}: not dropped", command.table) });
+    }
+    let dropped = Table::drop_at(&command.table, command.force)?;
+    if command.json {
+        return print_json(&dropped);
+    }
+    let files = human::counted(dropped.files, "file");
+    remark(&format!("{}: dropped, {files} ({}) deleted", command.table, human::bytes(dropped.bytes)));
+    if dropped.files_left > 0 {
+        remark(&format!("{} that are not the table's were left there", human::counted(dropped.files_left, "file")));
+    }
+    Ok(())
+}
+
+/// Asks whoever sits at the terminal.
+fn is_wanted(table: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("{table}: there is nobody to ask: --yes drops the table")));
+    }
+    // What cannot be opened, as after an interrupted drop, can be dropped all the same.
+    let what = match Table::open(table).and_then(|table| table.snapshot()?.info()) {
+        Ok(info) => format!("{}, {}", human::counted(info.rows, "record"), human::bytes(info.disk.total)),
+        Err(error) => error.to_string(),
+    };
+    let mut stderr = std::io::stderr();
+    // Where the question cannot be written, there is an answer to it or none.
+    let _ = write!(stderr, "drop {table} ({what})? [y/N] ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::io(std::path::Path::new("the terminal"), &error))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,165 @@
+//! Keeping tables, as users of the program meet it: columns that come later, units
+//! and metadata, copies, drops, and what the disk is used for.
+
+#[allow(dead_code)] // not every test uses everything
+mod files;
+
+use files::{Place, files_below, particles, rows};
+use kubist::Table;
+
+#[test]
+fn columns_units_and_metadata_come_later() {
+    let place = Place::new();
+    let batch = particles(0, 2000);
+    place.save("in.parquet", &batch);
+    let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --unit x=m,y=m --set run=7";
+    place.run(ingest).ok();
+    // The same command goes on; another unit or value does not fit.
+    place.run(ingest).ok();
+    place.run("ingest t in.parquet --unit x=mm").fails(2, &["\"x\"", "m, not mm"]);
+    place.run("ingest t in.parquet --set run=8").fails(2, &["\"run\"", "7, not 8"]);
+    place.run("ingest new in.parquet --dimensions x --unit q=m").fails(2, &["\"q\"", "they are pid, x"]);
+
+    let altered = place
+        .run_of(&[
+            "alter",
+            "t",
+            "--add-column",
+            "age:float64=0.5",
+            "--add-column",
+            "note:string",
+            "--unit",
+            "age=s",
+            "--no-unit",
+            "y",
+            "--set",
+            "inlet={\"flow\": 0.5}",
+            "--unset",
+            "run",
+        ])
+        .ok();
+    assert!(altered.err.contains("t: column \"age\" added (Float64)"), "{}", altered.err);
+    place.run("alter t --of z --set axis=streamwise").ok();
+    let info = place.run("info t").ok().out;
+    for line in [
+        "x       Float32  m",
+        "age     Float64  s     added, 0.5 before",
+        "note    Utf8           added, null before",
+        "z       Float32        axis=streamwise",
+        "inlet     {\"flow\":0.5}",
+    ] {
+        assert!(info.contains(line), "{line:?} in {info}");
+    }
+    let info = place.run("info t --json").ok().json();
+    assert_eq!(info["metadata"], serde_json::json!({"inlet": {"flow": 0.5}}));
+    assert_eq!(info["columns"][1]["unit"], "m");
+    assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
+    // A file without the new columns, and one that has them.
+    place.run("ingest t in.parquet").ok();
+    place.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
+    place.run("ingest t more.csv").ok();
+    assert_eq!(
+        place.run_of(&["query", "t", "--where", "age > 1", "--columns", "pid,age,note"]).ok().out,
+        "pid,age,note\n9000,2.0,\n"
+    );
+    assert_eq!(place.run_of(&["query", "t", "--where", "age = 0.5", "--count"]).ok().out, "6000\n");
+    place.run("verify t").ok();
+}
+
+#[test]
+fn what_cannot_be_altered_is_said() {
+    let place = Place::new();
+    place.table("t", &particles(0, 10));
+    let before = place.run("info t --json").ok().json()["columns"].clone();
+    for (arguments, parts) in [
+        ("alter t", &["nothing to change"][..]),
+        ("alter t --add-column x:float32", &["\"x\" is in the table already"]),
+        ("alter t --add-column age", &["expected NAME:TYPE"]),
+        ("alter t --add-column age:quaternion", &["no type"]),
+        ("alter t --add-column age:uint8=300", &["\"age\"", "300"]),
+        ("alter t --add-column age:uint8=much", &["\"much\" is no value"]),
+        ("alter t --add-column age:uint8 --required", &["\"age\"", "must not be null"]),
+        ("alter t --unit q=m", &["no column \"q\"", "pid, x"]),
+        ("alter t --of q --set a=1", &["no column \"q\""]),
+        ("alter t --of x", &["--of"]),
+        ("alter t --set a=1 --unset a", &["--unset a"]),
+    ] {
+        place.run(arguments).fails(2, parts);
+    }
+    place.run("alter nowhere --unit x=m").fails(3, &["nowhere"]);
+    assert_eq!(place.run("info t --json").ok().json()["columns"], before);
+}
+
+#[test]
+fn a_copy_and_another_grid() {
+    let place = Place::new();
+    let batch = particles(0, 3000);
+    place.table("t", &batch);
+    place.run("alter t --add-column age:int32=3 --unit x=m --set run=a").ok();
+    let told = place.run("copy t same").ok();
+    assert!(told.err.contains("same: 3,000 records from t in "), "{}", told.err);
+    let copied = place.run("copy t other --domain x=0:8,y=quantile --capacity 100 --json").ok().json();
+    assert_eq!(copied["rows"], 3000);
+    place.run("copy same turned --dimensions z --memory 64KiB").ok();
+    let sample = |table: &str| place.run(&format!("query {table} --limit 50")).ok().out;
+    for table in ["same", "other", "turned"] {
+        place.run(&format!("verify {table}")).ok();
+        place.run(&format!("query {table} -o out.parquet")).ok();
+        assert_eq!(rows(&place.parquet("out.parquet")), rows(&batch), "{table}");
+        assert_eq!(sample(table), sample("t"));
+    }
+    let info = |table: &str| place.run(&format!("info {table} --json")).ok().json();
+    assert_eq!(info("same")["columns"], info("t")["columns"]);
+    assert_eq!(info("same")["metadata"]["run"], "a");
+    assert_eq!(info("same")["dimensions"], info("t")["dimensions"]);
+    assert_eq!((&info("other")["dimensions"][0]["high"], &info("other")["capacity"]), (&8.0.into(), &100.into()));
+    assert_eq!(info("turned")["dimensions"].as_array().unwrap().len(), 1);
+    place.run("copy t same").fails(3, &["same already exists"]);
+    place.run("copy nowhere new").fails(3, &["nowhere"]);
+    place.run("copy t new --domain pid=0:1").fails(2, &["\"pid\"", "x, y, z"]);
+    place.run("copy t new --dimensions age").fails(2, &["\"age\" was added later"]);
+    place.run("copy t new --step 4").fails(2, &["step 4 is not complete"]);
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn a_drop_is_meant() {
+    let place = Place::new();
+    place.table("t", &particles(0, 100));
+    place.run("drop t").fails(2, &["--yes"]);
+    place.run("info t").ok();
+    let writer = Table::open(place.path("t").to_str().unwrap()).unwrap().writer(&Default::default()).unwrap();
+    place.run("drop t --yes").fails(4, &["busy"]);
+    place.run("query t --count").ok();
+    drop(writer);
+    let dropped = place.run("drop t --yes").ok();
+    assert!(dropped.err.contains("t: dropped, "), "{}", dropped.err);
+    assert!(!place.path("t").exists());
+    place.run("drop t --yes").fails(3, &["t is not a Kubist table"]);
+    std::fs::create_dir(place.path("mine")).unwrap();
+    place.write("mine/table", "not Kubist's");
+    assert_ne!(place.run("drop mine --yes --force").code, 0);
+    assert!(place.path("mine/table").exists());
+    // Something of the user's in the directory stays.
+    place.table("t", &particles(0, 100));
+    place.write("t/notes.txt", "mine");
+    let dropped = place.run("drop t --yes --json").ok().json();
+    assert_eq!(dropped["files_left"], 1);
+    assert_eq!(files_below(&place.path("t")), [place.path("t/notes.txt")]);
+}
+
+#[test]
+fn the_disk_is_accounted_for() {
+    let place = Place::new();
+    place.save("in.parquet", &particles(0, 2000));
+    place.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
+    place.run("optimize t --debt 1%").ok();
+    let disk = &place.run("info t --json").ok().json()["disk"];
+    let bytes: u64 = files_below(&place.path("t")).iter().map(|path| path.metadata().unwrap().len()).sum();
+    assert_eq!(disk["total"], bytes);
+    let causes = ["primary", "replicas", "zone_maps", "dead", "logs", "rewrites", "checkpoints", "other"];
+    assert_eq!(causes.iter().map(|cause| disk[cause].as_u64().unwrap()).sum::<u64>(), bytes);
+    assert!(disk["dead"].as_u64().unwrap() > 1000);
+    let info = place.run("info t").ok().out;
+    assert!(info.contains("\ndisk        ") && info.contains(", dead "), "{info}");
+}

@@ -1,0 +1,119 @@
+//! The store as a whole: what it takes, and its end.
+//!
+//! Only what the engine itself names is counted and removed, and links are never
+//! followed: neither one that stands in for a folder nor one for a file leads out
+//! of the directory.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::disk::Listed;
+use crate::{Error, Kept, Result, Size, names};
+
+use super::LocalStore;
+use super::folders::is_absence;
+
+/// Folder, ending of a file in it, and what that is. A log comes last: whoever finds
+/// it gone finds no segment that it could name.
+const FOLDERS: [(&str, &str, Kept); 4] = [
+    ("segments", ".seg", Kept::Segment),
+    ("tmp", "", Kept::Temporary),
+    ("logs", ".ack", Kept::Log),
+    ("logs", ".log", Kept::Log),
+];
+
+pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
+    let mut sizes: Vec<Size> = Vec::new();
+    let mut count = |kind: Kept, name: String, path: &Path| {
+        match store.disk.find(path) {
+            Ok(Some(found)) if !found.is_directory => sizes.push(Size { kind, name, bytes: found.bytes }),
+            Ok(_) => {}
+            Err(error) if is_absence(&error) => {}
+            Err(error) => return Err(Error::io("measure", path, error)),
+        }
+        Ok(())
+    };
+    for name in super::objects::list(store, "")? {
+        let path = store.root.join(&name);
+        count(Kept::Object, name, &path)?;
+    }
+    let folders = own_folders(store)?;
+    for (folder, ending, kind) in FOLDERS.into_iter().filter(|(folder, ..)| folders.contains(*folder)) {
+        for listed in files(store, folder, ending)? {
+            let name = listed.name[..listed.name.len() - ending.len()].to_owned();
+            count(kind, name, &store.root.join(folder).join(&listed.name))?;
+        }
+    }
+    Ok(sizes)
+}
+
+pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
+    let own = own_folders(store)?;
+    for (folder, ending, _) in FOLDERS.into_iter().filter(|(folder, ..)| own.contains(*folder)) {
+        for listed in files(store, folder, ending)? {
+            let path = store.root.join(folder).join(&listed.name);
+            store.open_files.forget(&path);
+            unlink(store, &path)?;
+        }
+        remove_or_sync(store, &store.root.join(folder))?;
+    }
+    // As they are listed, that is, without following links to folders.
+    let here: BTreeSet<String> = super::objects::list(store, "")?.into_iter().collect();
+    let emptied: Vec<&str> = objects.iter().filter_map(|name| name.strip_suffix('/')).collect();
+    let objects: Vec<&String> = objects.iter().filter(|name| here.contains(*name)).collect();
+    let Some((last, others)) = objects.split_last() else { return remove_or_sync(store, &store.root) };
+    // Also those of which all objects are gone: perhaps not for good, before a sync.
+    let mut folders: BTreeSet<_> =
+        own.iter().filter(|folder| emptied.contains(&folder.as_str())).map(|folder| store.root.join(folder)).collect();
+    for name in others {
+        unlink(store, &store.root.join(name))?;
+        folders.extend(name.match_indices('/').map(|(end, _)| store.root.join(&name[..end])));
+    }
+    // The deepest first.
+    for folder in folders.into_iter().rev() {
+        remove_or_sync(store, &folder)?;
+    }
+    // A power failure must not bring the others back without the last one.
+    store.folders.sync(&store.root)?;
+    unlink(store, &store.root.join(last))?;
+    for (end, _) in last.rmatch_indices('/') {
+        remove_or_sync(store, &store.root.join(&last[..end]))?;
+    }
+    remove_or_sync(store, &store.root)
+}
+
+/// Real folders of the store, not links to some.
+fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
+    let listed = store.folders.list(&store.root)?;
+    Ok(listed.into_iter().filter(|listed| listed.is_directory).map(|listed| listed.name).collect())
+}
+
+fn files(store: &LocalStore, folder: &str, ending: &str) -> Result<Vec<Listed>> {
+    let mut listed = store.folders.list(&store.root.join(folder))?;
+    listed.retain(|listed| {
+        let name = listed.name.strip_suffix(ending);
+        !listed.is_directory && name.is_some_and(|name| names::check_part(name).is_ok())
+    });
+    Ok(listed)
+}
+
+fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
+    match store.disk.unlink(path) {
+        Err(error) if !is_absence(&error) => Err(Error::io("delete", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// A folder that holds something of somebody else stays, without what was deleted.
+fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
+    match store.disk.remove_directory(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
+        Err(error) if is_absence(&error) => Ok(()),
+        // The current directory, or a mount: empty, but not to be removed.
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::ResourceBusy | std::io::ErrorKind::InvalidInput) => {
+            Ok(())
+        }
+        Err(error) => Err(Error::io("remove the directory", path, error)),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,56 @@
+//! What a table's files take, by what they are there for.
+
+use kubist_store::Kept;
+
+use crate::checkpoint::CHECKPOINTS;
+use crate::error::{Result, store_error};
+use crate::table::{Core, REWRITES};
+
+/// Bytes of a table's store by cause; together they are all of its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct DiskUse {
+    /// Data of live primary runs: each record once.
+    pub primary: u64,
+    /// Data of live replicas.
+    pub replicas: u64,
+    /// Zone maps of both.
+    pub zone_maps: u64,
+    /// The rest of the segments: replaced runs that wait for cleaning, commits that
+    /// are under way or failed, and the few bytes that begin each file.
+    pub dead: u64,
+    pub logs: u64,
+    pub rewrites: u64,
+    pub checkpoints: u64,
+    /// The table's description, alterations, notes, temporary files.
+    pub other: u64,
+    pub total: u64,
+}
+
+impl DiskUse {
+    pub(crate) fn of(core: &Core) -> Result<DiskUse> {
+        let view = core.view()?;
+        let mut found = DiskUse::default();
+        for run in view.directory.runs() {
+            found.primary += run.payload.data_length;
+            found.zone_maps += run.payload.map_length as u64;
+        }
+        for run in view.directory.replicas() {
+            found.replicas += run.payload.data_length;
+            found.zone_maps += run.payload.map_length as u64;
+        }
+        let mut segments = 0;
+        for size in core.store.sizes().map_err(store_error)? {
+            *match size.kind {
+                Kept::Segment => &mut segments,
+                Kept::Log => &mut found.logs,
+                Kept::Object if size.name.starts_with(REWRITES) => &mut found.rewrites,
+                Kept::Object if size.name.starts_with(CHECKPOINTS) => &mut found.checkpoints,
+                Kept::Object | Kept::Temporary => &mut found.other,
+            } += size.bytes;
+        }
+        let live = found.primary + found.replicas + found.zone_maps;
+        found.dead = segments.saturating_sub(live);
+        found.total = live + found.dead + found.logs + found.rewrites + found.checkpoints + found.other;
+        Ok(found)
+    }
+}

@@ -1,0 +1,402 @@
+//! Tables as a whole: copied with and without another grid, dropped at any moment,
+//! and measured by what their files are there for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use kubist::store::sim::SimDisk;
+use kubist::store::{LocalStore, MemoryStore, Store};
+use kubist::{
+    Bound, Cancel, CommitOptions, CopyOptions, Declared, Dimension, Domain, Error, Metadata, NewColumn,
+    OptimizeOptions, Query, Snapshot, Table, TableOptions, Value, Writer, WriterOptions,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+fn options(identity: &[&str]) -> TableOptions {
+    TableOptions {
+        dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+        identity: identity.iter().map(|name| name.to_string()).collect(),
+        capacity: Some(64),
+        seed: 7,
+        units: vec![("x".into(), "m".into())],
+        metadata: Metadata::from([("run".into(), "airway-7".into())]),
+        ..Default::default()
+    }
+}
+
+fn schema() -> Arc<Schema> {
+    let field = |name: &str, data_type| Field::new(name, data_type, false);
+    Arc::new(Schema::new(vec![
+        field("id", DataType::Int64),
+        field("x", DataType::Float64),
+        field("y", DataType::Float64),
+    ]))
+}
+
+fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
+    let place = |factor: i64| Float64Array::from_iter_values(ids.clone().map(|id| (id * factor % 1009) as f64));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from_iter_values(ids.clone())), Arc::new(place(7919)), Arc::new(place(104_729))];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+fn writer(table: &Table, name: &str) -> Writer {
+    table.writer(&WriterOptions { name: Some(name.into()), ..Default::default() }).unwrap()
+}
+
+fn age() -> NewColumn {
+    let (data_type, default) = (DataType::Float64, Value::Float(0.5));
+    NewColumn { name: "age".into(), data_type, nullable: false, default, unit: Some("s".into()) }
+}
+
+/// Four steps of two writers and rows without a step, a column that came later, and
+/// some of it rewritten.
+fn lived_in(table: &Table) {
+    table.declare_writers(&Declared::Names(["ada", "ben"].map(String::from).into())).unwrap();
+    let (mut ada, mut ben) = (writer(table, "ada"), writer(table, "ben"));
+    for step in 0..4 {
+        for (number, w) in [&mut ada, &mut ben].into_iter().enumerate() {
+            let first = step * 2000 + number as i64 * 1000;
+            // Ben is late with the last step.
+            if (step, number) != (3, 1) {
+                w.append(&rows(first..first + 1000)).unwrap();
+                w.commit_as(&CommitOptions { step: Some(step), token: Some(format!("{step}")) }).unwrap();
+            }
+        }
+        if step == 1 {
+            let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+            table.optimize(&all, &mut |_, _| {}).unwrap();
+            table.add_column(&age()).unwrap();
+        }
+    }
+    ada.append(&rows(9000..9500)).unwrap();
+    ada.commit().unwrap();
+}
+
+fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
+    let batches = snapshot.query(query).unwrap().map(Result::unwrap);
+    batches.flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+fn sorted(mut ids: Vec<i64>) -> Vec<i64> {
+    ids.sort_unstable();
+    ids
+}
+
+fn sound(table: &Table) {
+    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+}
+
+/// Questions of all kinds, answered alike by both.
+fn alike(one: &Snapshot, other: &Snapshot) {
+    let range = |column: &str, low, high| Bound {
+        column: column.into(),
+        low: Some(Value::Int(low)),
+        high: Some(Value::Int(high)),
+    };
+    let everything = Query::default();
+    for query in [
+        everything.clone(),
+        Query { bounds: vec![range("x", 100, 300), range("y", 0, 500)], ..everything.clone() },
+        Query { precision: Some(0.1), ..everything.clone() },
+        Query { window: Some((0.2, 0.3)), filter: Some("age = 0.5".into()), ..everything.clone() },
+        Query { steps: Some((Some(1), Some(2))), ..everything.clone() },
+    ] {
+        assert_eq!(sorted(ids(one, &query)), sorted(ids(other, &query)), "{query:?}");
+    }
+    // The order too: by priority.
+    let lowest = Query { limit: Some(200), ..everything };
+    assert_eq!(ids(one, &lowest), ids(other, &lowest));
+}
+
+#[test]
+fn a_copy_has_everything_that_the_rows_have() {
+    for identity in [&["id"][..], &[]] {
+        let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(identity)).unwrap();
+        lived_in(&table);
+        let (folder, snapshot) = (tempfile::tempdir().unwrap(), table.snapshot().unwrap());
+        let at = folder.path().join("copy").display().to_string();
+        let mut told = Vec::new();
+        let memory_bytes = Some(100_000);
+        let copied = snapshot
+            .copy_to(&at, &CopyOptions { memory_bytes, ..Default::default() }, &mut |done, all| told.push((done, all)))
+            .unwrap();
+        assert_eq!((copied.rows, told.last()), (7500, Some(&(7500, 7500))));
+        let copy = Table::open(&at).unwrap();
+        sound(&copy);
+        let now = copy.snapshot().unwrap();
+        alike(&snapshot, &now);
+        let (own, other) = (snapshot.info().unwrap(), now.info().unwrap());
+        let about = |info: &kubist::Info| {
+            let parts = (&info.dimensions, &info.identity, info.capacity, info.seed, &info.columns, &info.metadata);
+            serde_json::to_value(parts).unwrap()
+        };
+        assert_eq!(about(&own), about(&other));
+        // Nobody is waited for in the copy.
+        assert_eq!((snapshot.complete_steps(), now.complete_steps()), (vec![0, 1, 2], vec![0, 1, 2, 3]));
+        assert_eq!(now.at_step(1).unwrap().rows().unwrap(), 4500);
+        assert_eq!(own.writers.len(), 2);
+        assert_eq!(other.writers.iter().map(|writer| writer.rows).collect::<Vec<_>>(), [7500]);
+
+        // It goes on by itself, and does not take its own rows for copied ones.
+        let mut ada = writer(&copy, "ada");
+        ada.append(&rows(20_000..27_500)).unwrap();
+        ada.commit().unwrap();
+        let half = Query { precision: Some(0.5), ..Default::default() };
+        let (old, new): (Vec<i64>, Vec<i64>) =
+            ids(&copy.snapshot().unwrap(), &half).into_iter().partition(|id| *id < 20_000);
+        assert_eq!(sorted(old), sorted(ids(&snapshot, &half)));
+        let places =
+            |ids: &[i64], first: i64| ids.iter().map(|id| id - first).collect::<std::collections::BTreeSet<_>>();
+        let ada_before: Vec<i64> = ids(&snapshot, &half).into_iter().filter(|id| *id < 1000).collect();
+        assert_ne!(places(&new, 20_000).range(..1000).copied().collect::<Vec<_>>(), sorted(ada_before));
+        assert_eq!(copy.retract(1, &Default::default()).unwrap().rows, 3000);
+        assert_eq!(copy.snapshot().unwrap().rows().unwrap(), 12_000);
+        sound(&copy);
+        // A copy of a copy, between other stores.
+        let memory = Arc::new(MemoryStore::new("two"));
+        let now = copy.snapshot().unwrap();
+        now.copy_in(memory.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+        alike(&now, &Table::open_in(memory).unwrap().snapshot().unwrap());
+    }
+}
+
+#[test]
+fn a_copy_can_have_another_grid() {
+    let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(&["id"])).unwrap();
+    lived_in(&table);
+    let snapshot = table.snapshot().unwrap();
+    let given = |column: &str, domain| Dimension { column: column.into(), domain };
+    let between = |low, high| Domain::Linear(Value::Int(low), Value::Int(high));
+    for (dimensions, domains, capacity) in [
+        (None, vec![given("x", between(0, 2000))], None),
+        (None, vec![given("x", Domain::Quantile)], Some(500)),
+        (Some(vec!["y".into(), "x".into()]), vec![given("y", between(0, 1))], None),
+        (Some(vec!["y".into()]), vec![], Some(16)),
+    ] {
+        let store = Arc::new(MemoryStore::new("copy"));
+        let options = CopyOptions { dimensions, domains, capacity, ..Default::default() };
+        snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();
+        let copy = Table::open_in(store).unwrap();
+        sound(&copy);
+        alike(&snapshot, &copy.snapshot().unwrap());
+        let info = copy.snapshot().unwrap().info().unwrap();
+        assert_eq!(info.capacity, capacity.unwrap_or(64));
+        for (d, dimension) in info.dimensions.iter().enumerate() {
+            match options.domains.iter().find(|given| given.column == dimension.column) {
+                Some(Dimension { domain: Domain::Linear(_, Value::Int(high)), .. }) => {
+                    assert_eq!(dimension.high, Some(*high as f64))
+                }
+                Some(_) => assert_eq!(dimension.scale, "quantile"),
+                // Learned from all rows, not from the first ones.
+                None => assert!(dimension.low.unwrap() <= 20.0 && dimension.high.unwrap() >= 990.0, "{d}"),
+            }
+        }
+    }
+    for (options, part) in [
+        (CopyOptions { dimensions: Some(vec!["age".into()]), ..Default::default() }, "was added later"),
+        (CopyOptions { dimensions: Some(vec!["z".into()]), ..Default::default() }, "\"z\" is not in the data"),
+        (CopyOptions { domains: vec![given("y", Domain::Learned)], ..Default::default() }, "dimensions are x"),
+        (CopyOptions { capacity: Some(3), ..Default::default() }, "capacity"),
+    ] {
+        let error = snapshot.copy_in(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_step_of_nothing_and_one_that_is_stopped() {
+    let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(&[])).unwrap();
+    let empty = Arc::new(MemoryStore::new("empty"));
+    let copied = table.snapshot().unwrap().copy_in(empty.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((copied.rows, Table::open_in(empty).unwrap().snapshot().unwrap().rows().unwrap()), (0, 0));
+    lived_in(&table);
+    let (of_step, store) = (table.snapshot().unwrap().at_step(1).unwrap(), Arc::new(MemoryStore::new("step")));
+    of_step.copy_in(store.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    let copy = Table::open_in(store).unwrap().snapshot().unwrap();
+    assert_eq!((copy.rows().unwrap(), copy.complete_steps()), (4500, vec![0, 1]));
+    let store = Arc::new(MemoryStore::new("stopped"));
+    let cancel = Cancel::default();
+    let options = CopyOptions { cancel: cancel.clone(), memory_bytes: Some(10_000), ..Default::default() };
+    let stopped = table.snapshot().unwrap().copy_in(store.clone(), &options, &mut |_, _| cancel.set());
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert_eq!(store.sizes().unwrap(), []);
+    // Onto a table: refused, and the table is as before.
+    let taken = Arc::new(MemoryStore::new("taken"));
+    let other = Table::create_in(taken.clone(), schema(), &options_of_another()).unwrap();
+    let refused = table.snapshot().unwrap().copy_in(taken, &CopyOptions::default(), &mut |_, _| {});
+    assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
+    assert_eq!(other.snapshot().unwrap().info().unwrap().seed, 3);
+}
+
+fn options_of_another() -> TableOptions {
+    TableOptions { seed: 3, ..options(&["id"]) }
+}
+
+fn files(at: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(at) else { return vec![] };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> =
+        paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_dropped_table_leaves_what_is_not_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t");
+    let name = at.display().to_string();
+    let make = || {
+        let table = Table::create(&name, schema(), &options(&["id"])).unwrap();
+        lived_in(&table);
+        assert!(table.checkpoint().unwrap());
+        table.clean(Duration::ZERO).unwrap();
+        table
+    };
+    drop(make());
+    // A handle that has no file open yet.
+    let table = Table::open(&name).unwrap();
+    let many = files(&at).len() as u64;
+    let dropped = Table::drop_at(&name, false).unwrap();
+    assert_eq!((dropped.files, dropped.files_left), (many, 0));
+    assert!(!at.exists() && folder.path().exists());
+    let gone = table.snapshot().and_then(|snapshot| snapshot.query(&Query::default())?.collect::<Result<Vec<_>, _>>());
+    assert!(matches!(gone, Err(Error::NotATable { .. })), "{gone:?}");
+    assert!(matches!(Table::drop_at(&name, false), Err(Error::NotATable { .. })));
+
+    // Files, folders and links of others.
+    make();
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join("more")).unwrap();
+    for path in [at.join("README"), at.join("notes/a"), elsewhere.join("x.seg"), elsewhere.join("more/0001")] {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "mine").unwrap();
+    }
+    std::fs::rename(at.join("segments"), elsewhere.join("segments")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("segments"), at.join("segments")).unwrap();
+    let _ = std::fs::remove_dir_all(at.join("garbage"));
+    std::os::unix::fs::symlink(elsewhere.join("more"), at.join("garbage")).unwrap();
+    let outside = files(&elsewhere);
+    let dropped = Table::drop_at(&name, false).unwrap();
+    assert!(dropped.files_left >= 2, "{dropped:?}");
+    assert_eq!(files(&elsewhere), outside);
+    assert!(at.join("README").exists() && at.join("notes/a").exists() && !at.join("table").exists());
+    assert!(matches!(Table::open(&name), Err(Error::NotATable { .. })));
+
+    // Something else that has a file of this name.
+    let other = folder.path().join("other");
+    std::fs::create_dir_all(other.join("logs")).unwrap();
+    std::fs::write(other.join("table"), "kitchen").unwrap();
+    std::fs::write(other.join("logs/web.log"), "GET /").unwrap();
+    Table::drop_at(other.to_str().unwrap(), true).unwrap_err();
+    assert_eq!(files(&other).len(), 2);
+}
+
+#[test]
+fn a_table_that_is_written_to_is_not_dropped_unawares() {
+    let store = Arc::new(MemoryStore::new("busy"));
+    let table = Table::create_in(store.clone(), schema(), &options(&["id"])).unwrap();
+    let mut w = writer(&table, "w");
+    w.append(&rows(0..10)).unwrap();
+    w.commit().unwrap();
+    let refused = Table::drop_in(store.clone(), false);
+    assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    w.append(&rows(10..20)).unwrap();
+    w.commit().unwrap();
+    assert_eq!(Table::open_in(store.clone()).unwrap().snapshot().unwrap().rows().unwrap(), 20);
+    Table::drop_in(store.clone(), true).unwrap();
+    assert_eq!(store.sizes().unwrap(), []);
+    // A mark alone keeps writers, readers and makers out.
+    let table = Table::create_in(store.clone(), schema(), &options(&["id"])).unwrap();
+    store.put_if_absent("dropped", b"").unwrap();
+    let late = table.writer(&WriterOptions::default());
+    assert!(matches!(late, Err(Error::NotATable { .. })), "{late:?}");
+    assert!(matches!(Table::open_in(store.clone()), Err(Error::NotATable { .. })));
+    assert!(Table::create_in(store.clone(), schema(), &options(&["id"])).is_err());
+    Table::drop_in(store.clone(), false).unwrap();
+    Table::create_in(store, schema(), &options(&["id"])).unwrap();
+}
+
+#[test]
+fn a_drop_that_dies_can_be_done_again() {
+    let at = Path::new("/data/t");
+    let mut outcomes = [0; 3];
+    for seed in 0..300 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let machine = SimDisk::new(seed);
+        let fresh = || Arc::new(LocalStore::on_disk(machine.process(), at).unwrap());
+        let table = Table::create_in(fresh(), schema(), &options(&["id"])).unwrap();
+        let mut w = writer(&table, "w");
+        for commit in 0..3 {
+            w.append(&rows(commit * 100..commit * 100 + 100)).unwrap();
+            w.commit().unwrap();
+        }
+        table.add_column(&age()).unwrap();
+        let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+        table.optimize(&all, &mut |_, _| {}).unwrap();
+        drop((w, table));
+        let process = machine.process();
+        let store = Arc::new(LocalStore::on_disk(process.clone(), at).unwrap());
+        process.kill_after(random.random_range(0..150));
+        let dropped = Table::drop_in(store, false);
+        if random.random_bool(0.7) {
+            machine.crash();
+        }
+        match (&dropped, Table::open_in(fresh())) {
+            (Err(_), Ok(table)) => {
+                outcomes[0] += 1;
+                assert_eq!(table.snapshot().unwrap().rows().unwrap(), 300);
+                sound(&table);
+            }
+            (_, Err(Error::NotATable { .. })) => outcomes[1 + dropped.is_ok() as usize] += 1,
+            (dropped, opened) => panic!("seed {seed}: {dropped:?}, then {opened:?}"),
+        }
+        match Table::drop_in(fresh(), false) {
+            Ok(_) | Err(Error::NotATable { .. }) => {}
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+        assert_eq!(fresh().sizes().unwrap(), [], "seed {seed}");
+    }
+    assert!(outcomes.iter().all(|count| *count > 20), "{outcomes:?}");
+}
+
+#[test]
+fn all_files_have_a_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t");
+    let table = Table::create(at.to_str().unwrap(), schema(), &options(&["id"])).unwrap();
+    let check = || {
+        let disk = table.snapshot().unwrap().info().unwrap().disk;
+        let found: u64 = files(&at).iter().map(|path| path.metadata().unwrap().len()).sum();
+        let parts = [disk.primary, disk.replicas, disk.zone_maps, disk.dead, disk.logs, disk.rewrites];
+        assert_eq!(disk.total, found, "{disk:?}");
+        assert_eq!(parts.iter().sum::<u64>() + disk.checkpoints + disk.other, found, "{disk:?}");
+        disk
+    };
+    assert_eq!(check().primary, 0);
+    lived_in(&table);
+    let before = check();
+    assert!(before.primary > 0 && before.zone_maps > 0 && before.logs > 0 && before.rewrites > 0, "{before:?}");
+    let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+    table.optimize(&all, &mut |_, _| {}).unwrap();
+    assert!(table.checkpoint().unwrap());
+    let rewritten = check();
+    assert!(rewritten.dead > before.dead && rewritten.checkpoints > 0, "{rewritten:?}");
+    table.clean(Duration::ZERO).unwrap();
+    assert!(check().dead < rewritten.dead);
+    let info = table.snapshot().unwrap().info().unwrap();
+    assert_eq!(info.bytes, info.disk.primary + info.disk.replicas + info.disk.zone_maps);
+    // The figures are of rows that can be read.
+    let age = Query { columns: Some(vec!["age".into()]), ..Default::default() };
+    let batches = table.snapshot().unwrap().query(&age).unwrap().map(Result::unwrap);
+    let sum: f64 = batches.flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().to_vec()).sum();
+    assert_eq!(sum, 7500.0 * 0.5);
+}
