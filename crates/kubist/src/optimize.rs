@@ -114,8 +114,13 @@ impl Table {
                 let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
                 let begin = Instant::now();
                 let rewritten = match &pool {
-                    Some(pool) => pool.install(|| self.rewrite(&snapshot, one, &options.cancel))?,
-                    None => self.rewrite(&snapshot, one, &options.cancel)?,
+                    Some(pool) => pool.install(|| self.rewrite(&snapshot, one, &options.cancel)),
+                    None => self.rewrite(&snapshot, one, &options.cancel),
+                };
+                let rewritten = match rewritten {
+                    // Others rewrote it and cleaned up while this one slept.
+                    Err(Error::SnapshotExpired { .. }) => None,
+                    rewritten => rewritten?,
                 };
                 rest(begin.elapsed().mul_f64(1.0 / options.core_share - 1.0), &options.cancel)?;
                 match rewritten {
