@@ -24,12 +24,23 @@ pub struct Capacity {
     pub worth_distributing: usize,
     /// Fewer rows than this bound for one child stay in its parent as overflow.
     pub worth_pushing: usize,
+    /// The same for a child that holds rows already.
+    pub worth_adding: usize,
 }
 
 impl Capacity {
     pub fn new(rows: u32) -> Capacity {
         let rows = rows as usize;
-        Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing: (rows / 16).max(1) }
+        let worth_pushing = (rows / 16).max(1);
+        let worth_adding = worth_pushing;
+        Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
+    }
+
+    /// For commits, which only add: what many small ones spread over cubes that hold
+    /// rows already would cut them into more and smaller runs than readers like.
+    /// It rests higher up until the optimizer pushes it down in bulk.
+    pub fn for_commits(rows: u32) -> Capacity {
+        Capacity { worth_adding: rows as usize / 2, ..Capacity::new(rows) }
     }
 }
 
@@ -132,7 +143,11 @@ pub fn place(
         let last = geometry.last_key(child);
         let (inside, later) = rest.split_at(rest.partition_point(|row| keys(*row) <= last));
         rest = later;
-        if inside.len() < capacity.worth_pushing {
+        let worth = match known.rows_below(child, 1.0) > 0.0 {
+            true => capacity.worth_adding,
+            false => capacity.worth_pushing,
+        };
+        if inside.len() < worth {
             overflow.extend_from_slice(inside);
         } else {
             place(geometry, capacity, known, child, cutoff, keys, priorities, inside.to_vec(), found);

@@ -8,6 +8,8 @@ pub mod cube;
 pub mod grid;
 pub mod layout;
 pub mod order;
+pub mod outlook;
 pub mod plan;
 pub mod priority;
+pub mod start;
 pub mod state;

@@ -3,23 +3,25 @@
 //! For a box R and a range of priorities, walk down from each start cube over
 //! the cubes that meet R. Read a cube's runs if their priorities meet the range;
 //! go below a cube only if the range reaches its cutoff (I2). At a start below
-//! the root, its replicas stand in for the ancestors' runs that they copy, and
-//! the other ancestor runs are read once per start, restricted to the start.
+//! the root, replicas in it or above it stand in for the ancestors' runs that they
+//! copy; the other ancestor runs are read once, restricted to the starts whose
+//! replicas do not cover them. Which starts to choose is the matter of `start`.
 //!
 //! The directory is flat, sorted arrays: a walk is a scan in depth-first order
 //! that jumps over subtrees.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry, GridBox};
 use crate::priority::{PriorityRange, Threshold};
+use crate::start::Start;
 use crate::state::{Run, RunId, State};
 
 /// All live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
-    geometry: Geometry,
+    pub(crate) geometry: Geometry,
     /// Cubes that hold runs or have a cutoff, in depth-first order.
     cubes: Vec<CubeId>,
     cutoffs: Vec<Threshold>,
@@ -29,15 +31,23 @@ pub struct Directory<L> {
     first_run: Vec<u32>,
     /// Primaries by cube, then id.
     runs: Vec<Arc<Run<L>>>,
-    replicas: HashMap<CubeId, Vec<Arc<Run<L>>>>,
+    pub(crate) replicas: Arc<Replicas<L>>,
     rows: u64,
 }
 
-/// A run to read; if `within` is given, only its points inside that cube.
+/// All live replicas of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Replicas<L> {
+    pub by_cube: BTreeMap<CubeId, Vec<Arc<Run<L>>>>,
+    /// Primaries that some replica copies.
+    pub copied: HashSet<RunId>,
+}
+
+/// A run to read; if `within` is given, only its points inside those cubes.
 #[derive(Debug)]
 pub struct Visit<'a, L> {
     pub run: &'a Arc<Run<L>>,
-    pub within: Option<CubeId>,
+    pub within: Option<Arc<[CubeId]>>,
 }
 
 /// What a query has to read.
@@ -49,18 +59,19 @@ pub struct Plan<'a, L> {
 
 impl<L> Directory<L> {
     pub fn new(geometry: Geometry, state: &State<L>) -> Directory<L> {
-        let (mut runs, mut replicas): (Vec<_>, HashMap<CubeId, Vec<_>>) = Default::default();
+        let (mut runs, mut by_cube): (Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
         for run in state.live() {
             match run.is_replica() {
-                true => replicas.entry(run.cube).or_default().push(run.clone()),
+                true => by_cube.entry(run.cube).or_default().push(run.clone()),
                 false => runs.push(run.clone()),
             }
         }
         runs.sort_unstable_by_key(|run: &Arc<Run<L>>| (run.cube, run.id));
-        for copies in replicas.values_mut() {
-            copies.sort_unstable_by_key(|run| run.id);
+        for replicas in by_cube.values_mut() {
+            replicas.sort_unstable_by_key(|run| run.id);
         }
-        Directory::arrange(geometry, state, runs, replicas)
+        let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
+        Directory::arrange(geometry, state, runs, Arc::new(Replicas { by_cube, copied }))
     }
 
     /// The directory of a state that has gained these primary runs and lost none:
@@ -84,7 +95,7 @@ impl<L> Directory<L> {
         geometry: Geometry,
         state: &State<L>,
         runs: Vec<Arc<Run<L>>>,
-        replicas: HashMap<CubeId, Vec<Arc<Run<L>>>>,
+        replicas: Arc<Replicas<L>>,
     ) -> Directory<L> {
         let with_cutoff = state.cutoffs().filter(|(_, cutoff)| *cutoff < Threshold::ALL).map(|(cube, _)| cube);
         let mut cubes: Vec<CubeId> = runs.chunk_by(|a, b| a.cube == b.cube).map(|of_cube| of_cube[0].cube).collect();
@@ -119,8 +130,19 @@ impl<L> Directory<L> {
         &self.runs
     }
 
+    /// All live replicas, by cube in depth-first order.
     pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
-        self.replicas.values().flatten()
+        self.replicas.by_cube.values().flatten()
+    }
+
+    /// The live replicas in one cube.
+    pub fn replicas_in(&self, cube: CubeId) -> &[Arc<Run<L>>] {
+        self.replicas.by_cube.get(&cube).map_or(&[], Vec::as_slice)
+    }
+
+    /// Cubes that hold runs or have a cutoff, in depth-first order.
+    pub fn cubes(&self) -> &[CubeId] {
+        &self.cubes
     }
 
     /// Cubes that hold at least one run.
@@ -152,38 +174,69 @@ impl<L> Directory<L> {
         }
     }
 
-    /// The runs to read for a box and a range of priorities, from the root.
+    /// The runs to read for a box and a range of priorities, from where that costs least.
     pub fn plan(&self, grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
-        self.plan_from(&[CubeId::ROOT], grid_box, range)
+        match self.replicas.by_cube.is_empty() {
+            true => self.plan_from(&[Start::ROOT], grid_box, range),
+            false => self.plan_from(&self.starts(grid_box, range), grid_box, range),
+        }
     }
 
-    /// The same from start cubes, of which none contains another and which
+    /// The same from given starts, of whose regions none contains another and which
     /// together cover the box.
-    pub fn plan_from(&self, starts: &[CubeId], grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
+    pub fn plan_from(&self, starts: &[Start], grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
         let mut plan = Plan { visits: Vec::new(), cubes_visited: 0 };
-        for start in starts.iter().filter(|start| self.geometry.meets(**start, grid_box)) {
-            let mut covered: HashSet<RunId> = HashSet::new();
-            for replica in self.replicas.get(start).into_iter().flatten() {
-                covered.extend(&replica.copies);
-                if range.meets(replica.priorities.0, replica.priorities.1) && replica.rows > 0 {
-                    plan.visits.push(Visit { run: replica, within: None });
+        let starts: Vec<&Start> = starts.iter().filter(|start| self.geometry.meets(start.region, grid_box)).collect();
+        // The starts below each cube, and those that use its replicas.
+        let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
+        for start in &starts {
+            for ancestor in self.geometry.ancestors(start.region) {
+                below.entry(ancestor).or_default().push(start);
+            }
+            using.entry(start.source).or_default().push(start);
+        }
+        let mut covered: HashMap<CubeId, HashSet<RunId>> = HashMap::new();
+        for (source, users) in &using {
+            let whole = users[0].region == *source || users.len() == below[source].len();
+            let replicas = self.replicas_in(*source);
+            for replica in replicas.iter().filter(|replica| replica.rows > 0 && meets(replica, range)) {
+                let within = (!whole).then(|| regions(users.iter()));
+                plan.visits.push(Visit { run: replica, within });
+            }
+            covered.insert(*source, replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect());
+        }
+        for (ancestor, starts) in &below {
+            let Ok(place) = self.cubes.binary_search(ancestor) else { continue };
+            plan.cubes_visited += 1;
+            for run in self.readable(place, range) {
+                // Most runs are copied nowhere: no need to look at every start.
+                if !self.replicas.copied.contains(&run.id) {
+                    plan.visits.push(Visit { run, within: None });
+                    continue;
+                }
+                let open: Vec<&&Start> =
+                    starts.iter().filter(|start| !covered[&start.source].contains(&run.id)).collect();
+                if !open.is_empty() {
+                    let within = (open.len() < starts.len()).then(|| regions(open.into_iter()));
+                    plan.visits.push(Visit { run, within });
                 }
             }
-            for ancestor in self.geometry.ancestors(*start) {
-                if let Ok(place) = self.cubes.binary_search(&ancestor) {
-                    plan.cubes_visited += 1;
-                    let visits = self.readable(place, range).filter(|run| !covered.contains(&run.id));
-                    plan.visits.extend(visits.map(|run| Visit { run, within: Some(*start) }));
-                }
-            }
-            self.walk(*start, grid_box, range, &mut plan);
+        }
+        for start in &starts {
+            self.walk(start.region, grid_box, range, &mut plan);
         }
         plan
     }
 
+    /// The readable runs of a cube that some replica copies.
+    pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
+        let copied = self.runs_of(cube).iter().filter(move |run| meets(run, range));
+        copied.filter(|run| self.replicas.copied.contains(&run.id))
+    }
+
     fn readable(&self, place: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
         let runs = &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize];
-        runs.iter().filter(move |run| range.meets(run.priorities.0, run.priorities.1))
+        runs.iter().filter(move |run| meets(run, range))
     }
 
     fn walk<'a>(&'a self, start: CubeId, grid_box: &GridBox, range: PriorityRange, plan: &mut Plan<'a, L>) {
@@ -210,4 +263,13 @@ impl<L> Directory<L> {
             }
         }
     }
+}
+
+/// May the run hold priorities in the range?
+pub(crate) fn meets<L>(run: &Run<L>, range: PriorityRange) -> bool {
+    range.meets(run.priorities.0, run.priorities.1)
+}
+
+fn regions<'a>(starts: impl Iterator<Item = &'a &'a Start>) -> Arc<[CubeId]> {
+    starts.map(|start| start.region).collect()
 }

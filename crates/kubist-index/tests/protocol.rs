@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubist_index::cube::{CubeId, Geometry};
 use kubist_index::plan::Directory;
 use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::start::Start;
 use kubist_index::state::{Commit, Rewrite, Run, RunId, State};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
@@ -47,7 +48,7 @@ enum Rule {
     ReplicaCoverageIsDisjoint,
     /// A replica copies all rows inside its cube, overflow too.
     ReplicasCopyWholeParts,
-    /// An ancestor's run is read once for each start, restricted to its points.
+    /// An ancestor's run is read for the starts that do not cover it, restricted to those.
     StartsRestrictAncestors,
 }
 
@@ -310,7 +311,8 @@ impl Table {
         self.rewrites.push(rewrite);
     }
 
-    /// Asks from a random antichain of starts; gives expected and answered ids.
+    /// Asks from the starts that the planner chooses or from random ones; gives
+    /// expected and answered ids.
     fn query(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (rewrites, mut positions) = self.any_prefix();
         let state = self.state(rewrites, positions.clone());
@@ -331,21 +333,25 @@ impl Table {
         while let Some(cube) = stack.pop() {
             match cube.level() < LEVELS && self.rng.random_bool(0.5) {
                 true => stack.extend(self.geometry.children(cube)),
-                false => starts.push(cube),
+                false => {
+                    let above = self.geometry.ancestors(cube).choose(&mut self.rng).unwrap_or(cube);
+                    let source = if self.rng.random_bool(0.5) { cube } else { above };
+                    starts.push(Start { region: cube, source });
+                }
             }
         }
         let wanted = |row: &Row| low <= row.point && row.point <= high && range.holds(row.priority);
-        let (mut answer, mut read_whole) = (vec![], BTreeSet::new());
-        for visit in directory.plan_from(&starts, &grid_box, range).visits {
-            let mut within = visit.within;
-            if within.is_some() && !self.keeps(Rule::StartsRestrictAncestors) {
-                if !read_whole.insert(visit.run.id) {
-                    continue;
-                }
-                within = None;
-            }
+        let mut answer = vec![];
+        let plan = match self.rng.random_bool(0.5) {
+            true => directory.plan(&grid_box, range),
+            false => directory.plan_from(&starts, &grid_box, range),
+        };
+        for visit in plan.visits {
+            let within = visit.within.filter(|_| self.keeps(Rule::StartsRestrictAncestors));
+            let inside =
+                |row: &&Row| within.as_ref().is_none_or(|cubes| cubes.iter().any(|cube| self.holds(*cube, row)));
             let rows = visit.run.payload.iter().filter(|row| wanted(row));
-            answer.extend(rows.filter(|row| within.is_none_or(|cube| self.holds(cube, row))).map(|row| row.id));
+            answer.extend(rows.filter(inside).map(|row| row.id));
         }
         let committed = self.logs.iter().zip(&positions).flat_map(|(log, position)| &log[..*position]);
         let rows = committed.flat_map(|commit| &commit.runs).flat_map(|run| &run.payload);

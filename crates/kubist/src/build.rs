@@ -23,6 +23,9 @@ const INNER_ZONE_ROWS: usize = 12;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
+/// Of the rows above a cube's cutoff, which commits leave there in small runs: a
+/// sample has to cut through each of them.
+const OVERFLOW_STRATUM_ROWS: usize = 48;
 const MOST_STRATA: usize = 16;
 
 /// Rows in memory, sorted along the space-filling curve.
@@ -84,11 +87,13 @@ impl SortedRows {
     pub fn encode(&self, placement: &Placement) -> EncodedRun {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
-        for (rows, top) in [(&placement.within, placement.cutoff), (&placement.overflow, Threshold::ALL)] {
-            let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
-                true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
-                false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
-            };
+        let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
+            true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
+            false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
+        };
+        let within = (&placement.within, placement.cutoff, stratum_rows);
+        let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
+        for (rows, top, stratum_rows) in [within, overflow] {
             for stratum in strata(rows, top, &self.priorities, stratum_rows) {
                 let count = stratum.len().div_ceil(zone_rows);
                 zones.extend((0..count).map(|i| ((i + 1) * stratum.len() / count - i * stratum.len() / count) as u8));

@@ -359,7 +359,7 @@ impl Writer {
         let frame = self.frame(&pending.batches)?;
         let (geometry, schema) = (self.core.geometry, self.core.schema.clone());
         let seen = Seen::all(&view);
-        let capacity = Capacity::new(self.core.header.capacity);
+        let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
         let batches = std::mem::take(&mut pending.batches);
         let parts: Vec<Part> = match pending.spill.take() {

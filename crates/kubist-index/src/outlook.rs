@@ -1,0 +1,133 @@
+//! How far below a cube its records are copied.
+//!
+//! A small box deep in the tree has to read a little of every cube above it. Copies
+//! of those records in the deeper cubes save that, for some more storage: a cube's
+//! outlook is the number of levels below it that hold such copies. The policies span
+//! the family of the thesis: its OutlookTree (section 4.4.1) between a plain tree
+//! and the D8tree, in which every cube holds the lowest priorities of its whole region.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cube::{CubeId, Geometry};
+use crate::priority::Threshold;
+
+/// Which records are copied downwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Replication {
+    /// Each record is stored once.
+    #[default]
+    None,
+    /// Copies reach down to where an average record of the cube's region rests, and
+    /// `boost` levels further: `ceil(log_K(1 / P) + boost)` levels, where P is the
+    /// share of its region's records that the cube keeps, W(cube), and K = 2^k the
+    /// number of its children (thesis, section 4.4.1).
+    Outlook { boost: f64 },
+    /// Copies reach down to this level; the root is level 0 (the D8tree).
+    Full { height: u32 },
+}
+
+impl Replication {
+    /// Levels below the cube that hold copies of its records.
+    pub fn outlook(&self, geometry: &Geometry, cube: CubeId, cutoff: Threshold) -> u32 {
+        let below = geometry.deepest() - cube.level();
+        match self {
+            Replication::None => 0,
+            Replication::Outlook { boost } => {
+                let share = cutoff.to_fraction().max(f64::MIN_POSITIVE);
+                let levels = (-share.log2() / geometry.dimensions() as f64 + boost).ceil();
+                levels.clamp(0.0, below as f64) as u32
+            }
+            Replication::Full { height } => height.saturating_sub(cube.level()).min(below),
+        }
+    }
+}
+
+/// `none`, `outlook`, `outlook(0.5)`, `full` or `full(4)`.
+impl fmt::Display for Replication {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Replication::None => write!(out, "none"),
+            Replication::Outlook { boost } => write!(out, "outlook({boost})"),
+            Replication::Full { height: u32::MAX } => write!(out, "full"),
+            Replication::Full { height } => write!(out, "full({height})"),
+        }
+    }
+}
+
+/// The text is no policy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("replication is none, outlook, outlook(BOOST), full or full(HEIGHT), found {0:?}")]
+pub struct NoPolicy(String);
+
+impl FromStr for Replication {
+    type Err = NoPolicy;
+
+    fn from_str(text: &str) -> Result<Replication, NoPolicy> {
+        let no = || NoPolicy(text.into());
+        let (name, argument) = match text.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')').ok_or_else(no)?)),
+            None => (text, None),
+        };
+        match (name, argument) {
+            ("none", None) => Ok(Replication::None),
+            ("outlook", None) => Ok(Replication::Outlook { boost: 0.0 }),
+            ("outlook", Some(boost)) => {
+                let boost = boost.trim().parse().ok().filter(|boost: &f64| boost.is_finite()).ok_or_else(no)?;
+                Ok(Replication::Outlook { boost })
+            }
+            ("full", None) => Ok(Replication::Full { height: u32::MAX }),
+            ("full", Some(height)) => Ok(Replication::Full { height: height.trim().parse().map_err(|_| no())? }),
+            _ => Err(no()),
+        }
+    }
+}
+
+impl TryFrom<String> for Replication {
+    type Error = NoPolicy;
+
+    fn try_from(text: String) -> Result<Replication, NoPolicy> {
+        text.parse()
+    }
+}
+
+impl From<Replication> for String {
+    fn from(policy: Replication) -> String {
+        policy.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outlook_is_the_height_of_a_balanced_tree() {
+        let geometry = Geometry::new(3).unwrap();
+        let outlook = |boost| Replication::Outlook { boost };
+        let level =
+            |policy: Replication, share| policy.outlook(&geometry, CubeId::ROOT, Threshold::from_fraction(share));
+        assert_eq!(level(outlook(0.0), 1.0), 0);
+        assert_eq!(level(outlook(0.0), 1.0 / 8.0), 1);
+        assert_eq!(level(outlook(0.0), 1.0 / 9.0), 2);
+        assert_eq!(level(outlook(1.0), 1.0 / 64.0), 3);
+        assert_eq!(level(outlook(-5.0), 1.0 / 64.0), 0);
+        assert_eq!(Replication::Outlook { boost: 0.0 }.outlook(&geometry, CubeId::ROOT, Threshold::NONE), 32);
+        assert_eq!(level(Replication::Full { height: 2 }, 1.0), 2);
+        assert_eq!(level(Replication::Full { height: u32::MAX }, 1.0), 32);
+    }
+
+    #[test]
+    fn policies_have_names() {
+        for text in ["none", "outlook(0)", "outlook(-0.5)", "full", "full(4)"] {
+            assert_eq!(text.parse::<Replication>().unwrap().to_string(), text);
+        }
+        assert_eq!("outlook".parse(), Ok(Replication::Outlook { boost: 0.0 }));
+        for text in ["", "some", "outlook(", "outlook(nan)", "full(-1)", "full(1.5)", "none(1)"] {
+            assert!(text.parse::<Replication>().is_err(), "{text}");
+        }
+    }
+}

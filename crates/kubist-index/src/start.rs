@@ -1,0 +1,116 @@
+//! Where a query starts: at the root, or at replicas further down.
+//!
+//! A region of the box may be read from any cube that contains it, the source: its
+//! replicas stand in for the runs above that they copy, and what lies between the
+//! source and the region is read as it is. Any division of the box into regions with
+//! a source each gives the same rows (I4); this module looks for one that reads
+//! little. It weighs only runs that some replica copies, because all others are read
+//! either way.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::cube::{CubeId, GridBox};
+use crate::plan::{Directory, meets};
+use crate::priority::PriorityRange;
+use crate::state::Run;
+
+/// What touching a run costs besides its rows in the box, in rows: about a zone in
+/// each of its strata.
+const TOUCH_ROWS: f64 = 64.0;
+
+/// Points of `region` are read with the replicas in `source`, which contains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub region: CubeId,
+    pub source: CubeId,
+}
+
+impl Start {
+    pub const ROOT: Start = Start { region: CubeId::ROOT, source: CubeId::ROOT };
+}
+
+/// What is read above a cube, and from which source.
+struct Above<'a, L> {
+    source: CubeId,
+    runs: Vec<&'a Arc<Run<L>>>,
+}
+
+impl<L> Directory<L> {
+    /// Starts for a box and a range of priorities: their regions cover the box, and
+    /// none contains another.
+    pub fn starts(&self, grid_box: &GridBox, range: PriorityRange) -> Vec<Start> {
+        let mut chosen = Vec::new();
+        let nothing = Above { source: CubeId::ROOT, runs: Vec::new() };
+        self.choose(CubeId::ROOT, &nothing, grid_box, range, &mut chosen);
+        chosen
+    }
+
+    /// Appends the starts for one cube; their cost.
+    fn choose<'a>(
+        &'a self,
+        cube: CubeId,
+        above: &Above<'a, L>,
+        grid_box: &GridBox,
+        range: PriorityRange,
+        chosen: &mut Vec<Start>,
+    ) -> f64 {
+        let span = self.geometry.span(cube);
+        let cost = |runs: &[&Arc<Run<L>>]| runs.iter().map(|run| self.cost(run, &span, grid_box, range)).sum::<f64>();
+        let (mut source, mut runs) = (above.source, above.runs.clone());
+        let mut best = cost(&runs);
+        let replicas = self.replicas_in(cube);
+        if !replicas.is_empty() {
+            let ancestors = self.geometry.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));
+            let open = ancestors.filter(|run| !replicas.iter().any(|replica| replica.copies.contains(&run.id)));
+            let own: Vec<_> = replicas.iter().filter(|replica| meets(replica, range)).chain(open).collect();
+            let other = cost(&own);
+            if other < best {
+                (source, runs, best) = (cube, own, other);
+            }
+        }
+        let k = self.geometry.dimensions();
+        let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
+        if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(cube) {
+            chosen.push(Start { region: cube, source });
+            return best;
+        }
+        // The cube's own runs are read either way; below it replicas may stand in for them.
+        let own: Vec<_> = self.copied_runs(cube, range).collect();
+        best += cost(&own);
+        runs.extend(own);
+        let (first, here) = (chosen.len(), Above { source, runs });
+        let children = self.geometry.children(cube).filter(|child| self.geometry.meets(*child, grid_box));
+        let divided: f64 = children.map(|child| self.choose(child, &here, grid_box, range, chosen)).sum();
+        if divided < best {
+            return divided;
+        }
+        chosen.truncate(first);
+        chosen.push(Start { region: cube, source });
+        best
+    }
+
+    fn has_replicas_below(&self, cube: CubeId) -> bool {
+        let next = self.replicas.by_cube.range((Bound::Excluded(cube), Bound::Unbounded)).next();
+        next.is_some_and(|(other, _)| self.geometry.contains(cube, *other))
+    }
+
+    /// About how many rows are examined when the part of a run in a region of the
+    /// box is read, with its rows spread evenly over its cube.
+    fn cost(&self, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
+        let cube = self.geometry.span(run.cube);
+        let mut share = 1.0;
+        for d in 0..self.geometry.dimensions() {
+            let low = region.low[d].max(grid_box.low[d]).max(cube.low[d]) as f64;
+            let high = region.high[d].min(grid_box.high[d]).min(cube.high[d]) as f64;
+            share *= ((high - low + 1.0) / (cube.high[d] as f64 - cube.low[d] as f64 + 1.0)).clamp(0.0, 1.0);
+        }
+        let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
+        let asked = (range.last as f64).min(last) - (range.first as f64).max(first);
+        if run.rows == 0 {
+            0.0
+        } else {
+            TOUCH_ROWS + run.rows as f64 * share * (asked / (last - first).max(1.0)).clamp(0.0, 1.0)
+        }
+    }
+}
