@@ -66,6 +66,14 @@ impl SortedRows {
         &self.batch
     }
 
+    /// The places, in key order, of the rows inside a cube.
+    pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> std::ops::Range<u32> {
+        let first = self.keys.partition_point(|key| *key < cube.first_key());
+        let last = geometry.last_key(cube);
+        let count = self.keys[first..].partition_point(|key| *key <= last);
+        first as u32..(first + count) as u32
+    }
+
     /// Distributes rows, given by their places in key order and all inside `top`,
     /// over the cubes at and below it.
     pub fn place(

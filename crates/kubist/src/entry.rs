@@ -12,6 +12,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
+use kubist_index::outlook::Replication;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Commit, Rewrite, Run, RunId};
 use serde::{Deserialize, Serialize};
@@ -319,6 +320,9 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
+    /// Which records the optimizer copies downwards.
+    #[serde(default)]
+    pub replication: Replication,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

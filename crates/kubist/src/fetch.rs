@@ -68,7 +68,8 @@ pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
 fn explain(core: &Core, segment: &str, error: kubist_store::Error) -> Error {
     if let kubist_store::Error::Missing { file } = &error {
         let needed = |view: std::sync::Arc<crate::table::View>| {
-            view.directory.runs().iter().any(|run| &*run.payload.segment == segment)
+            let mut runs = view.directory.runs().iter().chain(view.directory.replicas());
+            runs.any(|run| &*run.payload.segment == segment)
         };
         if core.view().is_ok_and(|view| !needed(view)) {
             let why = format!("{file} was cleaned away; take a fresh snapshot");

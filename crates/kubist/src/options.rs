@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use kubist_expr::Value;
+pub use kubist_index::outlook::Replication;
 
 use crate::error::{Error, Result};
 
@@ -39,6 +40,8 @@ pub struct TableOptions {
     /// Decides which records a sample holds; two tables with the same seed and
     /// identity sample the same records.
     pub seed: u64,
+    /// Which records the optimizer copies into deeper cubes, so that small boxes read less.
+    pub replication: Replication,
     /// Open a table that is already here if it agrees, instead of refusing.
     pub exist_ok: bool,
 }

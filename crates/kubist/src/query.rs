@@ -16,6 +16,7 @@ use kubist_index::cube::GridBox;
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold};
 
+use crate::codec::zone_map::ZoneMap;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::options::{Bound, Cancel, PerCell, Query, Stats};
@@ -140,8 +141,12 @@ impl Question {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
-        let visits = plan.visits.into_iter().filter(meets);
-        (visits.map(|visit| Visit { run: visit.run.clone(), within: visit.within }).collect(), plan.cubes_visited)
+        let visits = plan.visits.into_iter().filter(meets).map(|visit| {
+            let within =
+                visit.within.map(|cubes| cubes.iter().map(|cube| self.snapshot.core.geometry.span(*cube)).collect());
+            Visit { run: visit.run.clone(), within }
+        });
+        (visits.collect(), plan.cubes_visited)
     }
 
     /// Reads the records with priorities in `range` on several threads.
@@ -177,6 +182,23 @@ impl Question {
         Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
     }
 
+    /// The box of coordinates around a zone's rows; `None` if one of them has no number.
+    pub fn box_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<GridBox> {
+        let (frame, schema) = (self.frame.as_ref()?, &self.snapshot.core.schema);
+        let mut around = frame.geometry.everything();
+        for (d, column) in schema.dimensions.iter().enumerate() {
+            let data_type = schema.stored.field(*column).data_type();
+            let (zones, (first, last)) = (&map.columns[*column], order::number_keys(data_type));
+            let (min, max) = (zones.min[zone], zones.max[zone]);
+            if zones.nulls_of(zone) > 0 || min < first || max > last {
+                return None;
+            }
+            let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
+            (around.low[d], around.high[d]) = (place(min), place(max));
+        }
+        Some(around)
+    }
+
     fn known_frame(&self) -> Result<&Frame> {
         let location = || self.snapshot.core.store.location().to_string();
         self.frame
@@ -199,7 +221,7 @@ impl Question {
     }
 }
 
-type SharedSkip = Arc<dyn Fn(&crate::codec::zone_map::ZoneMap, usize) -> bool + Send + Sync>;
+type SharedSkip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 
 /// Where tasks end in a list of visits.
 fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {

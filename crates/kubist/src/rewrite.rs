@@ -30,9 +30,12 @@ use crate::table::{Core, REWRITES, Table, View};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is to replace runs.
+#[derive(Default)]
 pub struct Replacement {
     /// Removed by it.
     pub inputs: Vec<Arc<Run<Location>>>,
+    /// Primaries that the new runs copy.
+    pub copied: Vec<Arc<Run<Location>>>,
     pub runs: Vec<Run<Location>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
@@ -66,7 +69,8 @@ pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
 /// another rewrite has removed one of its inputs; then nothing has happened.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
-    let origins = replacement.inputs.iter().filter_map(|run| run.payload.origin.as_ref());
+    let sources = replacement.inputs.iter().chain(&replacement.copied);
+    let origins = sources.filter_map(|run| run.payload.origin.as_ref());
     // A run from a checkpoint is durable, and its writer is not known any more.
     for origin in origins.filter(|origin| !origin.writer.is_empty()) {
         match needs.iter_mut().find(|(writer, _)| **writer == *origin.writer) {
@@ -80,8 +84,11 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     loop {
         cancel.check()?;
         let view = core.view()?;
-        let lives = |run: &Arc<Run<Location>>| view.directory.runs_of(run.cube).iter().any(|live| live.id == run.id);
-        if !replacement.inputs.iter().all(lives) {
+        // A replica that has died meanwhile is removed all the same.
+        let lives = |run: &Arc<Run<Location>>| {
+            run.is_replica() || view.directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
+        };
+        if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&view, &replacement) {
             return Ok(false);
         }
         // A rewriter that slept past the retention time finds its segment cleaned away.
@@ -107,6 +114,27 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             return Ok(true);
         }
     }
+}
+
+/// Would two replicas in a cube cover one run (I4)?
+fn copied_twice(view: &View, replacement: &Replacement) -> bool {
+    replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
+        let others = view.directory.replicas_in(new.cube).iter();
+        let mut staying = others.filter(|other| replacement.inputs.iter().all(|input| input.id != other.id));
+        staying.any(|other| other.copies.iter().any(|run| new.copies.contains(run)))
+    })
+}
+
+/// The same for a replacement whose runs are all in one segment, which goes if
+/// nobody can know of it.
+pub fn publish_segment(core: &Core, replacement: Replacement, segment: &str, cancel: &Cancel) -> Result<bool> {
+    let published = publish(core, replacement, cancel);
+    // After an error the entry may be there all the same, and need the segment.
+    if matches!(published, Ok(false)) {
+        // Best effort: it only takes space.
+        let _ = core.store.delete_segment(segment);
+    }
+    published
 }
 
 /// Returns once the log of `writer` is durable up to `position`: a rewrite must
@@ -194,6 +222,7 @@ impl Table {
                 cutoffs: cutoffs.into_iter().map(|cube| (cube, snapshot.view.directory.cutoff(cube))).collect(),
                 retract_after: Some(step),
                 needs: snapshot.view.positions.clone(),
+                copied: vec![],
             };
             if publish(core, replacement, cancel)? {
                 return Ok(report);

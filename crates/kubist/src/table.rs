@@ -22,6 +22,7 @@ use crate::entry::{
 };
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
+use crate::heat::Heat;
 use crate::history::{Declared, History};
 use crate::maps::MapCache;
 use crate::options::{Cancel, Domain, TableOptions, WriterOptions};
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     pub schema: Arc<TableSchema>,
     pub geometry: Geometry,
     pub maps: MapCache,
+    pub heat: Heat,
     process: u32,
     frame: OnceLock<Arc<Frame>>,
     tail: Mutex<Tail>,
@@ -181,6 +183,7 @@ impl Table {
             schema: Arc::new(schema),
             geometry,
             maps: MapCache::default(),
+            heat: Heat::default(),
             process: std::process::id(),
             frame: OnceLock::new(),
             tail: Mutex::default(),
@@ -200,6 +203,8 @@ impl Table {
             "seed"
         } else if own.capacity != other.capacity {
             "capacity"
+        } else if own.replication != other.replication {
+            "replication"
         } else {
             return Ok(());
         };
@@ -313,6 +318,7 @@ impl Plan {
             capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
             seed: options.seed,
             priority: "hash".into(),
+            replication: options.replication,
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })

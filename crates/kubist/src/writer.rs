@@ -26,7 +26,7 @@ use crate::build::SortedRows;
 use crate::entry::{CommitEntry, Location, StepMark};
 use crate::error::{Error, Result, store_error};
 use crate::frame::{self, Frame};
-use crate::optimize::Healer;
+use crate::heal::Healer;
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::output::{Output, identify};
 use crate::rewrite::unix_ms;
@@ -245,6 +245,9 @@ impl Writer {
         if let Some(step) = options.step {
             self.check_step(step)?;
         }
+        if let Some(healer) = &self.healer {
+            healer.admit(&self.cancel)?;
+        }
         let pending = std::mem::take(&mut self.pending);
         // A step may be empty for a writer, but it has to be said.
         if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
@@ -307,7 +310,7 @@ impl Writer {
             let _ = table.checkpoint();
         }
         if let Some(healer) = &self.healer {
-            healer.wake();
+            healer.committed(rows);
         }
         let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
         let bytes_written = bytes + entry.len() as u64;

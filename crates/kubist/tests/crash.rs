@@ -24,6 +24,7 @@ use kubist::{
     CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 const IDS: i64 = 1000;
@@ -66,7 +67,7 @@ fn open(machine: &SimDisk, plant: Plant) -> Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/data/table"));
     let mut store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
     if let Plant::Fault(fault) = plant {
-        store = Arc::new(Planted { store, fault });
+        store = Arc::new(Planted { store, fault: Some(fault), leases: true });
     }
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -94,7 +95,8 @@ impl Model {
                 2 | 3 => {
                     let debt_share = if random.random_bool(0.5) { 0.0 } else { 0.3 };
                     let rows_at_once = random.random_range(20..400);
-                    let options = OptimizeOptions { debt_share, rows_at_once, ..Default::default() };
+                    let replication = ["none", "outlook", "full"].choose(random).map(|policy| policy.parse().unwrap());
+                    let options = OptimizeOptions { debt_share, rows_at_once, replication, ..Default::default() };
                     table.optimize(&options, &mut |_, _| {})?;
                 }
                 _ => {

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use common::planted::{Fault, Planted};
 use common::{Wrong, name, options, rows, schema, whole_commits};
+use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
 use kubist::store::sim::{SimDisk, SimProcess, Task};
-use kubist::store::{LocalStore, Store};
 use kubist::{CommitOptions, Error, OptimizeOptions, Snapshot, Table, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -34,11 +34,9 @@ type Outcome = std::result::Result<(), String>;
 
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/table")).map_err(|error| Error::Io(error.to_string()))?;
-    let mut store: Arc<dyn Store> = Arc::new(store);
-    if let Some(fault) = fault {
-        store = Arc::new(Planted { store, fault });
-    }
-    Table::create_in(store, schema(), &options())
+    // Without leases the optimizers get in each other's way more often.
+    let store = Planted { store: Arc::new(store), fault, leases: false };
+    Table::create_in(Arc::new(store), schema(), &options())
 }
 
 /// What all processes know.

@@ -184,10 +184,12 @@ fn everybody_at_once() {
             })
             .collect();
         let done = &done;
-        for share in [0.1, 0.5] {
+        for (share, policy) in [(0.1, "full"), (0.5, "none")] {
             scope.spawn(move || {
                 let table = Table::open(location).unwrap();
-                let options = OptimizeOptions { debt_share: share, rows_at_once: 20_000, ..Default::default() };
+                let replication = Some(policy.parse().unwrap());
+                let options =
+                    OptimizeOptions { debt_share: share, rows_at_once: 20_000, replication, ..Default::default() };
                 while !done.load(Ordering::Relaxed) {
                     table.optimize(&options, &mut |_, _| {}).unwrap();
                 }

@@ -232,6 +232,7 @@ fn table(rng: &mut SmallRng) -> Case {
         identity: identity.clone(),
         capacity: Some(*[16, 64, 300].choose(rng).unwrap()),
         seed: rng.random(),
+        replication: Default::default(),
         exist_ok: false,
     };
     let store = Arc::new(MemoryStore::new("oracle"));
@@ -291,6 +292,7 @@ fn optimize(rng: &mut SmallRng, table: &Table) {
     let options = OptimizeOptions {
         debt_share: *[0.01, 0.3].choose(rng).unwrap(),
         rows_at_once: *[100, 1000, 1_000_000].choose(rng).unwrap(),
+        replication: ["none", "outlook", "outlook(1)", "full"].choose(rng).map(|policy| policy.parse().unwrap()),
         ..Default::default()
     };
     table.optimize(&options, &mut |_, _| {}).unwrap();

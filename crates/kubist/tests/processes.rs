@@ -435,6 +435,8 @@ impl Campaign {
             use std::os::unix::process::ExitStatusExt;
             assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{said:?}");
             self.killed += 1;
+            // A dead optimizer's leases would keep others away for some time.
+            let _ = std::fs::remove_dir_all(Path::new(&self.location).join("leases"));
             let last = said.iter().rfind(|said| !said.starts_with("stopped")).unwrap();
             self.killed_in_flight += last.starts_with("begin") as u64;
         }

@@ -11,7 +11,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
 use kubist_expr::{Nulls, Verdict, Zone};
-use kubist_index::cube::CubeId;
+use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 
@@ -23,11 +23,11 @@ use crate::error::{Error, Result};
 use crate::fetch::{Piece, fetch};
 use crate::options::Stats;
 
-/// A run to read, perhaps only inside a cube.
+/// A run to read, perhaps only inside some boxes, which have no point in common.
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,
-    pub within: Option<CubeId>,
+    pub within: Option<Arc<[GridBox]>>,
 }
 
 /// What a scan is to bring.
@@ -82,6 +82,7 @@ pub fn scan(
     if !open.is_empty() {
         rows_read += reading.rows_of(&open);
         let survivors = reading.judge_rows(&open, range)?;
+        reading.note_waste(&open, &survivors);
         picks = merge(picks, survivors);
     }
     let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
@@ -150,11 +151,15 @@ impl Reading<'_> {
                     Verdict::Some => predicate.verdict(&|column| map.zone(zone, column)),
                     decided => decided,
                 };
+                let place = visit.within.as_ref().map_or(Verdict::All, |boxes| self.place_of(boxes, map, zone));
+                if place == Verdict::None {
+                    continue;
+                }
                 let inside = range.first <= priorities.first && priorities.last <= range.last;
                 let pick = Pick { zone, rows: all_rows(map.rows[zone]) };
                 match verdict {
                     Verdict::None => {}
-                    Verdict::All if inside && visit.within.is_none() => run_whole.push(pick),
+                    Verdict::All if inside && place == Verdict::All => run_whole.push(pick),
                     _ => run_open.push(pick),
                 }
             }
@@ -165,6 +170,19 @@ impl Reading<'_> {
             }
         }
         (whole, open)
+    }
+
+    /// Do the points of a zone lie inside the boxes?
+    fn place_of(&self, boxes: &[GridBox], map: &ZoneMap, zone: usize) -> Verdict {
+        let Some(around) = self.question.box_of_zone(map, zone) else { return Verdict::Some };
+        let k = self.question.snapshot.core.geometry.dimensions();
+        let meets = |one: &&GridBox| (0..k).all(|d| one.low[d] <= around.high[d] && one.high[d] >= around.low[d]);
+        let holds = |one: &GridBox| (0..k).all(|d| one.low[d] <= around.low[d] && one.high[d] >= around.high[d]);
+        match boxes.iter().filter(meets).map(|one| holds(one)).reduce(|one, other| one || other) {
+            None => Verdict::None,
+            Some(true) => Verdict::All,
+            Some(false) => Verdict::Some,
+        }
     }
 
     /// The rows of open zones that match.
@@ -201,21 +219,21 @@ impl Reading<'_> {
             true => question.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
             false => vec![],
         };
-        let geometry = question.snapshot.core.geometry;
         let mut row = 0;
         let mut survivors = Vec::new();
         for run in open {
-            let span = self.visits[run.run].within.map(|cube| geometry.span(cube));
+            let boxes = self.visits[run.run].within.as_ref();
             let mut picks = Vec::new();
             for pick in &run.picks {
                 let mut rows: Rows = 0;
                 for bit in 0..self.maps[run.run].rows[pick.zone] as u32 {
                     let in_range = !by_priority || range.holds(priorities[row]);
-                    let in_cube = span.as_ref().is_none_or(|span| {
-                        let mut sides = coordinates.iter().zip(span.low.iter().zip(&span.high));
+                    let holds = |one: &GridBox| {
+                        let mut sides = coordinates.iter().zip(one.low.iter().zip(&one.high));
                         sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
-                    });
-                    rows |= ((selected.value(row) && in_range && in_cube) as Rows) << bit;
+                    };
+                    let in_place = boxes.is_none_or(|boxes| boxes.iter().any(holds));
+                    rows |= ((selected.value(row) && in_range && in_place) as Rows) << bit;
                     row += 1;
                 }
                 if rows != 0 {
@@ -227,6 +245,18 @@ impl Reading<'_> {
             }
         }
         Ok(survivors)
+    }
+
+    /// Tells the optimizer where rows were examined in vain.
+    fn note_waste(&self, open: &[RunPicks], survivors: &[RunPicks]) {
+        let mut found = survivors.iter().peekable();
+        let wasted = open.iter().map(|looked| {
+            let examined = self.rows_of(std::slice::from_ref(looked));
+            let same = found.next_if(|picks| picks.run == looked.run);
+            let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
+            (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
+        });
+        self.question.snapshot.core.heat.add(wasted);
     }
 
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {

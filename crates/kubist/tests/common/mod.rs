@@ -12,7 +12,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::{CommitOptions, Committed, Dimension, Domain, Query, Result, Snapshot, TableOptions, Value, Writer};
+use kubist::{
+    CommitOptions, Committed, Dimension, Domain, Query, Replication, Result, Snapshot, TableOptions, Value, Writer,
+};
 use kubist_index::priority::name_hash;
 
 /// Ids that a commit may use, and commits that a writer may make.
@@ -35,6 +37,7 @@ pub fn options() -> TableOptions {
         dimensions: vec![dimension("x"), dimension("y")],
         identity: vec!["id".into()],
         capacity: Some(64),
+        replication: Replication::Outlook { boost: 1.0 },
         exist_ok: true,
         ..Default::default()
     }

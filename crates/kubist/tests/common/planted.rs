@@ -1,5 +1,5 @@
-//! A store that does to rewrites what a careless rewriter would: what tests must
-//! notice.
+//! A store that does to rewrites what a careless rewriter would, which tests must
+//! notice; or that hides leases, which nothing may depend on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use kubist::store::{LogOwner, LogTail, Result, Scratch, Segment, Store};
 use kubist_index::priority::name_hash;
 
 const REWRITES: &str = "rewrites/";
+const LEASES: &str = "leases/";
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,11 +22,12 @@ pub enum Fault {
     LoserGoesOn,
 }
 
-/// A store with a fault.
+/// A store with a fault, or without leases.
 #[derive(Debug)]
 pub struct Planted {
     pub store: Arc<dyn Store>,
-    pub fault: Fault,
+    pub fault: Option<Fault>,
+    pub leases: bool,
 }
 
 /// The same entry under another number: its runs' ids tell the number.
@@ -49,8 +51,10 @@ impl Store for Planted {
         let Some(number) = name.strip_prefix(REWRITES).and_then(|number| number.parse::<u64>().ok()) else {
             return Ok(won);
         };
-        if won != (self.fault == Fault::PublishedTwice) {
-            return Ok(won);
+        match self.fault {
+            Some(Fault::PublishedTwice) if won => {}
+            Some(Fault::LoserGoesOn) if !won => {}
+            _ => return Ok(won),
         }
         for next in number + 1.. {
             let again = renumbered(value, number, next);
@@ -68,7 +72,10 @@ impl Store for Planted {
         self.store.get(name)
     }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.store.list(prefix)
+        match prefix == LEASES && !self.leases {
+            true => Ok(vec![]),
+            false => self.store.list(prefix),
+        }
     }
     fn delete(&self, name: &str) -> Result<()> {
         self.store.delete(name)

@@ -1,0 +1,185 @@
+//! The optimizer in the background: behind a writer's commits, and behind queries.
+//!
+//! Behind commits its debt is bounded. It takes a small part of one core while it
+//! keeps up and up to a whole one when it does not; once debt passes the bound,
+//! commits wait for it, so that writers feel it before readers do.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kubist_index::outlook::Replication;
+
+use crate::error::Result;
+use crate::optimize::{OptimizeOptions, Pace};
+use crate::options::Cancel;
+use crate::table::Table;
+
+/// The share of a table's rows that may be debt before commits wait. The optimizer
+/// leaves up to half of the rows of any part as debt.
+const MOST_DEBT: f64 = 0.75;
+/// So much debt is never too much.
+const SMALL_DEBT: u64 = 1 << 20;
+/// A commit waits no longer than this: rows that nobody can move now, because another
+/// process is at it or a step is not complete, must not stop a simulation.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Optimizes after a writer's commits; ends with it.
+pub struct Healer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    cancel: Cancel,
+    load: Mutex<Load>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Load {
+    rows: u64,
+    debt: u64,
+    /// There were commits since the last round began.
+    woken: bool,
+    working: bool,
+}
+
+impl Load {
+    /// Debt as a share of what is allowed.
+    fn share(&self) -> f64 {
+        self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64)
+    }
+}
+
+impl Shared {
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wait<'a>(&self, load: MutexGuard<'a, Load>) -> MutexGuard<'a, Load> {
+        self.changed.wait_timeout(load, LOOK).map_or_else(|poisoned| poisoned.into_inner().0, |(load, _)| load)
+    }
+
+    fn work(&self, table: &Table) {
+        let options = OptimizeOptions { cancel: self.cancel.clone(), ..OptimizeOptions::background() };
+        loop {
+            let mut load = self.load();
+            while !load.woken && !self.cancel.is_set() {
+                load = self.wait(load);
+            }
+            if self.cancel.is_set() {
+                return;
+            }
+            (load.woken, load.working) = (false, true);
+            drop(load);
+            let mut pace = Pace {
+                core_share: &|| options.core_share + (1.0 - options.core_share) * self.load().share().clamp(0.0, 1.0),
+                surveyed: &|rows, debt| {
+                    let mut load = self.load();
+                    (load.rows, load.debt) = (rows, debt);
+                    self.changed.notify_all();
+                },
+                rewrote: &mut |_, settled| {
+                    let mut load = self.load();
+                    load.debt = load.debt.saturating_sub(settled);
+                    self.changed.notify_all();
+                },
+            };
+            // What it could not do now, a later commit or an explicit call will do or
+            // report: nothing is lost by a layout that stays as it is.
+            let _ = table.optimize_at(&options, &mut pace);
+            self.load().working = false;
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Healer {
+    pub fn start(table: Table) -> Healer {
+        let shared = Arc::new(Shared { cancel: Cancel::default(), load: Mutex::default(), changed: Condvar::new() });
+        let thread = std::thread::spawn({
+            let shared = shared.clone();
+            move || shared.work(&table)
+        });
+        Healer { shared, thread: Some(thread) }
+    }
+
+    /// Waits while there is too much debt and work on it goes on.
+    pub fn admit(&self, cancel: &Cancel) -> Result<()> {
+        let begin = Instant::now();
+        let mut load = self.shared.load();
+        while load.share() > 1.0 && (load.woken || load.working) && begin.elapsed() < PATIENCE {
+            cancel.check()?;
+            load = self.shared.wait(load);
+        }
+        Ok(())
+    }
+
+    /// Says that rows were committed: as long as nobody has looked, all of them may be debt.
+    pub fn committed(&self, rows: u64) {
+        let mut load = self.shared.load();
+        load.rows += rows;
+        load.debt += rows;
+        load.woken = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Healer {
+    fn drop(&mut self) {
+        self.shared.cancel.set();
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Rows that queries examine in vain before it looks whether something is worth mending.
+const WASTED_ROWS: u64 = 1 << 16;
+
+/// Mends, while it is kept, the parts of the table where this process' queries examine
+/// the most rows in vain: once they have wasted as many as the mending costs.
+pub struct Healing {
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Table {
+    /// Optimizes on a thread of its own what queries of this process found expensive.
+    pub fn heal_reads(&self) -> Healing {
+        let cancel = Cancel::default();
+        let (table, switch) = (self.clone(), cancel.clone());
+        let options = OptimizeOptions {
+            debt_share: f64::INFINITY,
+            replication: Some(Replication::None),
+            cancel: cancel.clone(),
+            ..OptimizeOptions::background()
+        };
+        let thread = std::thread::spawn(move || {
+            let mut looked_at = 0;
+            while !switch.is_set() {
+                let wasted = table.core.heat.total();
+                if wasted >= looked_at + WASTED_ROWS {
+                    // As above: what fails now can be done later.
+                    let _ = table.optimize(&options, &mut |_, _| {});
+                    looked_at = table.core.heat.total();
+                }
+                std::thread::park_timeout(LOOK * 5);
+            }
+        });
+        Healing { cancel, thread: Some(thread) }
+    }
+}
+
+impl Drop for Healing {
+    fn drop(&mut self) {
+        self.cancel.set();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Where queries of this process examined rows in vain: what the optimizer mends
+//! first, and mends at all where the layout's debt alone would not be worth it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use kubist_index::cube::{CubeId, Geometry};
+
+/// Rows examined and not returned, by the cube of their run, since that part of the
+/// tree was last rewritten.
+#[derive(Default)]
+pub struct Heat(Mutex<HashMap<CubeId, u64>>);
+
+impl Heat {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CubeId, u64>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub fn add(&self, wasted: impl Iterator<Item = (CubeId, u64)>) {
+        let mut heat = self.lock();
+        wasted.filter(|(_, rows)| *rows > 0).for_each(|(cube, rows)| *heat.entry(cube).or_default() += rows);
+    }
+
+    pub fn of(&self, cube: CubeId) -> u64 {
+        self.lock().get(&cube).copied().unwrap_or(0)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.lock().values().sum()
+    }
+
+    /// What was wasted at `top` and below it is mended.
+    pub fn forget(&self, geometry: &Geometry, top: CubeId) {
+        self.lock().retain(|cube, _| !geometry.contains(top, *cube));
+    }
+}

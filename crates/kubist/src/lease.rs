@@ -1,0 +1,56 @@
+//! Leases: who works on which part of the tree.
+//!
+//! Only a hint that saves work: a rewrite is safe without any lease, because it
+//! checks its inputs when it is published. A lease ends by itself, so that a process
+//! that dies keeps others away for a moment only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubist_index::cube::CubeId;
+use kubist_store::Store;
+
+use crate::error::{Result, store_error};
+use crate::rewrite::unix_ms;
+use crate::table::Core;
+
+const LEASES: &str = "leases/";
+/// Longer than a rewrite takes.
+const LENGTH: Duration = Duration::from_secs(30);
+
+/// A part of the tree that others leave alone until it is dropped, or ends.
+pub struct Lease {
+    store: Arc<dyn Store>,
+    name: String,
+}
+
+impl Lease {
+    /// `None` if somebody works on the cube, in it or around it.
+    pub fn take(core: &Core, cube: CubeId) -> Result<Option<Lease>> {
+        let now = unix_ms();
+        for name in core.store.list(LEASES).map_err(store_error)? {
+            let Some((other, end)) = parse(core, &name) else { continue };
+            if end < now {
+                core.store.delete(&name).map_err(store_error)?;
+            } else if core.geometry.contains(other, cube) || core.geometry.contains(cube, other) {
+                return Ok(None);
+            }
+        }
+        let name = format!("{LEASES}{:032x}-{}", cube.to_u128(), now + LENGTH.as_millis() as u64);
+        let taken = core.store.put_if_absent(&name, &[]).map_err(store_error)?;
+        Ok(taken.then(|| Lease { store: core.store.clone(), name }))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // One that stays behind ends by itself.
+        let _ = self.store.delete(&self.name);
+    }
+}
+
+/// The cube that a lease is for, and when it ends, in milliseconds since 1970.
+fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
+    let (cube, end) = name[LEASES.len()..].split_once('-')?;
+    Some((core.geometry.cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
+}

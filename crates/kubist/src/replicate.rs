@@ -1,0 +1,137 @@
+//! Making replicas: copies of records in the cubes that their outlook reaches.
+//!
+//! A replica names the runs that it copies and holds all their rows inside its cube,
+//! overflow too, and perhaps none (I4). It counts only while all of them live, so
+//! nobody has to be told of it, and nothing breaks when one of them is rewritten.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_select::concat::concat_batches;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Placement;
+use kubist_index::outlook::Replication;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Run, RunId};
+use rayon::prelude::*;
+
+use crate::build::SortedRows;
+use crate::entry::Location;
+use crate::error::{Result, store_error};
+use crate::optimize::{OptimizeOptions, Written};
+use crate::options::Cancel;
+use crate::output::Output;
+use crate::rewrite::{Replacement, create_segment, publish_segment};
+use crate::snapshot::Snapshot;
+use crate::survey::movable;
+use crate::table::View;
+
+/// A cube that gets a replica, and the runs that it copies.
+struct Target {
+    cube: CubeId,
+    sources: Vec<Arc<Run<Location>>>,
+    /// Replicas that it takes the place of.
+    old: Vec<Arc<Run<Location>>>,
+}
+
+/// Targets that are neighbours and whose sources fit in memory.
+pub struct Part {
+    /// Holds all of them.
+    pub top: CubeId,
+    targets: Vec<Target>,
+}
+
+/// All cubes that lack a good share of the replicas that the policy wants there.
+pub fn parts(view: &View, policy: Replication, options: &OptimizeOptions) -> Vec<Part> {
+    let (geometry, movable) = (view.directory.geometry(), movable(view));
+    let mut outlooks: HashMap<CubeId, u32> = HashMap::new();
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut held, mut rows): (HashSet<RunId>, u64) = Default::default();
+    for cube in view.directory.cubes() {
+        let reaching = geometry.ancestors(*cube).filter(|ancestor| {
+            let outlook = outlooks.entry(*ancestor);
+            let outlook =
+                outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, view.directory.cutoff(*ancestor)));
+            ancestor.level() + *outlook >= cube.level()
+        });
+        let sources: Vec<Arc<Run<Location>>> = reaching
+            .flat_map(|ancestor| view.directory.runs_of(ancestor))
+            .filter(|run| movable(run))
+            .cloned()
+            .collect();
+        let old = view.directory.replicas_in(*cube);
+        let missing: f64 = sources
+            .iter()
+            .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
+            .map(|run| {
+                let levels = (cube.level() - run.cube.level()) as i32;
+                // A run without rows there is worth naming, too.
+                (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
+            })
+            .sum();
+        let there = old.iter().map(|replica| replica.rows).sum::<u64>() as f64;
+        if missing == 0.0 || (!old.is_empty() && missing < options.debt_share * (missing + there)) {
+            continue;
+        }
+        if rows > options.rows_at_once || parts.is_empty() {
+            parts.push(Part { top: *cube, targets: Vec::new() });
+            (held, rows) = Default::default();
+        }
+        rows += sources.iter().filter(|run| held.insert(run.id)).map(|run| run.rows).sum::<u64>();
+        if let Some(part) = parts.last_mut() {
+            while !geometry.contains(part.top, *cube) {
+                part.top = geometry.parent(part.top).unwrap_or(CubeId::ROOT);
+            }
+            part.targets.push(Target { cube: *cube, sources, old: old.to_vec() });
+        }
+    }
+    parts
+}
+
+/// Writes the replicas of a part; `None` if somebody else has replaced one of the
+/// sources, or copied one, first.
+pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
+    let core = &snapshot.core;
+    let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
+    let sources: BTreeMap<RunId, &Arc<Run<Location>>> =
+        part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
+    let place: HashMap<RunId, u32> = sources.keys().enumerate().map(|(place, run)| (*run, place as u32)).collect();
+    let sources: Vec<&Arc<Run<Location>>> = sources.into_values().collect();
+    let batches = sources.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
+    let source_of: Vec<u32> =
+        batches.iter().zip(0u32..).flat_map(|(batch, source)| std::iter::repeat_n(source, batch.num_rows())).collect();
+    let sorted = SortedRows::new(&frame, concat_batches(&core.schema.stored, &batches)?);
+    drop(batches);
+    let placements: Vec<Placement> = part
+        .targets
+        .par_iter()
+        .map(|target| {
+            let parent = core.geometry.parent(target.cube);
+            let cutoff = parent.map_or(Threshold::ALL, |parent| snapshot.view.directory.cutoff(parent));
+            let copied: HashSet<u32> = target.sources.iter().map(|run| place[&run.id]).collect();
+            let rows = sorted.inside(&core.geometry, target.cube);
+            let rows = rows.filter(|row| copied.contains(&source_of[sorted.order[*row as usize] as usize]));
+            let (within, overflow) = rows.partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+            Placement { cube: target.cube, within, overflow, cutoff }
+        })
+        .collect();
+    let mut segment = create_segment(core, &snapshot.view)?;
+    let mut output = Output::new(segment.as_mut(), cancel);
+    output.write(&sorted, &placements)?;
+    let (mut runs, bytes) = (output.runs, output.bytes);
+    segment.sync().map_err(store_error)?;
+    let name = segment.name().to_string();
+    drop(segment);
+    for (run, target) in runs.iter_mut().zip(&part.targets) {
+        run.copies = target.sources.iter().map(|source| source.id).collect();
+    }
+    let rows = runs.iter().map(|run| run.rows).sum();
+    let replacement = Replacement {
+        inputs: part.targets.iter().flat_map(|target| target.old.iter().cloned()).collect(),
+        copied: sources.into_iter().cloned().collect(),
+        runs,
+        ..Replacement::default()
+    };
+    let published = publish_segment(core, replacement, &name, cancel)?;
+    Ok(published.then_some(Written { rows, bytes }))
+}
