@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ def parse(kind: type[T], text: str) -> T:
 
 
 def _of(kind: type[T], values: dict[str, Any]) -> T:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = {known.name for known in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in known})
 
 
@@ -180,9 +180,19 @@ class VerifyReport:
     rows: int
     runs: int
     pages: int
+    """Read with ``deep=True`` only."""
     bytes: int
     findings: list[str]
     """One line for each thing that is wrong; empty for a sound table."""
+    deep: bool = False
+    replicas: int = 0
+    rows_lost: int = 0
+    """Rows that cannot be read."""
+    rows_mendable: int = 0
+    """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    """For each damaged place ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
+    ``extents``: where the rows lie, along each dimension."""
 
     @property
     def ok(self) -> bool:

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kubist::{Cancel, Declared, Dimension, Domain, OptimizeOptions, TableOptions, WriterOptions};
+use kubist::{Cancel, Declared, Dimension, Domain, OptimizeOptions, TableOptions, VerifyOptions, WriterOptions};
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
@@ -120,17 +120,18 @@ impl Table {
         Ok(found.map(|snapshot| Snapshot(Home::new(self.0.location(), snapshot))))
     }
 
-    /// Reads everything; `progress(done, total)` in bytes. The report as JSON.
-    #[pyo3(signature = (*, progress))]
-    fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    /// `deep`: reads everything; `progress(done, total)` in bytes. The report as JSON.
+    #[pyo3(signature = (*, deep, progress))]
+    fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
+        let options = VerifyOptions { deep, cancel: cancel.clone() };
         let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
         let mut refused = None;
         let ended = run_to_end(
             py,
             &cancel,
             || {
-                self.0.get()?.verify(&cancel, &mut |now, all| {
+                self.0.get()?.verify(&options, &mut |now, all| {
                     done.store(now, Ordering::Relaxed);
                     total.store(all, Ordering::Relaxed);
                 })

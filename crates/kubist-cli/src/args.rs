@@ -197,20 +197,25 @@ pub struct Info {
     pub json: bool,
 }
 
-/// Read all of a table and check it
+/// Look whether a table is sound
 ///
-/// Every checksum, and every rule that queries rely on. Prints each finding on a
-/// line of its own; the exit code is then 1.
+/// Reads the header, the logs, the rewrites, the checkpoints and the bounds of all
+/// records, and sees that every file is there. With --deep it reads every record and
+/// checks all that queries rely on. Prints each finding on a line of its own, with
+/// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kubist verify airway.kubist
-  kubist verify airway.kubist --json > report.json
+  kubist verify airway.kubist --deep --json > report.json
 
 Exit codes: see kubist --help")]
 pub struct Verify {
     /// The table's directory
     pub table: String,
+    /// Read every record
+    #[arg(long)]
+    pub deep: bool,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,7 @@
 //! for values below and above the domain, laid out logarithmically; the rest
 //! covers the domain. NaN and null have the last coordinate.
 
+use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
 /// One coordinate in so many is the share of either tail.
@@ -123,6 +124,20 @@ impl Scale {
         } else {
             (count - 1) as u32
         }
+    }
+
+    /// The smallest value whose coordinate is at least this; infinity if there is none.
+    pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
+        // Coordinates are monotone in the order keys of finite values.
+        let (mut low, mut high) = (f64::NEG_INFINITY.key(), f64::INFINITY.key());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.coordinate(f64::from_key(middle), bits) >= coordinate {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        f64::from_key(low)
     }
 }
 

@@ -161,6 +161,13 @@ impl Table {
 
     /// Opens the table in a store.
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        let table = Table::with_header(store)?;
+        table.core.view()?;
+        Ok(table)
+    }
+
+    /// A table of which only the header is read.
+    pub(crate) fn with_header(store: Arc<dyn Store>) -> Result<Table> {
         let bytes = store
             .get(TABLE)
             .map_err(store_error)?
@@ -169,9 +176,7 @@ impl Table {
             entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity)?;
-        let table = Table::with(store, header, schema)?;
-        table.core.view()?;
-        Ok(table)
+        Table::with(store, header, schema)
     }
 
     fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Table> {

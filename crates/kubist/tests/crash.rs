@@ -21,7 +21,8 @@ use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
-    CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions,
+    CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, VerifyOptions,
+    WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -140,7 +141,7 @@ impl Model {
         if found != expected {
             return Err(format!("expected rows of commits {expected:?}, found {found:?}"));
         }
-        let report = table.verify(&Default::default(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).map_err(|error| error.to_string())?;
         match report.findings.is_empty() {
             true => Ok(()),
             false => Err(report.findings.join("; ")),

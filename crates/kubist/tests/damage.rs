@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist::{Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, WriterOptions};
+use kubist::{
+    Dimension, Domain, Error, OptimizeOptions, Query, Result, Table, TableOptions, VerifyOptions, WriterOptions,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -100,7 +102,7 @@ fn damage_is_noticed_and_named() {
                     assert!(error.to_string().contains(path), "{name}: {error}");
                     // The check agrees, and does not fail itself.
                     if let Ok(table) = Table::open(path) {
-                        let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+                        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
                         assert!(!report.findings.is_empty(), "{name}: {error}");
                     }
                 }

@@ -19,7 +19,7 @@ use common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
 use kubist::store::sim::{SimDisk, SimProcess, Task};
-use kubist::{CommitOptions, Error, OptimizeOptions, Snapshot, Table, WriterOptions};
+use kubist::{CommitOptions, Error, OptimizeOptions, Snapshot, Table, VerifyOptions, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -204,7 +204,7 @@ fn settled(machine: &SimDisk, known: &Known, fault: Option<Fault>) -> Outcome {
             return Err(format!("{count} commits of writer {writer} are there, more than it began"));
         }
     }
-    let report = table.verify(&Default::default(), &mut |_, _| {}).map_err(|error| wrong(&error))?;
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).map_err(|error| wrong(&error))?;
     if report.findings.is_empty() { Ok(()) } else { Err(report.findings.join("; ")) }
 }
 

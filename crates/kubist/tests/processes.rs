@@ -22,7 +22,7 @@ use std::time::Duration;
 use common::{Wrong, commits, name, options, schema};
 use kubist::store::LocalStore;
 use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
-use kubist::{Error, OptimizeOptions, Table, Writer, WriterOptions};
+use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
@@ -305,7 +305,7 @@ impl Child {
 }
 
 fn sound(table: &Table) {
-    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new());
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{commits, name, options, schema};
 use kubist::store::LocalStore;
 use kubist::store::sim::{Call, SimDisk};
-use kubist::{Error, OptimizeOptions, Result, Table, Writer, WriterOptions};
+use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -122,7 +122,7 @@ fn play(seed: u64) -> Option<Doing> {
     machine.crash();
     let table = open(&machine);
     check(&table, acknowledged, acknowledged, seed);
-    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
     met
 }
