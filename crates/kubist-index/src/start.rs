@@ -15,9 +15,10 @@ use crate::plan::{Directory, meets};
 use crate::priority::PriorityRange;
 use crate::state::Run;
 
-/// What touching a run costs besides its rows in the box, in rows: about a zone in
-/// each of its strata.
-const TOUCH_ROWS: f64 = 64.0;
+/// Rows that are read together at least: about those of a page of small zones.
+const PAGE_ROWS: f64 = 384.0;
+/// What touching a run costs besides, in rows: finding it, and its zone map.
+const TOUCH_ROWS: f64 = 32.0;
 
 /// Points of `region` are read with the replicas in `source`, which contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,8 @@ impl<L> Directory<L> {
         chosen
     }
 
-    /// Appends the starts for one cube; their cost.
+    /// Appends the starts for one cube. What they cost with all that is read at and
+    /// below it, and what that is alone, if one starts above.
     fn choose<'a>(
         &'a self,
         cube: CubeId,
@@ -54,7 +56,7 @@ impl<L> Directory<L> {
         grid_box: &GridBox,
         range: PriorityRange,
         chosen: &mut Vec<Start>,
-    ) -> f64 {
+    ) -> (f64, f64) {
         let span = self.geometry.span(cube);
         let cost = |runs: &[&Arc<Run<L>>]| runs.iter().map(|run| self.cost(run, &span, grid_box, range)).sum::<f64>();
         let (mut source, mut runs) = (above.source, above.runs.clone());
@@ -72,22 +74,27 @@ impl<L> Directory<L> {
         let k = self.geometry.dimensions();
         let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
         if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(cube) {
+            // What is read here and below is the same from wherever one starts.
             chosen.push(Start { region: cube, source });
-            return best;
+            return (best, 0.0);
         }
-        // The cube's own runs are read either way; below it replicas may stand in for them.
         let own: Vec<_> = self.copied_runs(cube, range).collect();
-        best += cost(&own);
+        let mut alone = cost(&own);
         runs.extend(own);
         let (first, here) = (chosen.len(), Above { source, runs });
         let children = self.geometry.children(cube).filter(|child| self.geometry.meets(*child, grid_box));
-        let divided: f64 = children.map(|child| self.choose(child, &here, grid_box, range, chosen)).sum();
-        if divided < best {
-            return divided;
+        let mut divided = 0.0;
+        for child in children {
+            let (cost, below) = self.choose(child, &here, grid_box, range, chosen);
+            divided += cost;
+            alone += below;
+        }
+        if divided < best + alone {
+            return (divided, alone);
         }
         chosen.truncate(first);
         chosen.push(Start { region: cube, source });
-        best
+        (best + alone, alone)
     }
 
     fn has_replicas_below(&self, cube: CubeId) -> bool {
@@ -95,9 +102,13 @@ impl<L> Directory<L> {
         next.is_some_and(|(other, _)| self.geometry.contains(cube, *other))
     }
 
-    /// About how many rows are examined when the part of a run in a region of the
-    /// box is read, with its rows spread evenly over its cube.
+    /// About how many rows are read for the part of a run in a region of the box, with
+    /// its rows spread evenly over its cube: those in the region, and besides a page or
+    /// so in each of its strata, of which there are two to each doubling.
     fn cost(&self, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
+        if run.rows == 0 {
+            return 0.0;
+        }
         let cube = self.geometry.span(run.cube);
         let mut share = 1.0;
         for d in 0..self.geometry.dimensions() {
@@ -107,10 +118,8 @@ impl<L> Directory<L> {
         }
         let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
         let asked = (range.last as f64).min(last) - (range.first as f64).max(first);
-        if run.rows == 0 {
-            0.0
-        } else {
-            TOUCH_ROWS + run.rows as f64 * share * (asked / (last - first).max(1.0)).clamp(0.0, 1.0)
-        }
+        let rows = run.rows as f64 * (asked / (last - first).max(1.0)).clamp(0.0, 1.0);
+        let beside = rows.min(PAGE_ROWS * (1.0 + 2.0 * (rows / PAGE_ROWS).max(1.0).log2()));
+        TOUCH_ROWS + share * rows + (1.0 - share) * beside
     }
 }
