@@ -85,7 +85,7 @@ impl std::fmt::Debug for Table {
     }
 }
 
-fn path_of(location: &str) -> Result<&Path> {
+pub(crate) fn path_of(location: &str) -> Result<&Path> {
     let path = location.strip_prefix("file://").unwrap_or(location);
     if path.is_empty() {
         return Err(Error::invalid("the location of a table is empty"));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use kubist_index::state::{Run, RunId};
 
 use crate::entry::Location;
-use crate::error::{Result, store_error};
+use crate::error::{Error, Result, store_error};
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
@@ -161,8 +161,13 @@ fn check_segments(
             continue;
         }
         for run in runs {
+            let why = match snapshot.maps(std::iter::once(run)) {
+                // It was cleaned away while this was at work.
+                Err(error @ Error::SnapshotExpired { .. }) => return Err(error),
+                Err(error) => error.to_string(),
+                Ok(_) => snapshot.damaged(run, 0, "the file is missing".into()).to_string(),
+            };
             missing.insert(run.id);
-            let why = snapshot.damaged(run, 0, "the file is missing".into()).to_string();
             let lost = Lost { rows: run.rows, zones: None, why };
             report.lose(run, snapshot.loss(run, None, &lost));
         }

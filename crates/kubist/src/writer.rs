@@ -173,18 +173,23 @@ impl Writer {
             self.cancel.check()?;
             let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
             let stored = self.core.schema.to_stored(&slice, self.log.writer(), self.rows + self.pending.rows)?;
-            let stored = own(&stored)?;
-            self.pending.rows += stored.num_rows() as u64;
-            self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
-            self.pending.batches.push(stored);
-            if self.pending.bytes > self.memory {
-                self.pending.torn = true;
-                self.spill()?;
-                self.pending.torn = false;
-            }
+            self.keep(own(&stored)?)?;
         }
         if batch.num_rows() == 0 {
             self.core.schema.to_stored(batch, self.log.writer(), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps rows in stored form, hidden columns too, that nobody else holds.
+    pub(crate) fn keep(&mut self, stored: RecordBatch) -> Result<()> {
+        self.pending.rows += stored.num_rows() as u64;
+        self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
+        self.pending.batches.push(stored);
+        if self.pending.bytes > self.memory {
+            self.pending.torn = true;
+            self.spill()?;
+            self.pending.torn = false;
         }
         Ok(())
     }

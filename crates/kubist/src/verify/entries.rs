@@ -32,7 +32,13 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option
         Err(error) => found(error, report).map(|()| None)?,
     };
     let mut said = HashMap::new();
-    for writer in core.store.logs().map_err(store_error)? {
+    let logs = core.store.logs().map_err(store_error)?;
+    for (writer, position) in snapshot.iter().flat_map(|snapshot| &snapshot.view.positions) {
+        if *position > 0 && !logs.contains(writer) {
+            report.find(format!("the log of writer {writer:?} in {} is missing", core.store.location()));
+        }
+    }
+    for writer in logs {
         if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said) {
             found(error, report)?;
         }
