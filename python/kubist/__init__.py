@@ -59,13 +59,14 @@ from ._figures import (
     Info,
     OptimizeReport,
     Retraction,
+    SalvageReport,
     Stats,
     VerifyReport,
     WriterInfo,
 )
 from ._kubist import VERSION as __version__
 from ._result import Result
-from ._table import Snapshot, Table, create, open
+from ._table import Snapshot, Table, create, open, salvage
 from ._writer import Writer
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "Refused",
     "Result",
     "Retraction",
+    "SalvageReport",
     "Snapshot",
     "SnapshotExpired",
     "Stats",
@@ -97,4 +99,5 @@ __all__ = [
     "__version__",
     "create",
     "open",
+    "salvage",
 ]

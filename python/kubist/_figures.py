@@ -206,6 +206,32 @@ class VerifyReport:
         return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
 
 
+@dataclass(frozen=True, slots=True)
+class SalvageReport:
+    """What `kubist.salvage` saved, and what it could not."""
+
+    rows: int
+    """In the new table."""
+    rows_mended: int
+    """Of those, rows of damaged files that replicas still held."""
+    rows_lost: int
+    """Rows that are known to have been there and are not in the new table."""
+    losses: list[dict[str, Any]]
+    """What each damaged place cost before mending, as in `VerifyReport.losses`."""
+    notes: list[str]
+    """What else was damaged, and what cannot be known because of it."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was damaged."""
+        return not self.losses and not self.notes
+
+    def __repr__(self) -> str:
+        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {self.rows_lost:,} lost>"
+        lines = [*self.notes, *(loss["what"] for loss in self.losses)]
+        return "\n".join([head, *(f"  {line}" for line in lines)])
+
+
 def size(count: float) -> str:
     """Bytes for a human eye, in powers of ten."""
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -257,6 +283,7 @@ for _kind in (
     WriterInfo,
     Info,
     VerifyReport,
+    SalvageReport,
     Cleaning,
     OptimizeReport,
     Retraction,

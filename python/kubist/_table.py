@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _kubist
 from ._data import Data, is_schema, need
 from ._errors import InvalidInput, Refused
-from ._figures import Cleaning, Commit, Info, OptimizeReport, Retraction, VerifyReport, parse
+from ._figures import (
+    Cleaning,
+    Commit,
+    Info,
+    OptimizeReport,
+    Retraction,
+    SalvageReport,
+    VerifyReport,
+    parse,
+)
 from ._result import Result
 from ._writer import Writer, append
 
@@ -100,6 +109,32 @@ def open(path: str | os.PathLike[str]) -> Table:
         NewerFormat: The table was written by a newer Kubist.
     """
     return Table(_kubist.Table.open(_location(path)))
+
+
+def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
+    """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
+
+    Takes every page that can be read, lost rows from replicas where there are any,
+    and older states where newer ones cannot be read. The damaged table is not
+    changed. The new one has the same columns, grid, identity and seed, so the same
+    records are in its samples, and rows keep their steps.
+
+    Args:
+        path: The damaged table.
+        to: Where the new table will be; nothing may be there yet.
+
+    Returns:
+        What was saved, what each damaged place cost, and what cannot be known.
+
+    Raises:
+        Damaged: The header, the file ``table``, cannot be read.
+        TableExists: Something is at ``to``.
+
+    Example:
+        >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
+        2048
+    """
+    return parse(SalvageReport, _kubist.Table.salvage(_location(path), _location(to)))
 
 
 class _Questions:

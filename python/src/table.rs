@@ -46,6 +46,13 @@ impl Table {
         run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
     }
 
+    /// The report as JSON.
+    #[staticmethod]
+    fn salvage(py: Python<'_>, location: &str, to: &str) -> PyResult<String> {
+        let cancel = Cancel::default();
+        as_json(run(py, &cancel, || kubist::Table::salvage(location, to, &cancel, &mut |_, _| {}))?)
+    }
+
     fn location(&self) -> &str {
         self.0.location()
     }

@@ -404,6 +404,17 @@ def test_damage_is_reported_by_file_and_place(path: Path) -> None:
     assert segment.stem in repr(report)
     with pytest.raises(kubist.Damaged, match=rf"{segment.stem}.*byte \d+"):
         kubist.open(path).query().to_arrow()
+    lost = sum(loss["rows"] for loss in report.losses)
+    assert report.deep and report.rows_lost == lost > 0 and report.rows_mendable == 0
+    assert report.losses[0]["extents"][0]["column"] == "x"
+    to = path.with_name("saved.kubist")
+    saved = kubist.salvage(path, to)
+    assert (saved.rows, saved.rows_lost) == (len(DATA["id"]) - lost, lost) and not saved.ok
+    assert segment.stem in repr(saved)
+    with kubist.open(to) as t:
+        assert len(t) == saved.rows and t.verify(deep=True).ok
+    with pytest.raises(kubist.TableExists):
+        kubist.salvage(path, to)
 
 
 def crc32c(content: bytes) -> int:

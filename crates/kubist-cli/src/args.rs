@@ -32,6 +32,7 @@ pub enum Command {
     Query(Query),
     Info(Info),
     Verify(Verify),
+    Salvage(Salvage),
     Plot(Plot),
     Optimize(Optimize),
     Tail(Tail),
@@ -216,6 +217,29 @@ pub struct Verify {
     /// Read every record
     #[arg(long)]
     pub deep: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Save what is sound of a damaged table into a new one
+///
+/// Takes every page that can be read, lost records from replicas where there are any,
+/// and older states where newer ones cannot be read. Says for each damaged place what
+/// it cost, and what cannot be known; the exit code is then 1. The damaged table is
+/// not changed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist salvage airway.kubist saved.kubist
+  kubist salvage airway.kubist saved.kubist --json > lost.json; kubist verify saved.kubist --deep
+
+Exit codes: see kubist --help")]
+pub struct Salvage {
+    /// The damaged table's directory
+    pub table: String,
+    /// The new table's directory
+    pub other: String,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
