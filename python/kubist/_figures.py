@@ -116,6 +116,10 @@ class Info:
     runs: int
     """Sorted sets of rows, each from one commit or one rewrite."""
     cubes: int
+    replica_rows: int
+    """Copies of rows in deeper cubes."""
+    debt: int
+    """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
     height: int
     """Levels of the cube tree."""
     dimensions: list[Dimension]
@@ -123,6 +127,7 @@ class Info:
     capacity: int
     """How many rows a cube wants to keep."""
     seed: int
+    replication: str
     columns: list[Column]
     writers: list[WriterInfo]
     bytes: int
@@ -159,6 +164,7 @@ class Info:
             ("rows", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} bytes/row"),
             ("layout", f"{layout}, capacity {self.capacity:,}"),
+            ("optimizer", f"{self.debt:,} rows out of place; replication {self.replication}, {self.replica_rows:,} copied"),
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),
         ]
@@ -247,9 +253,13 @@ class OptimizeReport:
 
     rewrites: int
     rows_rewritten: int
+    rows_copied: int
+    """Rows of new replicas."""
     bytes_written: int
     conflicts: int
     """Rewrites that another optimizer made superfluous."""
+    left_to_others: int
+    """Parts of the tree that another optimizer was at work on."""
     debt_before: int
     """Rows that a fresh build would put elsewhere, before."""
     debt_after: int

@@ -39,6 +39,7 @@ def create(
     capacity: int | None = None,
     seed: int = 0,
     exist_ok: bool = False,
+    replication: str | None = None,
 ) -> Table:
     """Creates a table in the directory ``path``.
 
@@ -59,6 +60,10 @@ def create(
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity and seed agree, instead of raising; data is then appended.
+        replication: What `Table.optimize` copies into deeper cubes, which makes
+            small boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"``
+            or ``"full"``. None: the default, ``"outlook(-1)"``. docs/replication.md
+            has figures.
 
     Returns:
         The table, open.
@@ -85,6 +90,7 @@ def create(
             identity=[] if identity is None else _box.names("identity", identity),
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             seed=_box.count("seed", seed),
+            replication=None if replication is None else str(replication),
             exist_ok=bool(exist_ok),
         )
     )
@@ -98,17 +104,23 @@ def create(
     return table
 
 
-def open(path: str | os.PathLike[str]) -> Table:
+def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """Opens the table in the directory ``path``.
 
     Other processes may be writing to it: each call on the handle sees what has
     been committed by then. `Table.snapshot` pins a moment.
 
+    Args:
+        path: Where the table is.
+        optimize: Restore the layout, on a thread of its own, where the queries of
+            this handle examine many rows in vain. It needs to write to the table.
+
     Raises:
         NotATable: There is no table at ``path``.
         NewerFormat: The table was written by a newer Kubist.
     """
-    return Table(_kubist.Table.open(_location(path)))
+    table = _kubist.Table.open(_location(path))
+    return Table(table, table.heal_reads() if optimize else None)
 
 
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
@@ -294,8 +306,9 @@ class Table(_Questions):
     `close`, to let go of the writer that `append` opened.
     """
 
-    def __init__(self, table: _kubist.Table) -> None:
+    def __init__(self, table: _kubist.Table, healing: _kubist.Healing | None = None) -> None:
         self._table = table
+        self._healing = healing
         self._closed = False
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
@@ -428,15 +441,20 @@ class Table(_Questions):
         self._check()
         return parse(Retraction, self._table.retract(step_after))
 
-    def optimize(self, debt_share: float = 0.05) -> OptimizeReport:
+    def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
+
+        Goes first where queries of this process examined most rows in vain.
 
         Args:
             debt_share: Rewrites a part of the tree once this share of its rows is
                 not where a fresh build would put it.
+            replication: What to copy into deeper cubes, as for `kubist.create`.
+                None: as the table was created.
         """
         self._check()
-        return parse(OptimizeReport, self._table.optimize(debt_share=debt_share))
+        policy = None if replication is None else str(replication)
+        return parse(OptimizeReport, self._table.optimize(debt_share=debt_share, replication=policy))
 
     def clean(self, retention: float = 86_400) -> Cleaning:
         """Deletes files that have not been needed for ``retention`` seconds.
@@ -471,7 +489,7 @@ class Table(_Questions):
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
     def close(self) -> None:
-        """Lets go of the writer, if `append` opened one; the handle then refuses to work."""
+        """Lets go of what the handle opened for `append` and `optimize`; it then refuses to work."""
         if self._closed:
             return
         self._table.check()
@@ -480,6 +498,8 @@ class Table(_Questions):
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.close()
+        if self._healing is not None:
+            self._healing.stop()
 
     def __enter__(self) -> Table:
         return self

@@ -24,7 +24,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::query::{Query, Refine, Stream};
     #[pymodule_export]
-    use crate::table::{Snapshot, Table};
+    use crate::table::{Healing, Snapshot, Table};
     #[pymodule_export]
     use crate::writer::Writer;
 

@@ -1,9 +1,12 @@
 //! Tables and pinned snapshots.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{Cancel, Declared, Dimension, Domain, OptimizeOptions, TableOptions, VerifyOptions, WriterOptions};
+use kubist::{
+    Cancel, Declared, Dimension, Domain, OptimizeOptions, Replication, TableOptions, VerifyOptions, WriterOptions,
+};
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
@@ -14,6 +17,27 @@ use crate::query::{Query, Refine, Stream};
 use crate::value::End;
 use crate::writer::Writer;
 
+/// A thread that optimizes.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Healing(Home<Mutex<Option<kubist::Healing>>>);
+
+#[pymethods]
+impl Healing {
+    /// Returns once the thread has ended.
+    fn stop(&self, py: Python<'_>) {
+        // In a forked process there is no thread to stop.
+        if let Ok(healing) = self.0.get() {
+            py.detach(|| drop(healing.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        }
+    }
+}
+
+/// A replication policy by name.
+fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
+    let parsed = name.map(str::parse::<Replication>).transpose();
+    parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
+}
+
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Table(Home<kubist::Table>);
 
@@ -21,7 +45,7 @@ pub struct Table(Home<kubist::Table>);
 impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, exist_ok))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, replication, exist_ok))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -31,13 +55,15 @@ impl Table {
         identity: Vec<String>,
         capacity: Option<u32>,
         seed: u64,
+        replication: Option<&str>,
         exist_ok: bool,
     ) -> PyResult<Table> {
         let dimensions = dimensions
             .into_iter()
             .map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) })
             .collect();
-        let options = TableOptions { dimensions, identity, capacity, seed, exist_ok };
+        let replication = policy(py, replication)?.unwrap_or_default();
+        let options = TableOptions { dimensions, identity, capacity, seed, replication, exist_ok };
         run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
     }
 
@@ -103,11 +129,18 @@ impl Table {
     }
 
     /// The report as JSON.
-    #[pyo3(signature = (*, debt_share))]
-    fn optimize(&self, py: Python<'_>, debt_share: f64) -> PyResult<String> {
+    #[pyo3(signature = (*, debt_share, replication))]
+    fn optimize(&self, py: Python<'_>, debt_share: f64, replication: Option<&str>) -> PyResult<String> {
         let cancel = Cancel::default();
-        let options = OptimizeOptions { debt_share, cancel: cancel.clone(), ..OptimizeOptions::default() };
+        let replication = policy(py, replication)?;
+        let options = OptimizeOptions { debt_share, replication, cancel: cancel.clone(), ..OptimizeOptions::default() };
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
+    }
+
+    /// Optimizes, until it is stopped, what queries of this process find expensive.
+    fn heal_reads(&self, py: Python<'_>) -> PyResult<Healing> {
+        let healing = self.0.get().map(kubist::Table::heal_reads).map_err(|error| exception(py, error))?;
+        Ok(Healing(Home::new(self.0.location(), Mutex::new(Some(healing)))))
     }
 
     /// The report as JSON.

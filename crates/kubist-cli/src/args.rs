@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kubist::PerCell;
+use kubist::{PerCell, Replication};
 
 use crate::parse::{self, Domains, Ranges, Types};
 use crate::plot::colormap::Colormap;
@@ -79,6 +79,12 @@ pub struct Ingest {
     /// Decides which records a sample holds, of a new table [default: 0]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// What the optimizer copies into deeper cubes, of a new table: none, outlook, outlook(BOOST),
+    /// full or full(HEIGHT) [default: outlook(-1)]
+    ///
+    /// Copies make small boxes cheaper and the table larger.
+    #[arg(long, value_name = "POLICY")]
+    pub replication: Option<Replication>,
     /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
     #[arg(long, value_name = "TYPES")]
     pub types: Option<Types>,
@@ -319,6 +325,7 @@ pub enum Aspect {
 Examples:
   kubist optimize airway.kubist
   kubist optimize airway.kubist --watch --debt 50%
+  kubist optimize airway.kubist --replication outlook
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
@@ -328,6 +335,10 @@ pub struct Optimize {
     /// (usually 5%, and 50% with --watch, which writes less)
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
     pub debt: Option<f64>,
+    /// What to copy into deeper cubes [default: as the table was created]: none, outlook,
+    /// outlook(BOOST), full or full(HEIGHT)
+    #[arg(long, value_name = "POLICY")]
+    pub replication: Option<Replication>,
     /// Go on as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,

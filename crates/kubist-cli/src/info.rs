@@ -34,6 +34,15 @@ fn page(info: &Info) -> String {
             info.format_version
         ),
     );
+    line(
+        "optimizer",
+        format!(
+            "{} out of place; replication {}, {} copied",
+            human::counted(info.debt, "record"),
+            info.replication,
+            human::count(info.replica_rows)
+        ),
+    );
     let identity = if info.identity.is_empty() { "each record its own".to_string() } else { info.identity.join(", ") };
     line("identity", format!("{identity} (seed {})", info.seed));
     page.push('\n');

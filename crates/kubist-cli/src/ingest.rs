@@ -85,6 +85,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         identity: command.identity.clone(),
         capacity: command.capacity,
         seed: command.seed.unwrap_or(0),
+        replication: command.replication.unwrap_or_default(),
         // Somebody may have made the same table since we looked.
         exist_ok: true,
     };
@@ -110,6 +111,9 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     }
     if let Some(seed) = command.seed.filter(|seed| *seed != info.seed) {
         return Err(differs("the seed", &info.seed, &seed));
+    }
+    if let Some(policy) = command.replication.filter(|policy| policy.to_string() != info.replication) {
+        return Err(differs("the replication", &info.replication, &policy));
     }
     let schema = table.schema();
     for (column, data_type) in command.types.iter().flat_map(|types| &types.0) {

@@ -16,8 +16,12 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
     let usual = if command.watch { OptimizeOptions::background() } else { OptimizeOptions::default() };
-    let options =
-        OptimizeOptions { debt_share: command.debt.unwrap_or(usual.debt_share), cancel: cancel.clone(), ..usual };
+    let options = OptimizeOptions {
+        debt_share: command.debt.unwrap_or(usual.debt_share),
+        replication: command.replication,
+        cancel: cancel.clone(),
+        ..usual
+    };
     loop {
         let mut progress = Progress::new();
         let report = table.optimize(&options, &mut |rows, debt| {
@@ -28,8 +32,9 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
             print_json(&report)?;
         } else if report.rewrites > 0 || !command.watch {
             print(&format!(
-                "{} placed anew in {}, {} written; out of place: {} before, {} now\n",
+                "{} placed anew and {} copied in {}, {} written; out of place: {} before, {} now\n",
                 human::counted(report.rows_rewritten, "record"),
+                human::count(report.rows_copied),
                 human::counted(report.rewrites, "rewrite"),
                 human::bytes(report.bytes_written),
                 human::count(report.debt_before),

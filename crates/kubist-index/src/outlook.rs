@@ -15,11 +15,10 @@ use crate::cube::{CubeId, Geometry};
 use crate::priority::Threshold;
 
 /// Which records are copied downwards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Replication {
     /// Each record is stored once.
-    #[default]
     None,
     /// Copies reach down to where an average record of the cube's region rests, and
     /// `boost` levels further: `ceil(log_K(1 / P) + boost)` levels, where P is the
@@ -28,6 +27,14 @@ pub enum Replication {
     Outlook { boost: f64 },
     /// Copies reach down to this level; the root is level 0 (the D8tree).
     Full { height: u32 },
+}
+
+/// One level short of where an average record rests: that is where copies save most of
+/// the pages that small boxes read, and above most of what copies would take.
+impl Default for Replication {
+    fn default() -> Replication {
+        Replication::Outlook { boost: -1.0 }
+    }
 }
 
 impl Replication {

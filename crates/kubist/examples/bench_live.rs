@@ -8,17 +8,18 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::*;
-use kubist::{Cancel, OptimizeOptions, Query, Table, WriterOptions};
+use kubist::{Cancel, OptimizeOptions, Query, Replication, Table, TableOptions, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-fn make(at: &str, name: &str) -> (String, Table) {
+fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     let path = format!("{at}/{name}");
-    let table = Table::create(&path, schema(), &options()).expect("an empty directory");
+    let options = TableOptions { replication, ..options() };
+    let table = Table::create(&path, schema(), &options).expect("an empty directory");
     (path, table)
 }
 
@@ -52,43 +53,65 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// Commits with nothing else going on, and beside the optimizer: rows a second.
-fn commit_all(table: &Table, commits: usize, rows: usize) -> f64 {
-    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
+/// Commits at most so many rows a second; the rate that it came to, without what
+/// `after` each commit took.
+fn commit_all(
+    table: &Table,
+    options: &WriterOptions,
+    size: &Size,
+    rows_a_second: f64,
+    after: &mut dyn FnMut(usize),
+) -> f64 {
+    let mut writer = table.writer(options).expect("a free name");
     let mut seconds = 0.0;
-    for commit in 0..commits {
-        let made = batch(commit * rows, rows);
+    for commit in 0..size.commits {
+        let made = batch(commit * size.rows, size.rows);
         let begin = Instant::now();
         writer.append(&made).expect("rows of the schema");
         writer.commit().expect("a durable commit");
+        let due = Duration::from_secs_f64(size.rows as f64 / rows_a_second);
+        std::thread::sleep(due.saturating_sub(begin.elapsed()));
         seconds += begin.elapsed().as_secs_f64();
+        after(commit);
     }
-    (commits * rows) as f64 / seconds
+    size.all() as f64 / seconds
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let after =
-        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
-    let number = |flag: &str, usual: usize| after(flag).map_or(usual, |text| text.parse().expect("a number"));
-    let (commits, rows) = (number("--commits", 2000), number("--rows", 10_000));
-    let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench-live"), PathBuf::from);
-    let at = at.to_str().expect("a path in UTF-8");
-    if Path::new(at).exists() {
-        std::fs::remove_dir_all(at).expect("an old table to remove");
-    }
-    println!("{commits} commits of {rows} rows of {ROW_BYTES} bytes\n");
+/// What a table is like, in a line.
+fn shape(table: &Table) {
+    let info = table.snapshot().expect("readable").info().expect("readable");
+    let (runs, cubes) = (info.runs, info.cubes);
+    println!("{:24} {runs} runs in {cubes} cubes, {:.2} runs a cube", "", runs as f64 / cubes as f64);
+}
 
-    let (_, bulk) = make(at, "bulk");
+struct Size {
+    commits: usize,
+    rows: usize,
+}
+
+impl Size {
+    fn all(&self) -> usize {
+        self.commits * self.rows
+    }
+
+    fn bytes(&self) -> f64 {
+        self.all() as f64 * ROW_BYTES as f64
+    }
+}
+
+/// Small commits against a bulk build, before and after the optimizer. Gives the rate
+/// of commits alone, in rows a second.
+fn layout(at: &str, size: &Size) -> f64 {
+    let (_, bulk) = make(at, "bulk", Replication::None);
     let mut writer = bulk.writer(&WriterOptions::default()).expect("a free name");
-    for first in (0..commits * rows).step_by(BATCH_ROWS) {
-        writer.append(&batch(first, BATCH_ROWS.min(commits * rows - first))).expect("rows of the schema");
+    for first in (0..size.all()).step_by(BATCH_ROWS) {
+        writer.append(&batch(first, BATCH_ROWS.min(size.all() - first))).expect("rows of the schema");
     }
     writer.commit().expect("a durable commit");
     drop(writer);
-    let (path, table) = make(at, "small");
-    let alone = commit_all(&table, commits, rows);
-    println!("commits alone            {:8.0} rows/s, {:.0} commits/s", alone, alone / rows as f64);
+    let (path, table) = make(at, "small", Replication::None);
+    let alone = commit_all(&table, &WriterOptions::default(), size, f64::INFINITY, &mut |_| {});
+    println!("commits alone            {:8.0} rows/s, {:.0} commits/s", alone, alone / size.rows as f64);
 
     println!("\nrows examined a row returned (times what the bulk build examines)");
     println!(
@@ -98,57 +121,110 @@ fn main() {
     let of_bulk = ratios(&bulk, &bulk, 9);
     show("bulk build", &of_bulk, &of_bulk);
     show("small commits", &ratios(&table, &bulk, 9), &of_bulk);
-    let info = table.snapshot().expect("readable").info().expect("readable");
-    println!(
-        "{:24} {} runs in {} cubes, {:.2} runs a cube",
-        "",
-        info.runs,
-        info.cubes,
-        info.runs as f64 / info.cubes as f64
-    );
+    shape(&table);
+    reading_beside(&path);
     let begin = Instant::now();
     let report = table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).expect("an optimized table");
     let seconds = begin.elapsed().as_secs_f64();
     show("optimized", &ratios(&table, &bulk, 9), &of_bulk);
-    let info = table.snapshot().expect("readable").info().expect("readable");
-    println!(
-        "{:24} {} runs in {} cubes, {:.2} runs a cube",
-        "",
-        info.runs,
-        info.cubes,
-        info.runs as f64 / info.cubes as f64
-    );
-    let ingested = (commits * rows) as u64 * ROW_BYTES;
+    shape(&table);
     println!(
         "\nthe optimizer            {:8.2} s, {:.0} rows/s, {} rewrites; {:.2} bytes written a byte ingested",
         seconds,
         report.rows_rewritten as f64 / seconds,
         report.rewrites,
-        report.bytes_written as f64 / ingested as f64
+        report.bytes_written as f64 / size.bytes()
     );
+    alone
+}
 
-    let (other, table) = make(at, "beside");
-    let (done, written) = (AtomicBool::new(false), AtomicU64::new(0));
+/// Boxes a second from a pinned snapshot, alone and while the background optimizer
+/// works on the same table.
+fn reading_beside(path: &str) {
+    let table = Table::open(path).expect("a table");
+    let snapshot = table.snapshot().expect("readable");
+    let boxes_a_second = |most: Duration| {
+        let (mut rng, begin, mut count) = (SmallRng::seed_from_u64(9), Instant::now(), 0);
+        while begin.elapsed() < most {
+            let centre: [f64; 3] = std::array::from_fn(|_| rng.random_range(0.15..0.85));
+            let query = Query { bounds: cube_box(&centre, 0.05), ..Query::default() };
+            for batch in snapshot.query(&query).expect("a query") {
+                batch.expect("sound");
+            }
+            count += 1;
+        }
+        count as f64 / begin.elapsed().as_secs_f64()
+    };
+    boxes_a_second(Duration::from_secs(1));
+    let alone = boxes_a_second(Duration::from_secs(3));
+    let cancel = Cancel::default();
     let beside = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let table = Table::open(&other).expect("a table");
-            while !done.load(Ordering::Relaxed) {
-                let options = OptimizeOptions::background();
-                let report = table.optimize(&options, &mut |_, _| {}).expect("an optimized table");
-                written.fetch_add(report.bytes_written, Ordering::Relaxed);
-            }
+            let options = OptimizeOptions { cancel: cancel.clone(), ..OptimizeOptions::background() };
+            let _ = Table::open(path).expect("a table").optimize(&options, &mut |_, _| {});
         });
-        let beside = commit_all(&table, commits, rows);
-        done.store(true, Ordering::Relaxed);
+        let beside = boxes_a_second(Duration::from_secs(3));
+        cancel.set();
         beside
     });
-    println!(
-        "commits beside it        {beside:8.0} rows/s, {:.2} of those alone; {:.2} bytes written a byte ingested",
-        beside / alone,
-        1.0 + written.load(Ordering::Relaxed) as f64 / ingested as f64
-    );
+    println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
+}
 
-    let (short, table) = make(at, "short");
+/// Commits as fast as they go while an optimizer works in the background, by policy.
+fn writing_beside(at: &str, size: &Size, alone: f64) {
+    println!("\ncommits beside the background optimizer, by replication policy");
+    for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
+        let (path, table) = make(at, policy, policy.parse().expect("a policy"));
+        let (done, cancel) = (AtomicBool::new(false), Cancel::default());
+        let beside = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let table = Table::open(&path).expect("a table");
+                let options = OptimizeOptions { cancel: cancel.clone(), ..OptimizeOptions::background() };
+                while !done.load(Ordering::Relaxed) {
+                    let _ = table.optimize(&options, &mut |_, _| {});
+                }
+            });
+            let beside = commit_all(&table, &WriterOptions::default(), size, f64::INFINITY, &mut |_| {});
+            done.store(true, Ordering::Relaxed);
+            cancel.set();
+            beside
+        });
+        // Nothing was cleaned away: what was written is there.
+        let segments = std::fs::read_dir(format!("{path}/segments")).expect("a table");
+        let written: u64 =
+            segments.map(|file| file.and_then(|file| file.metadata()).map_or(0, |data| data.len())).sum();
+        println!(
+            "{policy:24} {beside:8.0} rows/s, {:.2} of those alone; {:.2} bytes written a byte ingested",
+            beside / alone,
+            written as f64 / size.bytes()
+        );
+        std::fs::remove_dir_all(&path).expect("the table to remove");
+    }
+}
+
+/// Does a writer's own optimizer keep up with a part of the full rate?
+fn keeping_up(at: &str, size: &Size, alone: f64) {
+    println!("\na writer with optimize=True: debt as a share of the rows, sampled twenty times");
+    for share in [0.5, 1.0] {
+        let (path, table) = make(at, &format!("paced-{share}"), Replication::None);
+        let mut debts = Vec::new();
+        let options = WriterOptions { optimize: true, ..WriterOptions::default() };
+        let pace = if share < 1.0 { share * alone } else { f64::INFINITY };
+        let rate = commit_all(&table, &options, size, pace, &mut |commit| {
+            if commit % (size.commits / 20).max(1) == 0 {
+                let info = table.snapshot().expect("readable").info().expect("readable");
+                debts.push(info.debt as f64 / info.rows.max(1) as f64);
+            }
+        });
+        let text: Vec<String> = debts.iter().map(|debt| format!("{debt:.2}")).collect();
+        let label = if share < 1.0 { "at half of the full rate" } else { "as fast as it goes" };
+        println!("{label:24} {rate:8.0} rows/s  {}", text.join(" "));
+        std::fs::remove_dir_all(&path).expect("the table to remove");
+    }
+}
+
+fn opening(at: &str) {
+    let (short, table) = make(at, "short", Replication::None);
     for commit in 0..10_000 {
         let mut writer = Table::open(&short)
             .and_then(|table| {
@@ -160,23 +236,22 @@ fn main() {
     }
     drop(table);
     let opening = |path: &str| {
-        median(
-            (0..9)
-                .map(|_| {
-                    let begin = Instant::now();
-                    Table::open(path).expect("a table");
-                    begin.elapsed().as_secs_f64() * 1e3
-                })
-                .collect(),
-        )
+        let once = || {
+            let begin = Instant::now();
+            Table::open(path).expect("a table");
+            begin.elapsed().as_secs_f64() * 1e3
+        };
+        median((0..9).map(|_| once()).collect())
     };
     println!("\nopening, median of 9     {:8.2} ms after 10,000 commits by 200 short-lived writers", opening(&short));
-    println!("                         {:8.2} ms for the table of small commits", opening(&path));
+    println!("                         {:8.2} ms for the table of small commits", opening(&format!("{at}/small")));
+}
 
-    let table = Table::open(&path).expect("a table");
+fn watching(path: &str) {
+    let table = Table::open(path).expect("a table");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let latencies = (0..50).map(|number| {
-        let seen = Table::open(&path).and_then(|table| Ok((table.snapshot()?, table))).expect("readable");
+        let seen = Table::open(path).and_then(|table| Ok((table.snapshot()?, table))).expect("readable");
         std::thread::scope(|scope| {
             let watcher = scope.spawn(move || {
                 let (seen, table) = seen;
@@ -190,5 +265,24 @@ fn main() {
         })
     });
     println!("a watcher sees a commit  {:8.2} ms after it returned, median of 50", median(latencies.collect()));
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let after =
+        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
+    let number = |flag: &str, usual: usize| after(flag).map_or(usual, |text| text.parse().expect("a number"));
+    let size = Size { commits: number("--commits", 2000), rows: number("--rows", 10_000) };
+    let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench-live"), PathBuf::from);
+    let at = at.to_str().expect("a path in UTF-8");
+    if Path::new(at).exists() {
+        std::fs::remove_dir_all(at).expect("an old table to remove");
+    }
+    println!("{} commits of {} rows of {ROW_BYTES} bytes\n", size.commits, size.rows);
+    let alone = layout(at, &size);
+    writing_beside(at, &size, alone);
+    keeping_up(at, &size, alone);
+    opening(at);
+    watching(&format!("{at}/small"));
     std::fs::remove_dir_all(at).expect("the tables to remove");
 }

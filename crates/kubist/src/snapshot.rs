@@ -9,6 +9,7 @@ use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
 use crate::options::Query;
 use crate::query::{QueryStream, Question, Refine};
+use crate::survey::Survey;
 use crate::table::{Core, View};
 
 /// Answers as of one moment, whatever is committed afterwards.
@@ -34,12 +35,17 @@ pub struct Info {
     pub rows: u64,
     pub runs: u64,
     pub cubes: u64,
+    /// Copies of rows in deeper cubes.
+    pub replica_rows: u64,
+    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
+    pub debt: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
     pub dimensions: Vec<DimensionInfo>,
     pub identity: Vec<String>,
     pub capacity: u32,
     pub seed: u64,
+    pub replication: String,
     pub columns: Vec<ColumnInfo>,
     pub writers: Vec<WriterInfo>,
     /// Bytes of live runs and their zone maps.
@@ -144,11 +150,14 @@ impl Snapshot {
             rows,
             runs: directory.runs().len() as u64,
             cubes: directory.occupied_cubes() as u64,
+            replica_rows: directory.replicas().map(|run| run.rows).sum(),
+            debt: Survey::new(&self.view, core.header.capacity, &core.heat).debt(),
             height: directory.height(),
             dimensions: dimensions.collect(),
             identity: core.header.identity.clone(),
             capacity: core.header.capacity,
             seed: core.header.seed,
+            replication: core.header.replication.to_string(),
             columns: core
                 .schema
                 .user

@@ -234,7 +234,7 @@ fn table(rng: &mut SmallRng) -> Case {
         identity: identity.clone(),
         capacity: Some(*[16, 64, 300].choose(rng).unwrap()),
         seed: rng.random(),
-        replication: Default::default(),
+        replication: kubist::Replication::None,
         exist_ok: false,
     };
     let store = Arc::new(MemoryStore::new("oracle"));

@@ -1,0 +1,192 @@
+//! The optimizer: replicas, what queries found expensive, and everything it must not
+//! change, the answers above all.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::store::MemoryStore;
+use kubist::{Bound, Dimension, Domain, OptimizeOptions, Query, Stats, Table, TableOptions, Value, WriterOptions};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const CAPACITY: u32 = 64;
+
+fn schema() -> SchemaRef {
+    let field = |name: &str, data_type| Field::new(name, data_type, false);
+    Arc::new(Schema::new(vec![
+        field("id", DataType::Int64),
+        field("x", DataType::Float64),
+        field("y", DataType::Float64),
+    ]))
+}
+
+fn table(name: &str) -> Table {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let options = TableOptions {
+        dimensions: vec![dimension("x"), dimension("y")],
+        identity: vec!["id".into()],
+        capacity: Some(CAPACITY),
+        ..Default::default()
+    };
+    Table::create_in(Arc::new(MemoryStore::new(name)), schema(), &options).unwrap()
+}
+
+/// Commits points with ids from `first` on.
+fn commit(table: &Table, first: i64, points: &[[f64; 2]]) {
+    let column = |d: usize| Arc::new(Float64Array::from_iter_values(points.iter().map(|point| point[d]))) as ArrayRef;
+    let ids = Arc::new(Int64Array::from_iter_values(first..first + points.len() as i64)) as ArrayRef;
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&RecordBatch::try_new(schema(), vec![ids, column(0), column(1)]).unwrap()).unwrap();
+    writer.commit().unwrap();
+}
+
+fn points(rng: &mut SmallRng, count: usize) -> Vec<[f64; 2]> {
+    (0..count).map(|_| [rng.random(), rng.random()]).collect()
+}
+
+fn optimize(table: &Table, policy: &str) -> kubist::OptimizeReport {
+    let replication = Some(policy.parse().unwrap());
+    table.optimize(&OptimizeOptions { replication, ..Default::default() }, &mut |_, _| {}).unwrap()
+}
+
+fn small_box([x, y]: [f64; 2], side: f64) -> Query {
+    let bound = |name: &str, low: f64| Bound {
+        column: name.into(),
+        low: Some(Value::Float(low)),
+        high: Some(Value::Float(low + side)),
+    };
+    Query { bounds: vec![bound("x", x), bound("y", y)], ..Default::default() }
+}
+
+fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
+    let mut stream = table.snapshot().unwrap().query(query).unwrap();
+    let batches: Vec<RecordBatch> = stream.by_ref().map(Result::unwrap).collect();
+    let mut ids: Vec<i64> =
+        batches.iter().flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect();
+    ids.sort_unstable();
+    (ids, stream.stats())
+}
+
+/// Pages read by small boxes all over the table; checks that both answer the same.
+fn pages(table: &Table, other: &Table, precision: Option<f64>) -> u64 {
+    let mut rng = SmallRng::seed_from_u64(3);
+    let asked = (0..60).map(|_| {
+        let query = Query { precision, ..small_box([rng.random(), rng.random()], 0.03) };
+        let (ids, stats) = ask(table, &query);
+        assert_eq!(ids, ask(other, &query).0);
+        assert_eq!(ids.len() as u64, table.snapshot().unwrap().count(&query).unwrap());
+        stats.pages_read
+    });
+    asked.sum()
+}
+
+#[test]
+fn replicas_save_pages_and_change_no_answer() {
+    let (plain, copied) = (table("plain"), table("copied"));
+    let points = points(&mut SmallRng::seed_from_u64(1), 20_000);
+    for table in [&plain, &copied] {
+        commit(table, 0, &points);
+    }
+    optimize(&plain, "none");
+    let before = pages(&copied, &plain, None);
+    let report = optimize(&copied, "outlook");
+    assert!(report.rows_copied > 0, "{report:?}");
+    let after = pages(&copied, &plain, None);
+    assert!(4 * after < 3 * before, "{after} pages with replicas, {before} without");
+    pages(&copied, &plain, Some(0.1));
+    // Once made they are kept.
+    assert_eq!(optimize(&copied, "outlook").rewrites, 0);
+    let info = copied.snapshot().unwrap().info().unwrap();
+    assert_eq!((info.rows, info.replica_rows), (20_000, report.rows_copied));
+    // A wider outlook adds to them.
+    assert!(optimize(&copied, "full").rows_copied > 0);
+    assert!(pages(&copied, &plain, None) <= after);
+    let all = Query::default();
+    assert_eq!(ask(&copied, &all).0, ask(&plain, &all).0);
+}
+
+/// Replicas that name a run which was rewritten count no more; the others still do.
+#[test]
+fn replicas_follow_a_growing_table() {
+    let (plain, copied) = (table("plain"), table("copied"));
+    let mut rng = SmallRng::seed_from_u64(2);
+    for round in 0..12 {
+        let points = points(&mut rng, 300 << (round % 4));
+        for table in [&plain, &copied] {
+            commit(table, round * 10_000, &points);
+        }
+        pages(&copied, &plain, None);
+        if round % 3 == 2 {
+            optimize(&copied, "full");
+            pages(&copied, &plain, None);
+            pages(&copied, &plain, Some(0.3));
+        }
+    }
+    optimize(&copied, "full");
+    optimize(&plain, "none");
+    let (with, without) = (pages(&copied, &plain, None), pages(&plain, &copied, None));
+    assert!(with < without, "{with} pages with replicas, {without} without");
+    assert!(copied.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+}
+
+/// All points in one corner: of each cube on the way down three children stay empty,
+/// which must not keep replicas from going deeper.
+#[test]
+fn the_outlook_rises_over_empty_children() {
+    let (plain, copied) = (table("plain"), table("copied"));
+    let mut rng = SmallRng::seed_from_u64(4);
+    let points: Vec<[f64; 2]> = points(&mut rng, 8000).iter().map(|[x, y]| [x / 16.0, y / 16.0]).collect();
+    for table in [&plain, &copied] {
+        commit(table, 0, &points);
+    }
+    optimize(&plain, "none");
+    let height = plain.snapshot().unwrap().info().unwrap().height;
+    assert!(optimize(&copied, "outlook").rows_copied > 0);
+    let pages = |table: &Table| {
+        let asked = (0..40).map(|place| ask(table, &small_box([0.0015 * place as f64, 0.03], 0.002)));
+        let (ids, pages): (Vec<_>, Vec<_>) = asked.map(|(ids, stats)| (ids, stats.pages_read)).unzip();
+        (ids, pages.into_iter().sum::<u64>())
+    };
+    let ((with_ids, with), (without_ids, without)) = (pages(&copied), pages(&plain));
+    assert_eq!(with_ids, without_ids);
+    assert!(height >= 6 && 5 * with < 4 * without, "height {height}: {with} pages with replicas, {without} without");
+}
+
+#[test]
+fn what_queries_find_expensive_is_mended_behind_them() {
+    let table = table("heat");
+    let mut rng = SmallRng::seed_from_u64(5);
+    for number in 0..60 {
+        commit(&table, number * 1000, &points(&mut rng, 300));
+    }
+    let debt = || table.snapshot().unwrap().info().unwrap().debt;
+    let before = debt();
+    let all = ask(&table, &Query::default()).0;
+    let healing = table.heal_reads();
+    let query = small_box([0.2, 0.2], 0.01);
+    let expected = ask(&table, &query).0;
+    // The thread works when it likes: ask until it has.
+    let asked = (0..1_000_000).find(|_| {
+        assert_eq!(ask(&table, &query).0, expected);
+        debt() < before / 2
+    });
+    assert!(asked.is_some(), "nothing was mended");
+    drop(healing);
+    assert_eq!(ask(&table, &Query::default()).0, all);
+}
+
+/// A process that only reads, and reads well, gives no reason to rewrite anything.
+#[test]
+fn nothing_is_rewritten_without_a_reason() {
+    let table = table("calm");
+    commit(&table, 0, &points(&mut SmallRng::seed_from_u64(6), 20_000));
+    optimize(&table, "none");
+    for _ in 0..3 {
+        pages(&table, &table, None);
+        assert_eq!(optimize(&table, "none").rewrites, 0);
+    }
+}
