@@ -4,6 +4,8 @@
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
+# make bench-replication   what copies in deeper cubes cost and save
+# make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
 PYTHON ?= python3
@@ -12,7 +14,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live crash clean
+.PHONY: build demo test bench bench-live bench-replication structures crash clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -34,6 +36,12 @@ bench:
 
 bench-live:
 	cargo run --release --locked --target-dir target -p kubist --example bench_live
+
+bench-replication:
+	cargo run --release --locked --target-dir target -p kubist --example bench_replication
+
+structures:
+	cargo run --release --locked --target-dir target -p kubist --example structures
 
 # A long campaign of simulated crashes; SEED=n cargo test ... plays one again.
 SEEDS ?= 20000

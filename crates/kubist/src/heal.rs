@@ -183,3 +183,46 @@ impl Drop for Healing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healer(load: Load) -> Healer {
+        let shared = Shared { cancel: Cancel::default(), load: Mutex::new(load), changed: Condvar::new() };
+        Healer { shared: Arc::new(shared), thread: None }
+    }
+
+    #[test]
+    fn commits_wait_for_too_much_debt_only_while_somebody_works_on_it() {
+        let too_much = || Load { rows: 10_000_000, debt: 8_000_000, woken: false, working: true };
+        let at_work = healer(too_much());
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| at_work.admit(&cancel));
+            at_work.shared.load().debt = 1_000_000;
+            at_work.shared.changed.notify_all();
+            waiting.join().unwrap().unwrap();
+        });
+        // Cancelled while it waits.
+        let at_work = healer(too_much());
+        cancel.set();
+        assert!(at_work.admit(&cancel).is_err());
+        let calm = Cancel::default();
+        for load in [
+            Load { working: false, ..too_much() },
+            Load { debt: 7_000_000, ..too_much() },
+            Load { rows: 1_000_000, debt: 1_000_000, ..too_much() },
+        ] {
+            healer(load).admit(&calm).unwrap();
+        }
+    }
+
+    #[test]
+    fn uncounted_commits_are_debt() {
+        let healer = healer(Load::default());
+        healer.committed(3_000_000);
+        let load = healer.shared.load();
+        assert!(load.woken && load.share() > 1.0);
+    }
+}

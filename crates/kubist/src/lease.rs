@@ -54,3 +54,38 @@ fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
     Some((core.geometry.cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Dimension, Domain, TableOptions};
+    use crate::table::Table;
+    use arrow_schema::{DataType, Field, Schema};
+    use kubist_store::MemoryStore;
+
+    #[test]
+    fn a_part_of_the_tree_is_leased_once_and_not_for_ever() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, false)]));
+        let options = TableOptions {
+            dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+            ..TableOptions::default()
+        };
+        let store = Arc::new(MemoryStore::new("leases"));
+        let table = Table::create_in(store.clone(), schema, &options).unwrap();
+        let core = &table.core;
+        let children: Vec<CubeId> = core.geometry.children(CubeId::ROOT).collect();
+        let grandchild = core.geometry.children(children[0]).next().unwrap();
+        let first = Lease::take(core, children[0]).unwrap();
+        assert!(first.is_some());
+        for taken in [CubeId::ROOT, children[0], grandchild] {
+            assert!(Lease::take(core, taken).unwrap().is_none());
+        }
+        assert!(Lease::take(core, children[1]).unwrap().is_some());
+        drop(first);
+        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        // One whose holder died long ago.
+        store.put_if_absent(&format!("{LEASES}{:032x}-{}", grandchild.to_u128(), unix_ms() - 1), &[]).unwrap();
+        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        assert!(store.list(LEASES).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+"""The optimizer's doors: replication policies, and healing behind reads."""
+
+import kubist
+import numpy as np
+import pytest
+
+
+def points(count, seed=1):
+    random = np.random.default_rng(seed)
+    return {"id": np.arange(count), "x": random.random(count), "y": random.random(count)}
+
+
+def make(path, **options):
+    dimensions = {"x": (0, 1), "y": (0, 1)}
+    return kubist.create(path, points(20_000), dimensions, ["id"], capacity=64, **options)
+
+
+BOX = {"x": (0.31, 0.33), "y": (0.52, 0.54)}
+
+
+def asked(table):
+    result = table.query(box=BOX)
+    return sorted(result.to_arrow()["id"].to_pylist()), result.stats
+
+
+def test_copies_make_small_boxes_cheaper_and_change_nothing(tmp_path):
+    table = make(tmp_path / "t", replication="outlook(0)")
+    assert table.info().replication == "outlook(0)"
+    assert table.info().replica_rows == 0
+    before, cost = asked(table)
+    report = table.optimize()
+    assert report.rows_copied > 0
+    assert table.info().replica_rows == report.rows_copied
+    after, less = asked(table)
+    assert after == before
+    assert less.pages_read < cost.pages_read
+    assert len(table) == 20_000
+    assert "replication outlook(0)" in repr(table.info())
+
+
+def test_a_policy_can_be_chosen_for_one_run(tmp_path):
+    table = make(tmp_path / "t", replication="none")
+    assert table.optimize().rows_copied == 0
+    assert table.optimize(replication="full").rows_copied > 0
+
+
+def test_the_default_copies_little(tmp_path):
+    table = make(tmp_path / "t")
+    assert table.info().replication == "outlook(-1)"
+    assert 0 < table.optimize().rows_copied < 5000
+
+
+@pytest.mark.parametrize("policy", ["", "some", "outlook(", "full(-1)", "outlook(nan)"])
+def test_a_bad_policy_is_refused_by_name(tmp_path, policy):
+    with pytest.raises(kubist.InvalidInput, match="replication is none, outlook"):
+        make(tmp_path / "t", replication=policy)
+    assert not (tmp_path / "t").exists()
+
+
+def test_reads_heal_what_they_find_expensive(tmp_path):
+    table = kubist.create(tmp_path / "t", points(300), {"x": (0, 1), "y": (0, 1)}, ["id"], capacity=64)
+    for number in range(1, 60):
+        rows = points(300, seed=number)
+        rows["id"] = rows["id"] + number * 1000
+        table.append(rows)
+    before, debt = asked(table)[0], table.info().debt
+    with kubist.open(tmp_path / "t", optimize=True) as reader:
+        # The thread works when it likes: ask until it has.
+        for _ in range(100_000):
+            assert asked(reader)[0] == before
+            if reader.info().debt < debt / 2:
+                break
+        else:
+            pytest.fail("nothing was mended")
+    assert len(table) == 60 * 300
