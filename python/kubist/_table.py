@@ -573,6 +573,6 @@ def _location(path: str | os.PathLike[str]) -> str:
     return location
 
 
-for _public in (create, open, Table, Snapshot):
+for _public in (create, open, Table, Snapshot, salvage):
     _public.__module__ = "kubist"
 del _public

@@ -11,6 +11,8 @@
 mod entries;
 mod replicas;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -40,7 +40,7 @@ pub fn check(
         return Ok(false);
     };
     report.pages += map.pages() as u64;
-    let mut lowest_and_highest = (u64::MAX, 0);
+    let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), sound.lost.is_empty());
     for (page, batch) in &sound.pages {
         if !run.is_replica() {
             report.rows += batch.num_rows() as u64;
@@ -50,10 +50,13 @@ pub fn check(
             Ok((low, high)) => {
                 lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));
             }
-            Err(what) => report.find(snapshot.damaged(run, 0, what).to_string()),
+            Err(what) => {
+                report.find(snapshot.damaged(run, 0, what).to_string());
+                right = false;
+            }
         }
     }
-    if sound.lost.is_empty() && run.rows > 0 && lowest_and_highest != run.priorities {
+    if right && run.rows > 0 && lowest_and_highest != run.priorities {
         report.find(snapshot.damaged(run, 0, "its priorities are not as its entry says".into()).to_string());
     }
     Ok(sound.lost.is_empty())
