@@ -67,7 +67,7 @@ impl Table {
     /// in the directory `to`, which must be absent or empty; calls `progress(done,
     /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
     /// that nothing can be saved without its cause being removed, such as a header
-    /// that cannot be read.
+    /// that cannot be read, or a full disk: then `to` may hold a part.
     pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
         let (from_path, to_path) = (path_of(from)?, path_of(to)?);
         if !from_path.join(TABLE).exists() {
@@ -180,7 +180,7 @@ fn look(
 }
 
 fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
-    let column = batch.column(snapshot.core.schema.step()).as_primitive::<Int64Type>();
+    let column = batch.column(snapshot.columns().step()).as_primitive::<Int64Type>();
     column.values().iter().copied().collect()
 }
 
@@ -189,7 +189,7 @@ impl Pass<'_> {
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
         if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
-            let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.core.schema.step()]);
+            let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.columns().step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
                 return Ok(0);
             }
@@ -202,7 +202,7 @@ impl Pass<'_> {
     }
 
     fn take(&mut self, snapshot: &Snapshot, batch: &RecordBatch) -> Result<u64> {
-        let steps = batch.column(snapshot.core.schema.step()).as_primitive::<Int64Type>();
+        let steps = batch.column(snapshot.columns().step()).as_primitive::<Int64Type>();
         let of_step: BooleanArray = steps.values().iter().map(|step| Some(*step == self.step)).collect();
         let rows = filter_record_batch(batch, &of_step)?;
         let taken = rows.num_rows() as u64;

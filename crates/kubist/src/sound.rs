@@ -17,6 +17,7 @@ use crate::codec::zone_map::ZoneMap;
 use crate::entry::Location;
 use crate::error::{Error, Result};
 use crate::fetch::{Piece, fetch};
+use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
 
 /// A run, as far as it can be read.
@@ -86,6 +87,11 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Snapshot {
+    /// The columns that its runs have.
+    pub(crate) fn columns(&self) -> &TableSchema {
+        &self.core.schema
+    }
+
     /// Everything of a run that is sound. An error only if the files of this snapshot
     /// were cleaned away.
     pub(crate) fn read_sound(&self, run: &Arc<Run<Location>>) -> Result<Sound> {
@@ -128,7 +134,7 @@ impl Snapshot {
     }
 
     fn decode_page(&self, run: &Run<Location>, map: &ZoneMap, page: usize, bytes: &[u8]) -> Result<RecordBatch> {
-        let stored = &self.core.schema.stored;
+        let stored = &self.columns().stored;
         let start = map.chunk(page, 0).offset;
         let mut arrays = Vec::with_capacity(stored.fields().len());
         for (column, field) in stored.fields().iter().enumerate() {
@@ -150,7 +156,7 @@ impl Snapshot {
 
     /// What lost rows cost: where they lie, and whether replicas may have them.
     pub(crate) fn loss(&self, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Loss {
-        let stored = &self.core.schema.stored;
+        let stored = &self.columns().stored;
         let extent = |d: usize, column: usize| {
             let data_type = stored.field(column).data_type();
             let (low, high) = match (map, &lost.zones) {
@@ -173,7 +179,7 @@ impl Snapshot {
                 high: high.map_or_else(|| edge(run.payload.high[d].saturating_add(1)), number),
             }
         };
-        let dimensions = self.core.schema.dimensions.iter().enumerate();
+        let dimensions = self.columns().dimensions.iter().enumerate();
         let copies = self.view.directory.replicas().filter(|replica| replica.copies.contains(&run.id));
         Loss {
             what: lost.why.clone(),

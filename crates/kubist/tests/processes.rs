@@ -11,133 +11,22 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use common::{Wrong, commits, name, options, schema};
 use kubist::store::LocalStore;
-use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
 use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How many more calls that change the disk succeed until this process stops
-/// itself; negative: it never does.
-static CALLS_LEFT: AtomicI64 = AtomicI64::new(-1);
-
-/// The machine's disk, in a process that stops itself in the middle of a call.
-#[derive(Debug)]
-struct StoppingDisk;
-
-#[derive(Debug)]
-struct StoppingFile {
-    file: Box<dyn DiskFile>,
-    path: PathBuf,
-}
-
-/// Does this process have to stop here?
-fn is_last_call() -> bool {
-    CALLS_LEFT.load(Ordering::SeqCst) >= 0 && CALLS_LEFT.fetch_sub(1, Ordering::SeqCst) == 0
-}
-
-fn stop(what: &str, path: &Path) {
-    say(&format!("stopped {what} {}", path.display()));
-    kill_process(rustix::process::getpid(), Signal::STOP).unwrap();
-}
-
-impl Disk for StoppingDisk {
-    fn open(&self, path: &Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
-        if how == Open::Create && is_last_call() {
-            stop("create", path);
-        }
-        let file = OsDisk.open(path, how)?;
-        Ok(Box::new(StoppingFile { file, path: path.into() }))
-    }
-    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
-        OsDisk.find(path)
-    }
-    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
-        OsDisk.read_directory(path)
-    }
-    fn create_directory(&self, path: &Path) -> std::io::Result<()> {
-        OsDisk.create_directory(path)
-    }
-    fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
-        if is_last_call() {
-            stop("sync-directory", path);
-        }
-        OsDisk.sync_directory(path)
-    }
-    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        if is_last_call() {
-            stop("link", to);
-        }
-        OsDisk.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> std::io::Result<()> {
-        if is_last_call() {
-            stop("unlink", path);
-        }
-        OsDisk.unlink(path)
-    }
-    fn process(&self) -> u32 {
-        OsDisk.process()
-    }
-    fn unique(&self) -> u64 {
-        OsDisk.unique()
-    }
-}
-
-impl DiskFile for StoppingFile {
-    fn bytes(&self) -> std::io::Result<u64> {
-        self.file.bytes()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        self.file.read_at(buffer, offset)
-    }
-    /// Stops with half of the bytes written; woken up, it was a short write.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
-        if !is_last_call() {
-            return self.file.write_at(bytes, offset);
-        }
-        let written = match bytes.len() / 2 {
-            0 => 0,
-            half => self.file.write_at(&bytes[..half], offset)?,
-        };
-        stop("write", &self.path);
-        if written > 0 { Ok(written) } else { self.file.write_at(bytes, offset) }
-    }
-    fn truncate(&self, bytes: u64) -> std::io::Result<()> {
-        self.file.truncate(bytes)
-    }
-    fn sync_data(&self) -> std::io::Result<()> {
-        if is_last_call() {
-            stop("sync", &self.path);
-        }
-        self.file.sync_data()
-    }
-    fn start_writeback(&self, range: Range<u64>) {
-        self.file.start_writeback(range);
-    }
-    fn try_lock(&self) -> std::io::Result<bool> {
-        self.file.try_lock()
-    }
-}
-
 // The children.
-
-/// Tells the parent. On a line of its own: the test runner writes there too.
-fn say(what: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("\n@{what}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
@@ -179,11 +68,11 @@ fn write(table: &Table) {
     let mut log = own(table, writer);
     for commit in first..first + count {
         if commit == stop_at {
-            CALLS_LEFT.store(calls, Ordering::SeqCst);
+            stop_after(calls);
         }
         say(&format!("begin {commit}"));
         common::commit(&mut log, writer, commit).unwrap();
-        CALLS_LEFT.store(-1, Ordering::SeqCst);
+        stop_after(NEVER);
         say(&format!("done {commit}"));
     }
 }
@@ -229,7 +118,7 @@ fn optimize(table: &Table) {
     let end = end_of_input();
     let rounds = number("KUBIST_COUNT");
     let retention = Duration::from_millis(number("KUBIST_RETENTION_MS") as u64);
-    CALLS_LEFT.store(number("KUBIST_CALLS"), Ordering::SeqCst);
+    stop_after(number("KUBIST_CALLS"));
     say("begin 0");
     let mut rewrites = 0;
     for round in 0.. {
@@ -238,7 +127,7 @@ fn optimize(table: &Table) {
         }
         rewrites += keep(table, retention);
     }
-    CALLS_LEFT.store(-1, Ordering::SeqCst);
+    stop_after(NEVER);
     say("done 0");
     say(&format!("rewrote {rewrites}"));
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code)] // each test takes what it needs
 
 pub mod planted;
+pub mod stopping;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
