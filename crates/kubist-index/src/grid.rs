@@ -206,6 +206,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
+        fn a_coordinate_begins_at_its_value(scale in any_scale(), value in special(), bits in 7u32..=32) {
+            if !value.is_nan() {
+                let coordinate = scale.coordinate(value, bits);
+                let first = scale.value_at(coordinate, bits);
+                prop_assert!(first <= value && scale.coordinate(first, bits) == coordinate);
+            }
+        }
+
+        #[test]
         fn coordinates_are_monotone(scale in any_scale(), a in special(), b in special(), bits in 7u32..=32) {
             prop_assert!(scale.check().is_ok(), "{:?}", scale);
             let (low, high) = if a <= b { (a, b) } else { (b, a) };

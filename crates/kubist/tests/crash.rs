@@ -189,6 +189,8 @@ fn planted_bugs_are_found_out() {
     for plant in [
         Plant::Lie(Lie::Bytes(".seg")),
         Plant::Lie(Lie::Bytes(".log")),
+        // Objects: header, grid, rewrites, checkpoints.
+        Plant::Lie(Lie::Bytes("/tmp/")),
         Plant::Lie(Lie::Bytes("")),
         Plant::Lie(Lie::Names),
         Plant::Fault(Fault::PublishedTwice),
