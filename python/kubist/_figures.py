@@ -116,6 +116,8 @@ class Info:
     runs: int
     """Sorted sets of rows, each from one commit or one rewrite."""
     cubes: int
+    most_runs: int
+    """Of the cube that has most."""
     replica_rows: int
     """Copies of rows in deeper cubes."""
     debt: int

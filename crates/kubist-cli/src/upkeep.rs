@@ -44,6 +44,9 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         if !command.watch {
             return Ok(());
         }
+        if report.rewrites > 0 {
+            continue;
+        }
         let seen = table.snapshot()?;
         while table.wait(&seen, PATIENCE, cancel)?.is_none() {}
     }

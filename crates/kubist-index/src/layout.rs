@@ -40,7 +40,14 @@ impl Capacity {
     /// rows already would cut them into more and smaller runs than readers like.
     /// It rests higher up until the optimizer pushes it down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
-        Capacity { worth_adding: rows as usize / 2, ..Capacity::new(rows) }
+        Capacity::adding(rows, 0.5)
+    }
+
+    /// The same, with another share of the capacity that is worth a run.
+    pub fn adding(rows: u32, share: f64) -> Capacity {
+        let usual = Capacity::new(rows);
+        let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
+        Capacity { worth_adding, ..usual }
     }
 }
 

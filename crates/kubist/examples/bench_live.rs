@@ -81,7 +81,8 @@ fn commit_all(
 fn shape(table: &Table) {
     let info = table.snapshot().expect("readable").info().expect("readable");
     let (runs, cubes) = (info.runs, info.cubes);
-    println!("{:24} {runs} runs in {cubes} cubes, {:.2} runs a cube", "", runs as f64 / cubes as f64);
+    let mean = runs as f64 / cubes as f64;
+    println!("{:24} {runs} runs in {cubes} cubes, {mean:.2} runs a cube, {} at most", "", info.most_runs);
 }
 
 struct Size {
@@ -216,9 +217,12 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
                 debts.push(info.debt as f64 / info.rows.max(1) as f64);
             }
         });
+        let info = table.snapshot().expect("readable").info().expect("readable");
         let text: Vec<String> = debts.iter().map(|debt| format!("{debt:.2}")).collect();
         let label = if share < 1.0 { "at half of the full rate" } else { "as fast as it goes" };
         println!("{label:24} {rate:8.0} rows/s  {}", text.join(" "));
+        let (mean, most) = (info.runs as f64 / info.cubes as f64, info.most_runs);
+        println!("{:24} {mean:.2} runs a cube, {most} at most", "");
         std::fs::remove_dir_all(&path).expect("the table to remove");
     }
 }

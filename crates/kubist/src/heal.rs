@@ -89,8 +89,11 @@ impl Shared {
             };
             // What it could not do now, a later commit or an explicit call will do or
             // report: nothing is lost by a layout that stays as it is.
-            let _ = table.optimize_at(&options, &mut pace);
-            self.load().working = false;
+            let report = table.optimize_at(&options, &mut pace);
+            let mut load = self.load();
+            load.working = false;
+            load.woken |= report.is_ok_and(|report| report.rewrites > 0);
+            drop(load);
             self.changed.notify_all();
         }
     }

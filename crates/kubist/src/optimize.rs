@@ -39,6 +39,10 @@ pub struct OptimizeOptions {
     /// Below 1: works on one core only, and rests so long between rewrites that it
     /// takes this share of it. At 1 it takes all cores.
     pub core_share: f64,
+    /// Looks at the table once and does what is cheap there and one large rewrite, for a
+    /// caller that comes again as long as there is something to do. Otherwise goes on
+    /// until nothing is left.
+    pub one_round: bool,
     /// Which records to copy downwards; `None`: as the table says.
     pub replication: Option<Replication>,
     pub cancel: Cancel,
@@ -50,6 +54,7 @@ impl Default for OptimizeOptions {
             debt_share: 0.05,
             rows_at_once: 4_000_000,
             core_share: 1.0,
+            one_round: false,
             replication: None,
             cancel: Cancel::default(),
         }
@@ -59,7 +64,13 @@ impl Default for OptimizeOptions {
 impl OptimizeOptions {
     /// For work beside commits: few bytes written, and most of the machine left alone.
     pub fn background() -> OptimizeOptions {
-        OptimizeOptions { debt_share: 0.5, rows_at_once: 1_000_000, core_share: 0.4, ..OptimizeOptions::default() }
+        OptimizeOptions {
+            debt_share: 0.5,
+            rows_at_once: 1_000_000,
+            core_share: 0.4,
+            one_round: true,
+            ..OptimizeOptions::default()
+        }
     }
 }
 
@@ -140,9 +151,11 @@ impl Table {
             |spent: Duration, share: f64| rest(spent.mul_f64(1.0 / share.clamp(0.01, 1.0) - 1.0), &options.cancel);
         let mut report = OptimizeReport::default();
         let mut done: HashSet<CubeId> = HashSet::new();
+        // What is not worth rewriting whole moves down in pieces that are not too small.
+        let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
             let snapshot = self.snapshot()?;
-            let survey = Survey::new(&snapshot.view, self.core.header.capacity, &self.core.heat);
+            let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
             (pace.surveyed)(survey.rows(), survey.debt());
             if pass == 0 {
                 report.debt_before = survey.debt();
@@ -160,7 +173,7 @@ impl Table {
                     report.left_to_others += 1;
                     continue;
                 };
-                match on_pool(&mut || self.rewrite(&snapshot, &one, &options.cancel))? {
+                match on_pool(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))? {
                     Some(written) => {
                         report.rewrites += 1;
                         report.rows_rewritten += written.rows;
@@ -171,6 +184,9 @@ impl Table {
                 }
                 (pace.rewrote)(report.rows_rewritten, one.debt);
                 pause(begin.elapsed(), (pace.core_share)())?;
+            }
+            if options.one_round {
+                return Ok(report);
             }
         }
         let policy = options.replication.unwrap_or(self.core.header.replication);
@@ -201,7 +217,7 @@ impl Table {
 
     /// Places the rows of some runs anew; `None` if somebody else has replaced one
     /// of the runs first.
-    fn rewrite(&self, snapshot: &Snapshot, one: &Move, cancel: &Cancel) -> Result<Option<Written>> {
+    fn rewrite(&self, snapshot: &Snapshot, one: &Move, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
         let core = &self.core;
         let view = core.view()?;
         let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
@@ -211,8 +227,9 @@ impl Table {
         let geometry = core.geometry;
         let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| view.directory.cutoff(parent));
         let seen = Seen::without(&view, one.runs.iter().map(|run| run.id));
+        let capacity = if one.whole { Capacity::new(core.header.capacity) } else { *adding };
         let rows = (0..sorted.order.len() as u32).collect();
-        let mut placed = sorted.place(&geometry, &Capacity::new(core.header.capacity), &seen, one.top, above, rows);
+        let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
         // What rests below `top` relied on the cutoffs above it as well (I5).
         placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, view.directory.cutoff(cube))));
         let mut segment = create_segment(core, &view)?;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use kubist_index::layout::Capacity;
+
 use crate::codec::zone_map::ZoneMap;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
@@ -35,6 +37,8 @@ pub struct Info {
     pub rows: u64,
     pub runs: u64,
     pub cubes: u64,
+    /// Of the cube that has most.
+    pub most_runs: u64,
     /// Copies of rows in deeper cubes.
     pub replica_rows: u64,
     /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
@@ -151,7 +155,13 @@ impl Snapshot {
             runs: directory.runs().len() as u64,
             cubes: directory.occupied_cubes() as u64,
             replica_rows: directory.replicas().map(|run| run.rows).sum(),
-            debt: Survey::new(&self.view, core.header.capacity, &core.heat).debt(),
+            debt: Survey::new(&self.view, &Capacity::new(core.header.capacity), &core.heat).debt(),
+            most_runs: directory
+                .runs()
+                .chunk_by(|a, b| a.cube == b.cube)
+                .map(|runs| runs.len() as u64)
+                .max()
+                .unwrap_or(0),
             height: directory.height(),
             dimensions: dimensions.collect(),
             identity: core.header.identity.clone(),

@@ -3,7 +3,9 @@
 //! Debt is rows that a fresh build would put elsewhere, or that lie in surplus runs of
 //! their cube. A part of the tree is rewritten when debt is a good share of it, so
 //! each row is rewritten about once each time the data around it doubles; or when
-//! queries have examined as many rows in vain there as rewriting it costs.
+//! queries have examined as many rows in vain there as rewriting it costs. Meanwhile
+//! runs of like size are merged where a cube has many, so that they stay few: about as
+//! many as the logarithm of the commits.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -21,9 +23,14 @@ use crate::table::View;
 /// Stored bytes that are rewritten at once, in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
+/// Runs of like size are merged in a cube that has more than this.
+const MANY_RUNS: usize = 16;
+
 /// Runs that one rewrite replaces.
 pub struct Move {
     pub top: CubeId,
+    /// All runs at and below `top`, not some of its own.
+    pub whole: bool,
     pub runs: Vec<Arc<Run<Location>>>,
     /// Debt that it settles.
     pub debt: u64,
@@ -70,8 +77,8 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl Survey {
-    pub fn new(view: &View, capacity: u32, heat: &Heat) -> Survey {
-        let capacity = Capacity::new(capacity);
+    /// `capacity`: what the placement of rows goes by.
+    pub fn new(view: &View, capacity: &Capacity, heat: &Heat) -> Survey {
         let geometry = view.directory.geometry();
         let movable = movable(view);
         let mut places: Vec<Place> = Vec::new();
@@ -83,7 +90,7 @@ impl Survey {
             let cutoff = view.directory.cutoff(cube);
             let usual = match cutoff == Threshold::ALL {
                 true => capacity.leaf_rows,
-                false => capacity.leaf_rows + (capacity.worth_pushing << geometry.dimensions()),
+                false => capacity.leaf_rows + (capacity.worth_adding << geometry.dimensions()),
             } as u64;
             let excess = if cube.level() < geometry.deepest() { largest.saturating_sub(usual) } else { 0 };
             let debt = (rows - largest + excess).min(rows);
@@ -123,11 +130,15 @@ impl Survey {
     }
 
     /// Disjoint moves: first those where queries wasted most, then from the root
-    /// downwards.
+    /// downwards; in one round, at the end, at most one of a whole part of the tree.
     pub fn moves(&self, options: &OptimizeOptions, done: &HashSet<CubeId>) -> Vec<Move> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
+        let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
+        let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
+        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
+        let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
         let mut moves = Vec::new();
         let mut place = 0;
         // Below a cube whose own runs move, nothing else moves in the same pass:
@@ -139,21 +150,29 @@ impl Survey {
                 place += 1;
                 continue;
             }
-            let Sum { rows, debt, bytes, wasted } = here.tree;
-            let fits = rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE;
-            if fits && worth(debt, rows, wasted) {
+            if whole(here) && largest.is_none_or(|largest| largest == here.cube) {
+                let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
-                moves.push(Move { top: here.cube, runs, debt, wasted });
+                moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
                 place = here.end;
                 continue;
             }
-            if !fits && worth(here.debt, here.rows, here.wasted) {
-                moves.push(Move { top: here.cube, runs: here.to_push(options), debt: here.debt, wasted: here.wasted });
-                blocked.insert(here.end);
+            let runs = match !fits(here.tree) && worth(here.debt, here.rows, here.wasted) {
+                true => here.to_push(options),
+                false if here.runs.len() > MANY_RUNS => here.to_merge(options),
+                false => Vec::new(),
+            };
+            if !runs.is_empty() {
+                let debt = here.debt.min(runs.iter().map(|run| run.rows).sum());
+                moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
+                if !options.one_round {
+                    blocked.insert(here.end);
+                }
             }
             place += 1;
         }
-        moves.sort_by_key(|one| std::cmp::Reverse(one.wasted));
+        // While a large rewrite goes on, commits gather runs above it.
+        moves.sort_by_key(|one| (options.one_round && one.whole, std::cmp::Reverse(one.wasted)));
         moves
     }
 }
@@ -175,12 +194,33 @@ impl Place {
         if !others.is_empty() && largest.rows <= self.usual && change < options.debt_share * largest.rows as f64 {
             runs.remove(0);
         }
-        let (mut rows, mut bytes) = (0, 0);
-        let few = runs.iter().take_while(|run| {
-            rows += run.rows;
-            bytes += run.payload.data_length;
-            rows == run.rows || (rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE)
-        });
-        few.cloned().collect()
+        few(runs, options)
     }
+
+    /// The cube's smallest runs, up to the first that is larger than all of them
+    /// together: so each row is merged about once each time its run doubles.
+    fn to_merge(&self, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+        let mut runs = self.runs.clone();
+        runs.sort_by_key(|run| run.rows);
+        let mut rows = 0;
+        let alike = runs.iter().enumerate().take_while(|(place, run)| {
+            let alike = *place < 2 || run.rows <= rows;
+            rows += run.rows;
+            alike
+        });
+        let count = alike.count();
+        runs.truncate(count);
+        few(runs, options)
+    }
+}
+
+/// The first of some runs, as many as fit in memory.
+fn few(runs: Vec<Arc<Run<Location>>>, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+    let (mut rows, mut bytes) = (0, 0);
+    let few = runs.into_iter().take_while(|run| {
+        rows += run.rows;
+        bytes += run.payload.data_length;
+        rows == run.rows || (rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE)
+    });
+    few.collect()
 }
