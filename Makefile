@@ -2,6 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust and Python
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
+# make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live bench-replication structures crash clean
+.PHONY: build demo test bench bench-live bench-replication structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -47,6 +48,13 @@ structures:
 SEEDS ?= 20000
 crash:
 	SEEDS=$(SEEDS) cargo test --release --locked --target-dir target -p kubist --test crash acknowledged
+
+# The same as in the tests, for longer; ROUNDS=n for all.
+ROUNDS ?= 2000
+stress:
+	ROUNDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test processes killed -- --nocapture
+	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test interleave every
+	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test trouble -- --nocapture
 
 clean:
 	rm -rf target $(VENV) demo python/kubist/*.so

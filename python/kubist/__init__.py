@@ -69,13 +69,14 @@ from ._figures import (
     Info,
     OptimizeReport,
     Retraction,
+    SalvageReport,
     Stats,
     VerifyReport,
     WriterInfo,
 )
 from ._kubist import VERSION as __version__
 from ._result import Result
-from ._table import Snapshot, Table, create, drop, open
+from ._table import Snapshot, Table, create, drop, open, salvage
 from ._writer import Writer
 
 __all__ = [
@@ -97,6 +98,7 @@ __all__ = [
     "Refused",
     "Result",
     "Retraction",
+    "SalvageReport",
     "Snapshot",
     "SnapshotExpired",
     "Stats",
@@ -110,4 +112,5 @@ __all__ = [
     "create",
     "drop",
     "open",
+    "salvage",
 ]

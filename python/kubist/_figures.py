@@ -230,9 +230,19 @@ class VerifyReport:
     rows: int
     runs: int
     pages: int
+    """Read with ``deep=True`` only."""
     bytes: int
     findings: list[str]
     """One line for each thing that is wrong; empty for a sound table."""
+    deep: bool = False
+    replicas: int = 0
+    rows_lost: int = 0
+    """Rows that cannot be read."""
+    rows_mendable: int = 0
+    """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    """For each damaged place ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
+    ``extents``: where the rows lie, along each dimension."""
 
     @property
     def ok(self) -> bool:
@@ -244,6 +254,32 @@ class VerifyReport:
         read = f"{self.rows:,} rows, {self.pages:,} pages, {size(self.bytes)}"
         head = f"<kubist.VerifyReport {verdict}: {read}>"
         return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageReport:
+    """What `kubist.salvage` saved, and what it could not."""
+
+    rows: int
+    """In the new table."""
+    rows_mended: int
+    """Of those, rows of damaged files that replicas still held."""
+    rows_lost: int
+    """Rows that are known to have been there and are not in the new table."""
+    losses: list[dict[str, Any]]
+    """What each damaged place cost before mending, as in `VerifyReport.losses`."""
+    notes: list[str]
+    """What else was damaged, and what cannot be known because of it."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was damaged."""
+        return not self.losses and not self.notes
+
+    def __repr__(self) -> str:
+        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {self.rows_lost:,} lost>"
+        lines = [*self.notes, *(loss["what"] for loss in self.losses)]
+        return "\n".join([head, *(f"  {line}" for line in lines)])
 
 
 def size(count: float) -> str:
@@ -313,6 +349,7 @@ for _kind in (
     WriterInfo,
     Info,
     VerifyReport,
+    SalvageReport,
     Cleaning,
     OptimizeReport,
     Retraction,

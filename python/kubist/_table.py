@@ -18,6 +18,7 @@ from ._figures import (
     Info,
     OptimizeReport,
     Retraction,
+    SalvageReport,
     VerifyReport,
     parse,
 )
@@ -149,6 +150,32 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
         Busy: A writer is at work, in this process or another; nothing was deleted.
     """
     return parse(Dropped, _kubist.Table.drop(_location(path), force=bool(force)))
+
+
+def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
+    """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
+
+    Takes every page that can be read, lost rows from replicas where there are any,
+    and older states where newer ones cannot be read. The damaged table is not
+    changed. The new one has the same columns, grid, identity and seed, so the same
+    records are in its samples, and rows keep their steps.
+
+    Args:
+        path: The damaged table.
+        to: Where the new table will be; nothing may be there yet.
+
+    Returns:
+        What was saved, what each damaged place cost, and what cannot be known.
+
+    Raises:
+        Damaged: The header, the file ``table``, cannot be read.
+        TableExists: Something is at ``to``.
+
+    Example:
+        >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
+        2048
+    """
+    return parse(SalvageReport, _kubist.Table.salvage(_location(path), _location(to)))
 
 
 class _Questions:
@@ -583,18 +610,28 @@ class Table(_Questions):
         self._check()
         return parse(Cleaning, self._table.clean(retention_seconds=float(retention)))
 
-    def verify(self, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
-        """Reads every byte and checks it against its checksum and its index.
+    def verify(
+        self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
+    ) -> VerifyReport:
+        """Looks whether the table is sound.
+
+        Reads the header, the logs, the rewrites, the checkpoints and the bounds of
+        all records, and sees that every file is there.
 
         Args:
             progress: Called now and then with the bytes done and in total.
+            deep: Also read every record, and check all that queries rely on.
 
         Returns:
             A report; ``report.ok``, or one line in ``report.findings`` for each
-            thing that is wrong.
+            thing that is wrong, and in ``report.losses`` what it costs.
+
+        Example:
+            >>> t.verify(deep=True).ok
+            True
         """
         self._check()
-        return parse(VerifyReport, self._table.verify(progress=progress))
+        return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
     def close(self) -> None:
         """Lets go of what the handle opened for `append` and `optimize`; it then refuses to work."""
@@ -681,6 +718,6 @@ def _location(path: str | os.PathLike[str]) -> str:
     return location
 
 
-for _public in (create, drop, open, Table, Snapshot):
+for _public in (create, drop, open, salvage, Table, Snapshot):
     _public.__module__ = "kubist"
 del _public

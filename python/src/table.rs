@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubist::{
     Cancel, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, Replication, TableOptions,
-    Value, WriterOptions,
+    Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
@@ -78,6 +78,13 @@ impl Table {
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
         as_json(run(py, &Cancel::default(), || kubist::Table::drop_at(location, force))?)
+    }
+
+    /// The report as JSON.
+    #[staticmethod]
+    fn salvage(py: Python<'_>, location: &str, to: &str) -> PyResult<String> {
+        let cancel = Cancel::default();
+        as_json(run(py, &cancel, || kubist::Table::salvage(location, to, &cancel, &mut |_, _| {}))?)
     }
 
     fn location(&self) -> &str {
@@ -177,11 +184,12 @@ impl Table {
         Ok(found.map(|snapshot| Snapshot(Home::new(self.0.location(), snapshot))))
     }
 
-    /// Reads everything; `progress(done, total)` in bytes. The report as JSON.
-    #[pyo3(signature = (*, progress))]
-    fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    /// `deep`: reads everything; `progress(done, total)` in bytes. The report as JSON.
+    #[pyo3(signature = (*, deep, progress))]
+    fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
-        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.verify(&cancel, tell))?)
+        let options = VerifyOptions { deep, cancel: cancel.clone() };
+        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.verify(&options, tell))?)
     }
 }
 

@@ -86,7 +86,7 @@ def test_bad_data_leaves_nothing_behind(table: kubist.Table, case: str) -> None:
         table.append(make())
     assert table.query().to_arrow().sort_by("id").equals(before.sort_by("id"))
     assert table.append(DATA).rows == 50  # the handle goes on
-    assert len(table) == 100 and table.verify().ok
+    assert len(table) == 100 and table.verify(deep=True).ok
 
 
 @pytest.mark.parametrize("case", BAD_DATA)
@@ -332,7 +332,7 @@ def test_bad_writer_names(table: kubist.Table) -> None:
                 w.append(DATA)
         except (kubist.InvalidInput, kubist.StorageError) as error:
             assert "name" in str(error) or repr(name) in str(error)
-    assert table.verify().ok
+    assert table.verify(deep=True).ok
     assert {path.name for path in Path(table.location).parent.iterdir()} == {"t.kubist"}
 
 
@@ -378,7 +378,7 @@ def test_damaged_files_give_errors_and_never_wrong_rows(
                 target.unlink()
             try:
                 t = kubist.open(copy)
-                sound = t.verify().ok
+                sound = t.verify(deep=True).ok
                 assert whole_commits(t)
                 assert t.count(box={"x": (0.5, 1)}) * 2 == len(t)
                 # An acknowledgement is not synced: an invalid one is what a power
@@ -399,11 +399,22 @@ def test_damage_is_reported_by_file_and_place(path: Path) -> None:
     content = bytearray(segment.read_bytes())
     content[len(content) // 3] ^= 255
     segment.write_bytes(content)
-    report = kubist.open(path).verify()
+    report = kubist.open(path).verify(deep=True)
     assert not report.ok and segment.stem in report.findings[0] and "byte" in report.findings[0]
     assert segment.stem in repr(report)
     with pytest.raises(kubist.Damaged, match=rf"{segment.stem}.*byte \d+"):
         kubist.open(path).query().to_arrow()
+    lost = sum(loss["rows"] for loss in report.losses)
+    assert report.deep and report.rows_lost == lost > 0 and report.rows_mendable == 0
+    assert report.losses[0]["extents"][0]["column"] == "x"
+    to = path.with_name("saved.kubist")
+    saved = kubist.salvage(path, to)
+    assert (saved.rows, saved.rows_lost) == (len(DATA["id"]) - lost, lost) and not saved.ok
+    assert segment.stem in repr(saved)
+    with kubist.open(to) as t:
+        assert len(t) == saved.rows and t.verify(deep=True).ok
+    with pytest.raises(kubist.TableExists):
+        kubist.salvage(path, to)
 
 
 def crc32c(content: bytes) -> int:

@@ -167,7 +167,7 @@ def test_a_writer_commits_what_it_is_told(table: kubist.Table) -> None:
     # And its name is free again.
     with table.writer("rank-7") as w:
         w.append(rows(5 * ROWS))
-    assert len(table) == 5 * ROWS and table.verify().ok
+    assert len(table) == 5 * ROWS and table.verify(deep=True).ok
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -180,7 +180,7 @@ def test_leaving_by_an_exception_discards(table: kubist.Table, error: type[Excep
             raise error
     assert len(table) == 2 * ROWS
     table.append(rows(3 * ROWS))
-    assert len(table) == 3 * ROWS and table.verify().ok
+    assert len(table) == 3 * ROWS and table.verify(deep=True).ok
 
 
 def test_a_writer_that_is_dropped_discards(table: kubist.Table) -> None:

@@ -180,7 +180,7 @@ def test_more_rows_than_the_writer_may_hold(path: Path) -> None:
         for first in range(0, rows, 20_000):
             w.append({name: values[first : first + 20_000] for name, values in data.items()})
     assert len(t) == rows and t.info().writers[0].commits == 1
-    assert t.verify().ok
+    assert t.verify(deep=True).ok
     expected = ((data["x"] >= 0.3) & (data["x"] <= 0.4) & (data["y"] > 0.5)).sum()
     assert t.count(box={"x": (0.3, 0.4)}, where="y > 0.5") == expected
 
@@ -193,7 +193,7 @@ def test_empty_data_is_no_commit(path: Path) -> None:
     assert t.count(where="x > 0") == 0
     assert sum(r.to_arrow().num_rows for r in t.refine()) == 0
     assert t.info().dimensions[0].low is None and "not yet" in repr(t.info())
-    assert t.verify().ok
+    assert t.verify(deep=True).ok
     for nothing in (
         ARROW.slice(0, 0),
         {name: [] for name in COLUMNS},

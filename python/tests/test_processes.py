@@ -94,7 +94,7 @@ def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
         acknowledged = found
         following = len(found)
         if round_ % 10 == 9:
-            assert t.verify().ok
+            assert t.verify(deep=True).ok
     assert len(acknowledged) > 50
     # To the last value.
     table = (
@@ -164,7 +164,7 @@ def test_readers_see_whole_commits_while_a_writer_writes(path: Path) -> None:
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    assert kubist.open(path).verify().ok
+    assert kubist.open(path).verify(deep=True).ok
 
 
 def append_some(path: str, name: str, first: int, tell: Connection) -> None:
@@ -193,7 +193,7 @@ def test_writers_of_many_processes(path: Path) -> None:
     assert {writer.name: writer.commits for writer in t.info().writers} == {
         f"rank-{rank}": 20 for rank in range(4)
     }
-    assert t.verify().ok
+    assert t.verify(deep=True).ok
 
 
 # Each call would go on for longer than a script may. The signal is sent by a thread
@@ -234,7 +234,7 @@ SCRIPT = """
 
     def verify_for_ever():
         while True:
-            t.verify()
+            t.verify(deep=True)
 
     go = threading.Event()
 
@@ -332,7 +332,7 @@ def test_handles_refuse_after_a_fork(path: Path, run_python: Callable[..., Any])
         w.close()
         assert t.append(data).rows == rows
         assert r.to_arrow().num_rows == sum(x > 0.1 for x in data["x"])
-        assert len(t) == 3 * rows and t.verify().ok
+        assert len(t) == 3 * rows and t.verify(deep=True).ok
         print("fine")
     """
     done = run_python(script, path)

@@ -32,6 +32,7 @@ pub enum Command {
     Query(Query),
     Info(Info),
     Verify(Verify),
+    Salvage(Salvage),
     Plot(Plot),
     Optimize(Optimize),
     Tail(Tail),
@@ -212,20 +213,48 @@ pub struct Info {
     pub json: bool,
 }
 
-/// Read all of a table and check it
+/// Look whether a table is sound
 ///
-/// Every checksum, and every rule that queries rely on. Prints each finding on a
-/// line of its own; the exit code is then 1.
+/// Reads the header, the logs, the rewrites, the checkpoints and the bounds of all
+/// records, and sees that every file is there. With --deep it reads every record and
+/// checks all that queries rely on. Prints each finding on a line of its own, with
+/// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kubist verify airway.kubist
-  kubist verify airway.kubist --json > report.json
+  kubist verify airway.kubist --deep --json > report.json
 
 Exit codes: see kubist --help")]
 pub struct Verify {
     /// The table's directory
     pub table: String,
+    /// Read every record
+    #[arg(long)]
+    pub deep: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Save what is sound of a damaged table into a new one
+///
+/// Takes every page that can be read, lost records from replicas where there are any,
+/// and older states where newer ones cannot be read. Says for each damaged place what
+/// it cost, and what cannot be known; the exit code is then 1. The damaged table is
+/// not changed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist salvage airway.kubist saved.kubist
+  kubist salvage airway.kubist saved.kubist --json > lost.json; kubist verify saved.kubist --deep
+
+Exit codes: see kubist --help")]
+pub struct Salvage {
+    /// The damaged table's directory
+    pub table: String,
+    /// The new table's directory
+    pub other: String,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

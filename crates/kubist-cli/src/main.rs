@@ -19,6 +19,7 @@ mod parse;
 mod plot;
 mod progress;
 mod query;
+mod salvage;
 mod sources;
 mod table;
 mod tail;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Query(command) => query::run(command, &cancel),
         Command::Info(command) => info::run(command),
         Command::Verify(command) => verify::run(command, &cancel),
+        Command::Salvage(command) => salvage::run(command, &cancel),
         Command::Plot(command) => plot::run(command, &cancel),
         Command::Optimize(command) => upkeep::optimize(command, &cancel),
         Command::Clean(command) => upkeep::clean(command),

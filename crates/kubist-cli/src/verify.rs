@@ -1,6 +1,6 @@
-//! `kubist verify`: reads all of a table and tells what is wrong with it.
+//! `kubist verify`: looks whether a table is sound and tells what is wrong with it.
 
-use kubist::{Cancel, Table};
+use kubist::{Cancel, Table, VerifyOptions};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
@@ -11,7 +11,8 @@ use crate::progress::Progress;
 pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
     let mut progress = Progress::new();
-    let report = table.verify(cancel, &mut |done, total| {
+    let options = VerifyOptions { deep: command.deep, cancel: cancel.clone() };
+    let report = table.verify(&options, &mut |done, total| {
         progress.show(done, total, |seconds| {
             let rate = human::bytes((done as f64 / seconds) as u64);
             format!("{} of {} checked, {rate}/s", human::bytes(done), human::bytes(total))
@@ -19,11 +20,18 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     })?;
     let seconds = progress.seconds();
     drop(progress);
+    let looked = match report.deep {
+        true => human::counted(report.pages, "page"),
+        false => "no page read: --deep does".into(),
+    };
+    let replicas = match report.replicas {
+        0 => String::new(),
+        replicas => format!(", {}", human::counted(replicas, "replica")),
+    };
     let checked = format!(
-        "{} in {} and {} ({}), {}",
+        "{} in {}{replicas} ({}, {looked}), {}",
         human::counted(report.rows, "record"),
         human::counted(report.runs, "run"),
-        human::counted(report.pages, "page"),
         human::bytes(report.bytes),
         human::duration(seconds)
     );
@@ -38,5 +46,12 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
         return Ok(());
     }
     let findings = human::counted(report.findings.len() as u64, "finding");
-    Err(Failure { kind: Kind::Unsound, message: format!("{}: {findings} among {checked}", command.table) })
+    let lost = match (report.rows_lost, report.rows_mendable) {
+        (0, _) => String::new(),
+        (lost, 0) => format!("; {} lost", human::counted(lost, "record")),
+        (lost, mendable) => {
+            format!("; {} lost, of which replicas hold {}", human::counted(lost, "record"), human::count(mendable))
+        }
+    };
+    Err(Failure { kind: Kind::Unsound, message: format!("{}: {findings} among {checked}{lost}", command.table) })
 }

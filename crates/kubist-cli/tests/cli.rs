@@ -219,13 +219,24 @@ fn info_and_verify() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
     std::fs::write(&largest, bytes).unwrap();
-    let found = place.run("verify t").fails(1, &["t: ", "finding"]);
+    let found = place.run("verify t --deep").fails(1, &["t: ", "finding"]);
     assert!(!found.out.is_empty());
     place.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte "]);
     assert!(!place.path("all.csv").exists());
-    let report = place.run("verify t --json");
+    let report = place.run("verify t --deep --json");
     assert_eq!(report.code, 1);
     assert!(!report.json()["findings"].as_array().unwrap().is_empty());
+
+    // What is sound of it is saved, and the rest accounted for.
+    let lost = place.run("verify t --deep --json").json()["rows_lost"].as_i64().unwrap();
+    assert!(lost > 0 && lost < MANY);
+    let saved = place.run("salvage t saved").fails(1, &["t: ", "lost"]);
+    assert!(saved.out.contains("damaged data in ") && saved.out.contains(" costs "), "{}", saved.out);
+    assert_eq!(place.run("query saved --count").ok().out, format!("{}\n", MANY - lost));
+    assert!(place.run("verify saved --deep").ok().out.starts_with("sound: "));
+    place.run("salvage t saved").fails(3, &["saved already exists"]);
+    let whole = place.run("salvage saved again --json").ok().json();
+    assert_eq!((&whole["rows"], &whole["rows_lost"]), (&(MANY - lost).into(), &0.into()));
 }
 
 #[test]
@@ -345,7 +356,7 @@ fn drift_is_refused_before_anything_is_written() {
     assert_eq!(place.run("query t --count").ok().out, "100\n");
     place.run("ingest t good.parquet typo.csv").fails(2, &[typo, "committed and kept: good.parquet"]);
     assert_eq!(place.run("query t --count").ok().out, "200\n");
-    place.run("verify t").ok();
+    place.run("verify t --deep").ok();
 }
 
 #[test]
@@ -424,7 +435,7 @@ fn an_interrupted_ingest_keeps_whole_commits() {
     let rows = place.run("info t --json").ok().json()["rows"].as_i64().unwrap();
     assert!(rows > 0 && rows % ROWS == 0 && rows < 1000 * ROWS, "{rows}");
     assert_eq!(place.run("query t --count").ok().out, format!("{rows}\n"));
-    place.run("verify t").ok();
+    place.run("verify t --deep").ok();
     place.run("ingest t part.parquet").ok();
 }
 
@@ -435,7 +446,7 @@ fn help_has_examples_and_exit_codes() {
     for code in ["0    done", "1    the table", "2    wrong usage", "3    something", "4    the operating", "130  "] {
         assert!(help.contains(code), "{code}");
     }
-    for command in ["ingest", "query", "info", "verify", "plot", "alter", "copy", "drop"] {
+    for command in ["ingest", "query", "info", "verify", "salvage", "plot", "alter", "copy", "drop"] {
         let help = place.run(&format!("{command} --help")).ok().out;
         assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");
     }

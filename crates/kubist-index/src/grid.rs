@@ -9,6 +9,7 @@
 //! for values below and above the domain, laid out logarithmically; the rest
 //! covers the domain. NaN and null have the last coordinate.
 
+use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
 /// One coordinate in so many is the share of either tail.
@@ -124,6 +125,20 @@ impl Scale {
             (count - 1) as u32
         }
     }
+
+    /// The smallest value whose coordinate is at least this; infinity if there is none.
+    pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
+        // Coordinates are monotone in the order keys of finite values.
+        let (mut low, mut high) = (f64::NEG_INFINITY.key(), f64::INFINITY.key());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.coordinate(f64::from_key(middle), bits) >= coordinate {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        f64::from_key(low)
+    }
 }
 
 fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
@@ -190,6 +205,15 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn a_coordinate_begins_at_its_value(scale in any_scale(), value in special(), bits in 7u32..=32) {
+            if !value.is_nan() {
+                let coordinate = scale.coordinate(value, bits);
+                let first = scale.value_at(coordinate, bits);
+                prop_assert!(first <= value && scale.coordinate(first, bits) == coordinate);
+            }
+        }
+
         #[test]
         fn coordinates_are_monotone(scale in any_scale(), a in special(), b in special(), bits in 7u32..=32) {
             prop_assert!(scale.check().is_ok(), "{:?}", scale);

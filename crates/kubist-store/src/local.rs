@@ -158,6 +158,10 @@ impl Store for LocalStore {
         logs::read(self, writer, from)
     }
 
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+        logs::read_sound(self, writer, from)
+    }
+
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         scratch::create(self)
     }

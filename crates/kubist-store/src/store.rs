@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// A place that keeps objects, segments and logs. See the crate's head for what
 /// every engine guarantees.
@@ -82,6 +82,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// All entries that begin at or after `from`: 0, a [`LogEntry::position`],
     /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
+
+    /// What is sound of a damaged log: its entries from `from` on up to the first
+    /// that is not whole, and what is wrong with that one.
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+        match self.read_log(writer, from) {
+            Err(error @ Error::Damaged { .. }) => {
+                Ok((LogTail { entries: Vec::new(), next: from, durable: from }, Some(error)))
+            }
+            read => Ok((read?, None)),
+        }
+    }
 
     /// Private space for spilling, gone when dropped (or the process dies).
     fn scratch(&self) -> Result<Box<dyn Scratch>>;

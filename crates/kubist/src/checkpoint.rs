@@ -35,13 +35,18 @@ struct Head {
 /// The state that the newest checkpoint holds, if there is one.
 pub(crate) fn load(core: &Core) -> Result<Option<(State<Location>, History)>> {
     // One that disappears between the two calls was replaced by a newer one.
-    let (bytes, name) = loop {
+    loop {
         let Some(name) = core.store.list(CHECKPOINTS).map_err(store_error)?.pop() else { return Ok(None) };
-        if let Some(bytes) = core.store.get(&name).map_err(store_error)? {
-            break (bytes, name);
+        if let Some(held) = read(core, &name)? {
+            return Ok(Some(held));
         }
-    };
-    let bad = |error| bad_entry(core.store.location(), &name, 0, error);
+    }
+}
+
+/// The state that a checkpoint holds, unless it is gone.
+pub(crate) fn read(core: &Core, name: &str) -> Result<Option<(State<Location>, History)>> {
+    let Some(bytes) = core.store.get(name).map_err(store_error)? else { return Ok(None) };
+    let bad = |error| bad_entry(core.store.location(), name, 0, error);
     let what = |text: &str| bad(crate::entry::EntryError::Bad(text.into()));
     let length = bytes.get(..4).map(|length| u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize);
     let head = length.and_then(|length| bytes.get(4..4 + length)).ok_or_else(|| what("it ends too early"))?;

@@ -136,9 +136,16 @@ impl Table {
             false => None,
         };
         let pool = pool.transpose().map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?;
-        let on_pool = |work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)| match &pool {
-            Some(pool) => pool.install(work),
-            None => work(),
+        let on_pool = |work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)| {
+            let done = match &pool {
+                Some(pool) => pool.install(work),
+                None => work(),
+            };
+            match done {
+                // Others rewrote it and cleaned up while this one slept.
+                Err(Error::SnapshotExpired { .. }) => Ok(None),
+                done => done,
+            }
         };
         let pause =
             |spent: Duration, share: f64| rest(spent.mul_f64(1.0 / share.clamp(0.01, 1.0) - 1.0), &options.cancel);

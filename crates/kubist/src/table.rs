@@ -94,7 +94,7 @@ impl std::fmt::Debug for Table {
     }
 }
 
-fn path_of(location: &str) -> Result<&Path> {
+pub(crate) fn path_of(location: &str) -> Result<&Path> {
     let path = location.strip_prefix("file://").unwrap_or(location);
     if path.is_empty() {
         return Err(Error::invalid("the location of a table is empty"));
@@ -180,6 +180,13 @@ impl Table {
 
     /// Opens the table in a store.
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        let table = Table::with_header(store)?;
+        table.core.view()?;
+        Ok(table)
+    }
+
+    /// A table of which only the header is read.
+    pub(crate) fn with_header(store: Arc<dyn Store>) -> Result<Table> {
         check_not_dropped(store.as_ref())?;
         let bytes = store
             .get(TABLE)
@@ -189,9 +196,7 @@ impl Table {
             entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity)?;
-        let table = Table::with(store, header, schema)?;
-        table.core.view()?;
-        Ok(table)
+        Table::with(store, header, schema)
     }
 
     fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Table> {

@@ -1,132 +1,213 @@
-//! Reading everything to see whether it is sound.
+//! Looking whether a table is sound.
 //!
-//! Every run's zone map and every chunk is read and checked, rows are counted,
-//! and each row's cube, priority and zone are recomputed from its values (I1,
-//! I2). Findings are listed; nothing is changed.
+//! The quick look reads what leads to the rows: header, grid, logs, rewrites,
+//! checkpoints and all zone maps, and sees that every live run's segment is there
+//! and long enough. The deep one also reads every page and recomputes what should
+//! hold: each row's cube, priority and zone from its values, each zone map exactly
+//! (I1, I2), cutoffs (I3), and that each replica holds the rows of the runs that it
+//! names inside its cube, no more and no less (I4). Findings are listed, with what
+//! each damaged place costs; nothing is changed.
 
-use std::collections::HashSet;
+mod entries;
+mod replicas;
+mod rows;
+#[cfg(test)]
+mod tests;
 
-use arrow_array::Array;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use kubist_index::state::{Run, RunId};
+
+use crate::entry::Location;
+use crate::error::{Error, Result, store_error};
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
+use crate::sound::{Loss, Lost, is_damage};
 use crate::table::Table;
+
+use replicas::Ledger;
+
+/// How thoroughly [`Table::verify`] looks.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyOptions {
+    /// Read every page, not only what leads to them.
+    pub deep: bool,
+    pub cancel: Cancel,
+}
+
+impl VerifyOptions {
+    pub fn deep() -> VerifyOptions {
+        VerifyOptions { deep: true, ..VerifyOptions::default() }
+    }
+}
 
 /// What [`Table::verify`] saw.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
+    /// Every page was read.
+    pub deep: bool,
+    /// In live runs; in a deep look, such as were read.
     pub rows: u64,
     pub runs: u64,
+    pub replicas: u64,
     pub pages: u64,
     /// Read and checked.
     pub bytes: u64,
+    /// Rows that cannot be read, and how many of those replicas still hold (known
+    /// from a deep look only).
+    pub rows_lost: u64,
+    pub rows_mendable: u64,
+    /// What each damaged place costs.
+    pub losses: Vec<Loss>,
     /// One line for each thing that is wrong; empty if the table is sound.
     pub findings: Vec<String>,
 }
 
 /// Findings beyond this number are only counted.
 const MOST_FINDINGS: usize = 100;
+/// Runs whose zone maps are read side by side.
+const MAPS_AT_ONCE: usize = 256;
 
 impl VerifyReport {
     fn find(&mut self, what: String) {
         match self.findings.len() {
             MOST_FINDINGS => self.findings.push("there are more findings".into()),
             more if more > MOST_FINDINGS => {}
+            _ if self.findings.contains(&what) => {}
             _ => self.findings.push(what),
+        }
+    }
+
+    /// Notes rows that cannot be read; those of a replica are still in its sources.
+    fn lose(&mut self, run: &Run<Location>, loss: Loss) {
+        if run.is_replica() {
+            return self.find(format!("{}: costs no row, for it holds copies", loss.what));
+        }
+        self.find(loss.told());
+        self.rows_lost += loss.rows;
+        if self.losses.len() < MOST_FINDINGS {
+            self.losses.push(loss);
         }
     }
 }
 
 impl Table {
-    /// Reads everything and lists what is wrong; calls `progress(done, total)`
-    /// with bytes as it goes on. An error means that the check itself could not
-    /// be done, not that the table is damaged.
-    pub fn verify(&self, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        let mut report = VerifyReport::default();
-        let snapshot = match self.snapshot() {
-            Ok(snapshot) => snapshot,
-            Err(error @ Error::Damaged { .. }) => {
-                report.find(error.to_string());
-                return Ok(report);
-            }
-            Err(error) => return Err(error),
-        };
+    /// Looks whether the table is sound and lists what is wrong; calls
+    /// `progress(done, total)` with bytes as it goes on. An error means that the
+    /// check itself could not be done, not that the table is damaged.
+    pub fn verify(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        self.core.check_process()?;
+        let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
+        let Some(snapshot) = entries::check(&self.core.store, &mut report)? else { return Ok(report) };
         let directory = &snapshot.view.directory;
-        let runs = directory.runs();
-        let length = |run: &std::sync::Arc<kubist_index::state::Run<crate::entry::Location>>| {
-            run.payload.data_length + run.payload.map_length as u64
+        let runs: Vec<&Arc<Run<Location>>> = directory.runs().iter().chain(directory.replicas()).collect();
+        let missing = check_segments(&snapshot, &runs, &mut report)?;
+        let length = |run: &Run<Location>| match options.deep {
+            true => run.payload.data_length + run.payload.map_length as u64,
+            false => run.payload.map_length as u64,
         };
-        let total: u64 = runs.iter().map(length).sum();
-        let mut seen = HashSet::new();
-        for run in runs {
-            cancel.check()?;
-            if !seen.insert(run.id) {
-                report.find(format!("run {:#x} is listed twice", run.id.0));
+        let total: u64 = runs.iter().map(|run| length(run)).sum();
+        let mut ledger = Ledger::new(&snapshot, &mut report);
+        let mut damaged: HashSet<RunId> = missing.clone();
+        for some in runs.chunks(MAPS_AT_ONCE) {
+            options.cancel.check()?;
+            if !options.deep {
+                damaged.extend(check_maps(&snapshot, some, &missing, &mut report)?);
             }
-            match verify_run(&snapshot, run, &mut report) {
-                Ok(()) => {}
-                Err(error @ (Error::Damaged { .. } | Error::Newer(_) | Error::Invalid(_))) => {
-                    report.find(error.to_string())
+            for run in some {
+                options.cancel.check()?;
+                match run.is_replica() {
+                    true => report.replicas += 1,
+                    false => report.runs += 1,
                 }
-                Err(error) => return Err(error),
+                if options.deep {
+                    if !rows::check(&snapshot, run, &missing, &mut ledger, &mut report)? {
+                        damaged.insert(run.id);
+                    }
+                } else if !run.is_replica() && !damaged.contains(&run.id) {
+                    report.rows += run.rows;
+                }
+                report.bytes += length(run);
+                progress(report.bytes, total);
             }
-            report.runs += 1;
-            report.bytes += length(run);
-            progress(report.bytes, total);
+        }
+        if options.deep {
+            ledger.close(&snapshot, &mut report);
+            if report.rows_lost > 0 {
+                let mended = snapshot.mend(&damaged, &options.cancel)?;
+                report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+            }
         }
         let committed: u64 = snapshot.view.history.live_rows();
-        if report.findings.is_empty() && committed != report.rows {
+        if committed != report.rows + report.rows_lost {
             report.find(format!("the logs count {committed} rows, the runs hold {}", report.rows));
         }
         Ok(report)
     }
 }
 
-fn verify_run(
+/// Runs whose segment is gone or ends before them; each segment is one finding.
+fn check_segments(
     snapshot: &Snapshot,
-    run: &std::sync::Arc<kubist_index::state::Run<crate::entry::Location>>,
+    runs: &[&Arc<Run<Location>>],
     report: &mut VerifyReport,
-) -> Result<()> {
-    let core = &snapshot.core;
-    let (batch, map) = snapshot.read_run(run)?;
-    let (place, fields) = (&run.payload, snapshot.view.schema.stored.fields());
-    let damaged = |what: String| snapshot.damaged(run, 0, what);
-    report.pages += map.pages() as u64;
-    report.rows += run.rows;
-    let Some(frame) = core.frame()? else {
-        return Err(damaged("the grid is missing".into()));
-    };
-    let places = frame.places(&batch);
-    let mut first = 0;
-    for (zone, rows) in map.rows.iter().enumerate() {
-        for row in first..first + *rows as usize {
-            let priority = places.priorities[row];
-            if !core.geometry.contains_key(run.cube, places.keys[row]) {
-                return Err(damaged(format!("row {row} lies outside its cube")));
-            }
-            let cutoffs = core.geometry.ancestors(run.cube).map(|ancestor| snapshot.view.directory.cutoff(ancestor));
-            if !run.is_replica() && cutoffs.into_iter().any(|cutoff| cutoff.admits(priority)) {
-                return Err(damaged(format!("row {row} has a priority that belongs above its cube")));
-            }
-            if !map.priorities[zone].holds(priority) || priority < run.priorities.0 || priority > run.priorities.1 {
-                return Err(damaged(format!("row {row} has a priority outside its zone's range")));
-            }
-            let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
-            if !places.coordinates.iter().enumerate().all(inside) {
-                return Err(damaged(format!("row {row} lies outside its run's box")));
-            }
-        }
-        for (column, array) in batch.columns()[..map.columns.len()].iter().enumerate() {
-            let nulls = array.slice(first, *rows as usize).null_count();
-            if nulls != map.columns[column].nulls_of(zone) as usize {
-                return Err(damaged(format!(
-                    "zone {zone} counts its nulls wrongly in column {:?}",
-                    fields[column].name()
-                )));
-            }
-        }
-        first += *rows as usize;
+) -> Result<HashSet<RunId>> {
+    let mut segments: BTreeMap<&str, Vec<&Arc<Run<Location>>>> = BTreeMap::new();
+    for run in runs {
+        segments.entry(&run.payload.segment).or_default().push(run);
     }
-    Ok(())
+    let mut missing = HashSet::new();
+    for (segment, runs) in segments {
+        if snapshot.core.store.segment_len(segment).map_err(store_error)?.is_some() {
+            continue;
+        }
+        for run in runs {
+            let why = match snapshot.maps(std::iter::once(run)) {
+                // It was cleaned away while this was at work.
+                Err(error @ Error::SnapshotExpired { .. }) => return Err(error),
+                Err(error) => error.to_string(),
+                Ok(_) => snapshot.damaged(run, 0, "the file is missing".into()).to_string(),
+            };
+            missing.insert(run.id);
+            let lost = Lost { rows: run.rows, zones: None, why };
+            report.lose(run, snapshot.loss(run, None, &lost));
+        }
+    }
+    Ok(missing)
+}
+
+/// Reads zone maps, in one go if all are sound; each run must end inside its segment.
+/// Those of which that is not so.
+fn check_maps(
+    snapshot: &Snapshot,
+    runs: &[&Arc<Run<Location>>],
+    missing: &HashSet<RunId>,
+    report: &mut VerifyReport,
+) -> Result<Vec<RunId>> {
+    let mut damaged = Vec::new();
+    let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
+    let all = snapshot.maps(runs.iter().copied());
+    for run in runs {
+        let map = match &all {
+            Ok(_) => Ok(()),
+            Err(error) if !is_damage(error) => return Err(all.err().expect("matched above")),
+            Err(_) => snapshot.maps(std::iter::once(run)).map(drop),
+        };
+        let place = &run.payload;
+        let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);
+        let length = snapshot.core.store.segment_len(&place.segment).map_err(store_error)?.unwrap_or(0);
+        let why = match map {
+            Err(error) if is_damage(&error) => error.to_string(),
+            Err(error) => return Err(error),
+            Ok(()) if length < end => {
+                let short = format!("the file ends at byte {length}, before the run does");
+                snapshot.damaged(run, length.saturating_sub(place.data_offset), short).to_string()
+            }
+            Ok(()) => continue,
+        };
+        report.lose(run, snapshot.loss(run, None, &Lost { rows: run.rows, zones: None, why }));
+        damaged.push(run.id);
+    }
+    Ok(damaged)
 }

@@ -61,6 +61,8 @@ pub struct Writer {
     memory: usize,
     cancel: Cancel,
     pending: Pending,
+    /// Why a commit failed, if the disk was at fault.
+    failed: Option<String>,
     /// The table's header and grid are known to be durable.
     settled: Cell<bool>,
     healer: Option<Healer>,
@@ -147,6 +149,7 @@ impl Writer {
             sequence: own.commits,
             rows: own.rows,
             pending: Pending::default(),
+            failed: None,
             settled: Cell::new(false),
             healer: options.optimize.then(|| Healer::start(Table { core: core.clone() })),
             log,
@@ -169,6 +172,7 @@ impl Writer {
     /// be pending in part: `discard` or drop the writer.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
+        self.check_standing()?;
         self.pending.check()?;
         if batch.schema().fields().iter().any(|field| self.schema.user.index_of(field.name()).is_err()) {
             self.schema = self.core.view()?.schema.clone();
@@ -214,11 +218,31 @@ impl Writer {
     /// The same, as a step of a simulation, or under a token that makes a retry
     /// of a commit whose answer was lost the same commit.
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
+        self.check_standing()?;
         let committed = self.try_commit(options);
-        if committed.is_err() {
+        if let Err(error) = &committed {
             self.discard();
+            self.note(error);
         }
         committed
+    }
+
+    /// After a failed write or sync nobody knows what is on disk.
+    fn check_standing(&self) -> Result<()> {
+        let refused = |cause: &String| {
+            let name = self.name();
+            let place = self.core.store.location();
+            Error::Refused(format!(
+                "writer {name:?} of {place} stopped after a commit that failed ({cause}): open a new writer to go on"
+            ))
+        };
+        self.failed.as_ref().map_or(Ok(()), |cause| Err(refused(cause)))
+    }
+
+    fn note(&mut self, error: &Error) {
+        if let Error::Io(cause) | Error::Refused(cause) = error {
+            self.failed.get_or_insert_with(|| cause.clone());
+        }
     }
 
     fn try_commit(&mut self, options: &CommitOptions) -> Result<Committed> {
@@ -268,11 +292,12 @@ impl Writer {
     /// Says that this writer has nothing for a step and never will.
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
+        self.check_standing()?;
         self.check_step(step)?;
         let commit = Commit { runs: vec![], cutoffs: vec![] };
         let step = Some(StepMark { step, abandoned: true });
         let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], commit };
-        self.log_entry(entry, 0, Instant::now())
+        self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
     /// Steps of a writer go up, so that each is one commit.

@@ -105,7 +105,7 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
         assert_eq!(now.query(&lowest).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 7);
         let field = now.query(&Query::default()).unwrap().schema().field(2).clone();
         assert_eq!((field.is_nullable(), field.metadata().get("unit").unwrap().as_str()), (false, "s"));
-        assert!(table.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+        assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
     };
     check(&table);
     check(&other);
@@ -160,7 +160,7 @@ fn steps_and_retraction_beside_added_columns() {
     table.optimize(&all, &mut |_, _| {}).unwrap();
     assert_eq!(table.retract(1, &Default::default()).unwrap().rows, 200);
     assert_eq!(ages(&table.snapshot().unwrap(), None), (200, 100.0));
-    assert!(table.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+    assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //!
 //! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +16,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use common::planted::{Fault, Planted};
 use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions, Value,
-    WriterOptions,
+    VerifyOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -50,16 +53,29 @@ struct Model {
     columns: BTreeSet<String>,
 }
 
-type Wrap = fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
-
-/// The table as a fresh process of the machine opens it.
-fn open(machine: &SimDisk, wrap: Wrap) -> Result<Table> {
-    open_on(wrap(machine.process()))
+/// A bug that the simulation must notice.
+#[derive(Clone, Copy, Debug)]
+enum Plant {
+    Nothing,
+    Lie(Lie),
+    Fault(Fault),
 }
 
-fn open_on(disk: Arc<dyn Disk>) -> Result<Table> {
+/// The table as a fresh process of the machine opens it.
+fn open(machine: &SimDisk, plant: Plant) -> Result<Table> {
+    open_on(machine.process(), plant)
+}
+
+fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
+    let disk: Arc<dyn Disk> = match plant {
+        Plant::Lie(lie) => Arc::new(Liar::new(disk, lie)),
+        _ => disk,
+    };
     let store = LocalStore::on_disk(disk, Path::new("/data/table"));
-    let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
+    let mut store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
+    if let Plant::Fault(fault) = plant {
+        store = Arc::new(Planted { store, fault: Some(fault), leases: true });
+    }
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
         identity: vec!["id".into()],
@@ -73,13 +89,13 @@ fn open_on(disk: Arc<dyn Disk>) -> Result<Table> {
 impl Model {
     /// Works until the machine fails. A failure may hit a call whose outcome does
     /// not matter (a checkpoint after a commit): then the next round notices.
-    fn work(&mut self, machine: &SimDisk, wrap: Wrap, random: &mut StdRng) -> Result<()> {
+    fn work(&mut self, machine: &SimDisk, plant: Plant, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {
             if machine.crashes() > crashes {
                 return Ok(());
             }
-            let table = open(machine, wrap)?;
+            let table = open(machine, plant)?;
             match random.random_range(0..10) {
                 0 => drop(table.checkpoint()?),
                 1 => drop(table.clean(Duration::ZERO)?),
@@ -98,7 +114,7 @@ impl Model {
                     let name = format!("a{}", random.random_range(0..1_000_000));
                     let (data_type, default) = (DataType::Int16, Value::Int(self.next as i128));
                     let column = NewColumn { name: name.clone(), data_type, nullable: false, default, unit: None };
-                    if open_on(wrap(process)).and_then(|table| table.add_column(&column)).is_ok() {
+                    if open_on(process, plant).and_then(|table| table.add_column(&column)).is_ok() {
                         self.columns.insert(name);
                     }
                 }
@@ -147,7 +163,7 @@ impl Model {
         if let Some(lost) = self.columns.iter().find(|name| schema.index_of(name).is_err()) {
             return Err(format!("the column {lost} was added and is gone"));
         }
-        let report = table.verify(&Default::default(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).map_err(|error| error.to_string())?;
         match report.findings.is_empty() {
             true => Ok(()),
             false => Err(report.findings.join("; ")),
@@ -156,20 +172,20 @@ impl Model {
 }
 
 /// One history; what was wrong, if anything.
-fn play(seed: u64, wrap: Wrap) -> std::result::Result<(), String> {
+fn play(seed: u64, plant: Plant) -> std::result::Result<(), String> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
     let mut model = Model::default();
     for _ in 0..random.random_range(1..6) {
         machine.crash_after(random.random_range(0..600));
         let crashes = machine.crashes();
-        if let Err(error) = model.work(&machine, wrap, &mut random) {
+        if let Err(error) = model.work(&machine, plant, &mut random) {
             if machine.crashes() == crashes {
                 return Err(format!("an error without a crash: {error}"));
             }
         }
         machine.crash();
-        let table = open(&machine, wrap).map_err(|error| format!("cannot be opened: {error}"))?;
+        let table = open(&machine, plant).map_err(|error| format!("cannot be opened: {error}"))?;
         model.check(&table)?;
     }
     Ok(())
@@ -183,15 +199,26 @@ fn acknowledged_commits_survive_every_crash() {
         None => 0..number("SEEDS").unwrap_or(400),
     };
     for seed in seeds {
-        if let Err(what) = play(seed, |disk| disk) {
+        if let Err(what) = play(seed, Plant::Nothing) {
             panic!("SEED={seed}: {what}");
         }
     }
 }
 
-/// The simulation must notice a sync that is left out, or it proves nothing.
+/// The simulation must notice what is left out or done twice, or it proves nothing.
 #[test]
-fn a_missing_sync_is_found_out() {
-    let found = (0..1000).find(|seed| play(*seed, |disk| Arc::new(Liar::new(disk, Lie::Bytes(".seg")))).is_err());
-    assert!(found.is_some(), "a thousand seeds did not notice that segments are never synced");
+fn planted_bugs_are_found_out() {
+    for plant in [
+        Plant::Lie(Lie::Bytes(".seg")),
+        Plant::Lie(Lie::Bytes(".log")),
+        // Objects: header, grid, rewrites, checkpoints.
+        Plant::Lie(Lie::Bytes("/tmp/")),
+        Plant::Lie(Lie::Bytes("")),
+        Plant::Lie(Lie::Names),
+        Plant::Fault(Fault::PublishedTwice),
+    ] {
+        let found = (0..1000).find_map(|seed| Some((seed, play(seed, plant).err()?)));
+        println!("{plant:?}: {found:?}");
+        assert!(found.is_some(), "a thousand seeds did not notice {plant:?}");
+    }
 }

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::MemoryStore;
 use kubist::{
     Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
-    Writer, WriterOptions,
+    VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
 
@@ -146,7 +146,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
         for step in 4..=5 {
             commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
         }
-        let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
         assert_eq!(report.findings, Vec::<String>::new());
     }
     assert_eq!(table.retract(9, &Default::default()).unwrap().rows, 0);
@@ -236,7 +236,7 @@ fn everybody_at_once() {
     let expected: Vec<i64> =
         (0..WRITERS).flat_map(|writer| (0..COMMITS).flat_map(move |commit| commit_ids(writer, commit))).collect();
     assert_eq!(all(&table.snapshot().unwrap()), expected);
-    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new());
 
     fn of_writer_count(by_commit: &BTreeMap<i64, i64>, writer: i64) -> i64 {
@@ -388,7 +388,7 @@ fn cleaned_files_expire_old_snapshots_and_spare_the_rest() {
     ada.append(&rows(2010..2020)).unwrap();
     ada.commit().unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..2020).collect::<Vec<_>>());
-    assert!(fresh.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+    assert!(fresh.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
 #[test]

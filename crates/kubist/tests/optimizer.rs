@@ -130,7 +130,7 @@ fn replicas_follow_a_growing_table() {
     optimize(&plain, "none");
     let (with, without) = (pages(&copied, &plain, None), pages(&plain, &copied, None));
     assert!(with < without, "{with} pages with replicas, {without} without");
-    assert!(copied.verify(&Default::default(), &mut |_, _| {}).unwrap().findings.is_empty());
+    assert!(copied.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
 /// All points in one corner: of each cube on the way down three children stay empty,

@@ -12,7 +12,8 @@ use arrow_select::concat::concat_batches;
 use half::f16;
 use kubist::store::MemoryStore;
 use kubist::{
-    Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, WriterOptions,
+    Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, VerifyOptions,
+    WriterOptions,
 };
 use kubist_index::priority::{Threshold, priorities};
 use rand::rngs::SmallRng;
@@ -498,7 +499,7 @@ fn queries_equal_brute_force() {
     for seed in 0..160 {
         let mut rng = SmallRng::seed_from_u64(seed);
         let case = table(&mut rng);
-        let report = case.table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+        let report = case.table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
         assert_eq!(report.findings, Vec::<String>::new(), "seed {seed}");
         assert_eq!(report.rows, case.truth.num_rows() as u64, "seed {seed}");
         for round in 0..20 {

@@ -90,7 +90,7 @@ fn sorted(mut ids: Vec<i64>) -> Vec<i64> {
 }
 
 fn sound(table: &Table) {
-    let report = table.verify(&Default::default(), &mut |_, _| {}).unwrap();
+    let report = table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new());
 }
 

@@ -165,6 +165,22 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     }
 }
 
+/// The entries before the first damage, and what that is.
+pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+    let damage_of = |error| (LogTail { entries: Vec::new(), next: from, durable: from }, Some(error));
+    match read(store, writer, from) {
+        Err(error @ Error::Damaged { .. }) => {
+            let path = path_of(store, writer, SUFFIX);
+            let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
+            let Ok(found) = contents(&*file, &path, from.max(HEADER_BYTES)) else { return Ok(damage_of(error)) };
+            let Frames { entries, end, .. } = found.frames;
+            Ok((LogTail { entries, next: end, durable: end }, Some(error)))
+        }
+        Err(error @ Error::Missing { .. }) => Ok(damage_of(error)),
+        read => Ok((read?, None)),
+    }
+}
+
 /// What is to be known about a log, beyond that it can be read.
 pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     names::check_part(writer)?;

@@ -10,7 +10,7 @@ use crate::disk::{Disk, DiskFile, Found, Listed, Open};
 /// What a [`Liar`] does not sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// The bytes of files whose name ends like this; all, if it is empty.
+    /// The bytes of files whose path has this in it; all, if it is empty.
     Bytes(&'static str),
     /// The names in directories.
     Names,
@@ -36,7 +36,7 @@ impl Disk for Liar {
     fn open(&self, path: &Path, how: Open) -> Result<Box<dyn DiskFile>> {
         let file = self.disk.open(path, how)?;
         match self.lie {
-            Lie::Bytes(ending) if path.to_string_lossy().ends_with(ending) => Ok(Box::new(LiarFile(file))),
+            Lie::Bytes(part) if path.to_string_lossy().contains(part) => Ok(Box::new(LiarFile(file))),
             _ => Ok(file),
         }
     }

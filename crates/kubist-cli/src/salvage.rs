@@ -1,0 +1,36 @@
+//! `kubist salvage`: what is sound of a damaged table, as a new table.
+
+use kubist::{Cancel, Table};
+
+use crate::args;
+use crate::failure::{Failure, Kind, Result};
+use crate::human;
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+
+pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
+    let mut progress = Progress::new();
+    let report = Table::salvage(&command.table, &command.other, cancel, &mut |done, total| {
+        progress.show(done, total, |_| format!("{} of {} records saved", human::count(done), human::count(total)));
+    })?;
+    drop(progress);
+    if command.json {
+        print_json(&report)?;
+    } else {
+        let losses = report.losses.iter().map(|loss| loss.told());
+        let lines: String = report.notes.iter().cloned().chain(losses).map(|line| format!("{line}\n")).collect();
+        let mended = match report.rows_mended {
+            0 => String::new(),
+            mended => format!(", {} of them from replicas", human::count(mended)),
+        };
+        print(&format!("{lines}{}: {}{mended}\n", command.other, human::counted(report.rows, "record")))?;
+    }
+    if report.rows_lost == 0 && report.notes.is_empty() {
+        return Ok(());
+    }
+    let lost = match report.rows_lost {
+        0 => "no known record is lost, but see above what cannot be known".into(),
+        lost => format!("{} lost", human::counted(lost, "record")),
+    };
+    Err(Failure { kind: Kind::Unsound, message: format!("{}: {lost}", command.table) })
+}

@@ -1,0 +1,219 @@
+//! Everything that is still sound of a damaged table, copied into a new one.
+//!
+//! What is read is gathered leniently (`gather`): an older checkpoint, the prefix of
+//! a damaged log, rewrites up to the first that cannot be read. Any such choice is a
+//! state that the table once had, or would have with fewer commits, so no row comes
+//! twice. Of each run all sound pages are taken; rows lost from a primary run are
+//! taken from replicas where those cover them (`mend`). The new table has the same
+//! columns, grid, identity and seed, so the same records are in its samples. Rows
+//! keep their steps: each step is one commit of the writer `salvage`.
+
+mod gather;
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use kubist_index::order::Keyed;
+use kubist_index::state::{Run, RunId};
+use kubist_store::{LocalStore, Store};
+
+use crate::alter;
+use crate::entry::Location;
+use crate::error::{Error, Result, store_error};
+use crate::options::{Cancel, CommitOptions, WriterOptions};
+use crate::schema::NO_STEP;
+use crate::snapshot::Snapshot;
+use crate::sound::Loss;
+use crate::table::{GRID, TABLE, Table, path_of};
+use crate::writer::Writer;
+
+const WRITER: &str = "salvage";
+
+/// What [`Table::salvage`] saved, and what it could not.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct SalvageReport {
+    /// In the new table.
+    pub rows: u64,
+    /// Of those, rows of damaged runs that replicas still held.
+    pub rows_mended: u64,
+    /// Rows of runs that are known, which are not in the new table.
+    pub rows_lost: u64,
+    /// What each damaged place cost, before mending.
+    pub losses: Vec<Loss>,
+    /// What else was damaged, and what cannot be known because of it.
+    pub notes: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Nothing was damaged.
+    pub fn is_whole(&self) -> bool {
+        self.losses.is_empty() && self.notes.is_empty()
+    }
+}
+
+/// Rows of a step that are yet to be written.
+struct Pass<'a> {
+    step: i64,
+    writer: &'a mut Writer,
+    cancel: &'a Cancel,
+}
+
+impl Table {
+    /// Copies everything sound of the table in the directory `from` into a new table
+    /// in the directory `to`, which must be absent or empty; calls `progress(done,
+    /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
+    /// that nothing can be saved without its cause being removed, such as a header
+    /// that cannot be read, or a full disk: then `to` may hold a part.
+    pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
+        let (from_path, to_path) = (path_of(from)?, path_of(to)?);
+        if !from_path.join(TABLE).exists() {
+            let why = format!("there is no file {TABLE:?}, which says what the table is");
+            return Err(Error::NotATable { location: from.into(), why });
+        }
+        if !is_vacant(to_path) {
+            let why = "a table is salvaged into a new directory, or an empty one".into();
+            return Err(Error::Exists { location: to.into(), why });
+        }
+        let from: Arc<dyn Store> = Arc::new(kubist_store::open_local(from_path).map_err(store_error)?);
+        // Read before anything is made.
+        Table::with_header(from.clone())?;
+        let to: Arc<dyn Store> = Arc::new(LocalStore::create(to_path).map_err(store_error)?);
+        Table::salvage_in(from, to, cancel, progress)
+    }
+
+    /// The same from one store into another, empty one.
+    pub fn salvage_in(
+        from: Arc<dyn Store>,
+        to: Arc<dyn Store>,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SalvageReport> {
+        let mut report = SalvageReport::default();
+        let snapshot = gather::snapshot(Table::with_header(from.clone())?, &mut report.notes)?;
+        let table = make(&from, to, &snapshot, &mut report.notes)?;
+        let runs = snapshot.view.directory.runs();
+        let (damaged, steps) = look(&snapshot, runs, &mut report, cancel)?;
+        let mended = match damaged.is_empty() {
+            true => Vec::new(),
+            false => snapshot.mend(&damaged, cancel)?,
+        };
+        report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+        let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
+        let total = snapshot.view.directory.rows() - lost.min(snapshot.view.directory.rows()) + report.rows_mended;
+        let options = WriterOptions { name: Some(WRITER.into()), cancel: cancel.clone(), ..WriterOptions::default() };
+        let mut writer = table.writer(&options)?;
+        let steps: BTreeSet<i64> =
+            steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(&snapshot, batch))).collect();
+        for step in steps {
+            let mut pass = Pass { step, writer: &mut writer, cancel };
+            for run in runs {
+                report.rows += pass.take_run(&snapshot, run)?;
+                progress(report.rows, total);
+            }
+            for batch in &mended {
+                report.rows += pass.take(&snapshot, batch)?;
+            }
+            let step = Some(step).filter(|step| *step != NO_STEP);
+            writer.commit_as(&CommitOptions { step, token: None })?;
+            progress(report.rows, total);
+        }
+        report.rows_lost = lost.saturating_sub(report.rows_mended);
+        let committed = snapshot.view.history.live_rows();
+        let known = snapshot.view.directory.rows();
+        if committed != known {
+            report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
+        }
+        Ok(report)
+    }
+}
+
+/// Is nothing there?
+fn is_vacant(path: &Path) -> bool {
+    !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// A new table with the same header and alterations and, if it can be read, the same grid.
+fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<Table> {
+    let header = from.get(TABLE).map_err(store_error)?.unwrap_or_default();
+    if !to.put_if_absent(TABLE, &header).map_err(store_error)? {
+        let why = "a table is salvaged into an empty store".into();
+        return Err(Error::Exists { location: to.location().into(), why });
+    }
+    for name in (1..=known.view.schema.version).map(alter::name_of) {
+        let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
+        to.put_if_absent(&name, &bytes).map_err(store_error)?;
+    }
+    // Only a grid that makes sense: otherwise the new table makes its own.
+    let grid = Table::with_header(from.clone())?.core.frame().and_then(|frame| {
+        let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
+        Ok(bytes.flatten())
+    });
+    match grid {
+        Ok(Some(bytes)) => drop(to.put_if_absent(GRID, &bytes).map_err(store_error)?),
+        Ok(None) => {}
+        Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
+    }
+    Table::open_in(to)
+}
+
+/// Reads everything once: which runs are damaged, what that costs, and which steps
+/// there are.
+fn look(
+    snapshot: &Snapshot,
+    runs: &[Arc<Run<Location>>],
+    report: &mut SalvageReport,
+    cancel: &Cancel,
+) -> Result<(HashSet<RunId>, BTreeSet<i64>)> {
+    let (mut damaged, mut steps) = (HashSet::new(), BTreeSet::new());
+    for run in runs {
+        cancel.check()?;
+        let sound = snapshot.read_sound(run)?;
+        for lost in &sound.lost {
+            damaged.insert(run.id);
+            report.losses.push(snapshot.loss(run, sound.map.as_deref(), lost));
+        }
+        for (_, batch) in &sound.pages {
+            steps.extend(steps_of(snapshot, batch));
+        }
+    }
+    Ok((damaged, steps))
+}
+
+fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
+    let column = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
+    column.values().iter().copied().collect()
+}
+
+impl Pass<'_> {
+    /// Takes the rows of the step from a run, if it can have any; how many.
+    fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
+        self.cancel.check()?;
+        if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
+            let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
+            if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
+                return Ok(0);
+            }
+        }
+        let mut taken = 0;
+        for (_, batch) in snapshot.read_sound(run)?.pages {
+            taken += self.take(snapshot, &batch)?;
+        }
+        Ok(taken)
+    }
+
+    fn take(&mut self, snapshot: &Snapshot, batch: &RecordBatch) -> Result<u64> {
+        let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
+        let of_step: BooleanArray = steps.values().iter().map(|step| Some(*step == self.step)).collect();
+        let rows = filter_record_batch(batch, &of_step)?;
+        let taken = rows.num_rows() as u64;
+        if taken > 0 {
+            self.writer.keep(rows)?;
+        }
+        Ok(taken)
+    }
+}

@@ -1,0 +1,122 @@
+//! The rows of a run: every page read, every rule recomputed from the values.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::{Run, RunId};
+
+use crate::codec::encode::encode_column;
+use crate::codec::zone_map::ZoneMap;
+use crate::entry::Location;
+use crate::error::Result;
+use crate::frame::Frame;
+use crate::snapshot::Snapshot;
+
+use super::VerifyReport;
+use super::replicas::Ledger;
+
+/// Reads a run and checks it; `false` if rows of it cannot be read.
+pub fn check(
+    snapshot: &Snapshot,
+    run: &Arc<Run<Location>>,
+    missing: &HashSet<RunId>,
+    ledger: &mut Ledger,
+    report: &mut VerifyReport,
+) -> Result<bool> {
+    if missing.contains(&run.id) {
+        ledger.lose(run.id);
+        return Ok(false);
+    }
+    let sound = snapshot.read_sound(run)?;
+    for lost in &sound.lost {
+        report.lose(run, snapshot.loss(run, sound.map.as_deref(), lost));
+        ledger.lose(run.id);
+    }
+    let Some(map) = &sound.map else { return Ok(false) };
+    let Some(frame) = snapshot.core.frame().ok().flatten() else {
+        report.find(snapshot.damaged(run, 0, "the grid is missing".into()).to_string());
+        return Ok(false);
+    };
+    report.pages += map.pages() as u64;
+    let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), sound.lost.is_empty());
+    for (page, batch) in &sound.pages {
+        if !run.is_replica() {
+            report.rows += batch.num_rows() as u64;
+        }
+        ledger.count(run, &frame, batch);
+        match check_page(snapshot, run, map, &frame, *page, batch) {
+            Ok((low, high)) => {
+                lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));
+            }
+            Err(what) => {
+                report.find(snapshot.damaged(run, 0, what).to_string());
+                right = false;
+            }
+        }
+    }
+    if right && run.rows > 0 && lowest_and_highest != run.priorities {
+        report.find(snapshot.damaged(run, 0, "its priorities are not as its entry says".into()).to_string());
+    }
+    Ok(sound.lost.is_empty())
+}
+
+/// The lowest and the highest priority of a page; `Err` says what is wrong with it.
+fn check_page(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    frame: &Frame,
+    page: usize,
+    batch: &RecordBatch,
+) -> std::result::Result<(u64, u64), String> {
+    let (geometry, place) = (snapshot.core.geometry, &run.payload);
+    let places = frame.places(batch);
+    let cutoffs = geometry.ancestors(run.cube).map(|ancestor| snapshot.view.directory.cutoff(ancestor));
+    let highest_above = match run.is_replica() {
+        true => None,
+        false => cutoffs.max(),
+    };
+    let zones = map.page_zones(page);
+    let mut first = 0;
+    for zone in zones.clone() {
+        let rows = first..first + map.rows[zone] as usize;
+        first = rows.end;
+        for row in rows.clone() {
+            if !geometry.contains_key(run.cube, places.keys[row]) {
+                return Err(format!("row {row} of page {page} lies outside its cube"));
+            }
+            if highest_above.is_some_and(|cutoff| cutoff.admits(places.priorities[row])) {
+                return Err(format!("row {row} of page {page} has a priority that belongs above its cube"));
+            }
+            let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
+            if !places.coordinates.iter().enumerate().all(inside) {
+                return Err(format!("row {row} of page {page} lies outside its run's box"));
+            }
+        }
+        let of_zone = &places.priorities[rows];
+        let (low, high) = (of_zone.iter().min().copied(), of_zone.iter().max().copied());
+        // Zone maps keep the top 32 bits.
+        let kept = PriorityRange { first: low.unwrap_or(0) >> 32 << 32, last: high.unwrap_or(0) | u32::MAX as u64 };
+        if map.priorities[zone] != kept {
+            return Err(format!("zone {zone} has other priorities than its rows"));
+        }
+    }
+    let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    for (column, array) in batch.columns().iter().enumerate().take(map.columns.len()) {
+        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()]).zones;
+        let said = &map.columns[column];
+        for (place, zone) in zones.clone().enumerate() {
+            let same = found.min[place] == said.min[zone]
+                && found.max[place] == said.max[zone]
+                && found.nulls_of(place) == said.nulls_of(zone);
+            if !same {
+                let name = snapshot.view.schema.stored.field(column).name().clone();
+                return Err(format!("zone {zone} says other bounds or nulls of column {name:?} than its rows"));
+            }
+        }
+    }
+    let priorities = places.priorities.iter();
+    Ok((priorities.clone().min().copied().unwrap_or(u64::MAX), priorities.max().copied().unwrap_or(0)))
+}

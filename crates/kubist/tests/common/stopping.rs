@@ -1,0 +1,134 @@
+//! A disk in a process that stops itself at a chosen system call, says so on standard
+//! output, and waits for whatever its parent sends: SIGCONT or SIGKILL.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
+use rustix::process::{Signal, kill_process};
+
+/// How many more calls that change the disk succeed until this process stops
+/// itself; negative: it never does.
+static CALLS_LEFT: AtomicI64 = AtomicI64::new(NEVER);
+
+/// As a number of calls.
+pub const NEVER: i64 = -1;
+
+/// Lets this process stop itself after so many more calls that change the disk.
+pub fn stop_after(calls: i64) {
+    CALLS_LEFT.store(calls, Ordering::SeqCst);
+}
+
+/// The machine's disk, in a process that stops itself in the middle of a call.
+#[derive(Debug)]
+pub struct StoppingDisk;
+
+#[derive(Debug)]
+struct StoppingFile {
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+}
+
+/// Does this process have to stop here?
+fn is_last_call() -> bool {
+    CALLS_LEFT.load(Ordering::SeqCst) >= 0 && CALLS_LEFT.fetch_sub(1, Ordering::SeqCst) == 0
+}
+
+fn stop(what: &str, path: &Path) {
+    say(&format!("stopped {what} {}", path.display()));
+    kill_process(rustix::process::getpid(), Signal::STOP).unwrap();
+}
+
+impl Disk for StoppingDisk {
+    fn open(&self, path: &Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
+        if how == Open::Create && is_last_call() {
+            stop("create", path);
+        }
+        let file = OsDisk.open(path, how)?;
+        Ok(Box::new(StoppingFile { file, path: path.into() }))
+    }
+    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
+        OsDisk.find(path)
+    }
+    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
+        OsDisk.read_directory(path)
+    }
+    fn create_directory(&self, path: &Path) -> std::io::Result<()> {
+        OsDisk.create_directory(path)
+    }
+    fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("sync-directory", path);
+        }
+        OsDisk.sync_directory(path)
+    }
+    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("link", to);
+        }
+        OsDisk.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("unlink", path);
+        }
+        OsDisk.unlink(path)
+    }
+    fn remove_directory(&self, path: &Path) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("remove-directory", path);
+        }
+        OsDisk.remove_directory(path)
+    }
+    fn process(&self) -> u32 {
+        OsDisk.process()
+    }
+    fn unique(&self) -> u64 {
+        OsDisk.unique()
+    }
+}
+
+impl DiskFile for StoppingFile {
+    fn bytes(&self) -> std::io::Result<u64> {
+        self.file.bytes()
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+    /// Stops with half of the bytes written; woken up, it was a short write.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
+        if !is_last_call() {
+            return self.file.write_at(bytes, offset);
+        }
+        let written = match bytes.len() / 2 {
+            0 => 0,
+            half => self.file.write_at(&bytes[..half], offset)?,
+        };
+        stop("write", &self.path);
+        if written > 0 { Ok(written) } else { self.file.write_at(bytes, offset) }
+    }
+    fn truncate(&self, bytes: u64) -> std::io::Result<()> {
+        self.file.truncate(bytes)
+    }
+    fn sync_data(&self) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("sync", &self.path);
+        }
+        self.file.sync_data()
+    }
+    fn start_writeback(&self, range: Range<u64>) {
+        self.file.start_writeback(range);
+    }
+    fn try_lock(&self) -> std::io::Result<bool> {
+        self.file.try_lock()
+    }
+}
+
+/// Tells the parent. On a line of its own: the test runner writes there too.
+pub fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("\n@{what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}

@@ -1,0 +1,401 @@
+//! Real processes on one table: writers, readers and an optimizer at once; writers
+//! and optimizers killed, or stopped and woken up, at a chosen system call.
+//!
+//! A child is this program again, in the role that its environment names. It says
+//! on standard output what it does; a child that is to be caught in the middle of
+//! something stops itself at a given call to the disk, says so, and waits for
+//! whatever its parent sends: SIGCONT or SIGKILL.
+//!
+//! `ROUNDS=n` plays so many rounds of killing, `SEED=n` chooses which.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::stopping::{NEVER, StoppingDisk, say, stop_after};
+use common::{Wrong, commits, name, options, schema};
+use kubist::store::LocalStore;
+use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rustix::process::{Pid, Signal, kill_process};
+
+// The children.
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
+}
+
+fn number(name: &str) -> i64 {
+    variable(name).parse().unwrap()
+}
+
+/// Nothing, unless this process was started as a child.
+#[test]
+fn in_a_child() {
+    let Ok(role) = std::env::var("KUBIST_ROLE") else { return };
+    let store = LocalStore::open_on(Arc::new(StoppingDisk), Path::new(&variable("KUBIST_TABLE"))).unwrap();
+    let table = Table::open_in(Arc::new(store)).unwrap();
+    match role.as_str() {
+        "writer" => write(&table),
+        "reader" => read(&table),
+        "optimizer" => optimize(&table),
+        _ => panic!("{role} is no role"),
+    }
+}
+
+/// Set once the parent has closed this process's standard input.
+fn end_of_input() -> Arc<AtomicBool> {
+    let end = Arc::new(AtomicBool::new(false));
+    let seen = end.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        seen.store(true, Ordering::SeqCst);
+    });
+    end
+}
+
+/// Commits one after the other, and says before and after each.
+fn write(table: &Table) {
+    let (writer, first, count) = (number("KUBIST_WRITER"), number("KUBIST_FIRST"), number("KUBIST_COUNT"));
+    let (stop_at, calls) = (number("KUBIST_STOP_AT"), number("KUBIST_CALLS"));
+    let mut log = own(table, writer);
+    for commit in first..first + count {
+        if commit == stop_at {
+            stop_after(calls);
+        }
+        say(&format!("begin {commit}"));
+        common::commit(&mut log, writer, commit).unwrap();
+        stop_after(NEVER);
+        say(&format!("done {commit}"));
+    }
+}
+
+/// A writer's log, as soon as nobody else has it: an optimizer may.
+fn own(table: &Table, writer: i64) -> Writer {
+    loop {
+        match table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() }) {
+            Err(Error::Busy(_)) => std::thread::yield_now(),
+            owned => return owned.unwrap(),
+        }
+    }
+}
+
+/// Takes snapshots until the parent has heard enough; each shows whole commits, and
+/// no less than the one before.
+fn read(table: &Table) {
+    let end = end_of_input();
+    let (mut looks, mut expired) = (0, 0);
+    let mut last = BTreeMap::new();
+    loop {
+        let ending = end.load(Ordering::SeqCst);
+        let snapshot = table.snapshot().unwrap();
+        match commits(&snapshot) {
+            Ok(now) => {
+                let held = |(writer, count): (&i64, &i64)| now.get(writer).is_some_and(|now| now >= count);
+                assert!(last.iter().all(held), "{last:?} was seen before {now:?}");
+                last = now;
+                looks += 1;
+            }
+            Err(Wrong::Error(Error::SnapshotExpired { .. })) => expired += 1,
+            Err(wrong) => panic!("{wrong:?}"),
+        }
+        if ending {
+            break;
+        }
+    }
+    say(&format!("looked {looks} {expired}"));
+}
+
+/// Optimizes, writes checkpoints and cleans: once, or until the parent says stop.
+fn optimize(table: &Table) {
+    let end = end_of_input();
+    let rounds = number("KUBIST_COUNT");
+    let retention = Duration::from_millis(number("KUBIST_RETENTION_MS") as u64);
+    stop_after(number("KUBIST_CALLS"));
+    say("begin 0");
+    let mut rewrites = 0;
+    for round in 0.. {
+        if round == rounds || (rounds < 0 && end.load(Ordering::SeqCst)) {
+            break;
+        }
+        rewrites += keep(table, retention);
+    }
+    stop_after(NEVER);
+    say("done 0");
+    say(&format!("rewrote {rewrites}"));
+}
+
+/// All upkeep that there is. Who is stopped for long may hold up the others, and
+/// find that what it was about to read has been rewritten and cleaned away.
+fn keep(table: &Table, retention: Duration) -> u64 {
+    let thorough = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
+    let rewrites = match table.optimize(&thorough, &mut |_, _| {}) {
+        Ok(report) => report.rewrites,
+        Err(Error::Busy(_)) => 0,
+        Err(error) => panic!("{error:?}"),
+    };
+    table.checkpoint().unwrap();
+    table.clean(retention).unwrap();
+    rewrites
+}
+
+// The parent.
+
+struct Child {
+    process: std::process::Child,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Child {
+    fn start(table: &str, role: &str, settings: &[(&str, i64)]) -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"]);
+        command.env("KUBIST_ROLE", role).env("KUBIST_TABLE", table);
+        for (name, value) in settings {
+            command.env(format!("KUBIST_{name}"), value.to_string());
+        }
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap()).lines();
+        Child { process, said }
+    }
+
+    fn writer(table: &str, writer: i64, first: i64, count: i64, stop_at: i64, calls: i64) -> Child {
+        let settings = [("WRITER", writer), ("FIRST", first), ("COUNT", count), ("STOP_AT", stop_at), ("CALLS", calls)];
+        Child::start(table, "writer", &settings)
+    }
+
+    fn optimizer(table: &str, count: i64, retention_ms: i64, calls: i64) -> Child {
+        Child::start(table, "optimizer", &[("COUNT", count), ("RETENTION_MS", retention_ms), ("CALLS", calls)])
+    }
+
+    /// The next thing that it says; `None` once it has ended.
+    fn hear(&mut self) -> Option<String> {
+        self.said.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Everything it still says; it must end well.
+    fn finish(mut self) -> Vec<String> {
+        drop(self.process.stdin.take());
+        let said = std::iter::from_fn(|| self.hear()).collect();
+        assert!(self.process.wait().unwrap().success(), "{said:?}");
+        said
+    }
+}
+
+fn sound(table: &Table) {
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+}
+
+#[test]
+fn everybody_at_once() {
+    const WRITERS: i64 = 4;
+    const COMMITS: i64 = 250;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let location = path.to_str().unwrap();
+    Table::create(location, schema(), &options()).unwrap();
+    let readers: Vec<Child> = (0..3).map(|_| Child::start(location, "reader", &[])).collect();
+    let optimizer = Child::optimizer(location, -1, 1000, -1);
+    let writers: Vec<Child> = (0..WRITERS).map(|writer| Child::writer(location, writer, 0, COMMITS, -1, -1)).collect();
+    for writer in writers {
+        let done = writer.finish().iter().filter(|said| said.starts_with("done")).count();
+        assert_eq!(done as i64, COMMITS);
+    }
+    for reader in readers {
+        let said = reader.finish();
+        let looked: Vec<u64> = said[0].split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+        assert!(looked[0] > 1, "{said:?}");
+        println!("a reader saw {} snapshots; {} more had expired", looked[0], looked[1]);
+    }
+    println!("the optimizer {:?}", optimizer.finish());
+    let table = Table::open(location).unwrap();
+    let expected = (0..WRITERS).map(|writer| (writer, COMMITS)).collect();
+    assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
+    sound(&table);
+}
+
+/// What befalls a child.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// Killed where it stopped itself.
+    Killed,
+    /// Killed at some moment after it began something.
+    KilledAnywhere,
+    /// Woken up after others optimized, wrote checkpoints and cleaned.
+    Woken,
+}
+
+/// Who is at work, what was acknowledged, and what it all amounted to.
+struct Campaign {
+    random: StdRng,
+    location: String,
+    /// Acknowledged commits of each writer, which are numbered from 0.
+    acknowledged: [i64; 3],
+    killed: u64,
+    killed_in_flight: u64,
+    woken: u64,
+    /// Upkeep that had to wait for a writer that was stopped while it made an entry
+    /// durable: it gives up after some seconds, so this is done only a few times.
+    waited: u64,
+}
+
+impl Campaign {
+    fn round(&mut self) {
+        let fate = match self.random.random_range(0..10) {
+            0..6 => Fate::Killed,
+            6..8 => Fate::KilledAnywhere,
+            _ => Fate::Woken,
+        };
+        let (writer, other) = match self.random.random_range(0..3) {
+            writer @ 0..2 => (writer, writer + 1),
+            writer => (writer, 0),
+        };
+        let begin = self.acknowledged[other];
+        let bystander = Child::writer(&self.location, other as i64, begin, 2, -1, -1);
+        match self.random.random_bool(0.7) {
+            true => self.play_writer(writer, fate),
+            false => self.play_optimizer(fate),
+        }
+        self.acknowledge(other, &bystander.finish());
+    }
+
+    fn acknowledge(&mut self, writer: usize, said: &[String]) {
+        for said in said {
+            if let Some(commit) = said.strip_prefix("done ") {
+                assert_eq!(commit.parse(), Ok(self.acknowledged[writer]));
+                self.acknowledged[writer] += 1;
+            }
+        }
+    }
+
+    fn play_writer(&mut self, writer: usize, fate: Fate) {
+        let first = self.acknowledged[writer];
+        let victim = first + self.random.random_range(0..3);
+        // The first commit makes a segment, which takes more calls.
+        let most = if victim == first { 9 } else { 6 };
+        let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..most) };
+        let child = Child::writer(&self.location, writer as i64, first, 4, victim, calls);
+        let said = self.play(child, fate, victim);
+        self.acknowledge(writer, &said);
+    }
+
+    fn play_optimizer(&mut self, fate: Fate) {
+        let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..40) };
+        let child = Child::optimizer(&self.location, 1, 0, calls);
+        self.play(child, fate, 0);
+    }
+
+    /// All that the child said until its end.
+    fn play(&mut self, mut child: Child, fate: Fate, victim: i64) -> Vec<String> {
+        let mut said = Vec::new();
+        let begins = format!("begin {victim}");
+        while let Some(now) = child.hear() {
+            said.push(now.clone());
+            match fate {
+                Fate::KilledAnywhere if now == begins => {
+                    // Not to wait for anything: to be somewhere in the midst of it.
+                    let moments = self.random.random_range(0..1_000_000);
+                    (0..moments).map(std::hint::black_box).for_each(|_| {});
+                    child.send(Signal::KILL);
+                }
+                Fate::Killed if now.starts_with("stopped") => child.send(Signal::KILL),
+                Fate::Woken if now.starts_with("stopped") => {
+                    self.work_meanwhile(&now);
+                    child.send(Signal::CONT);
+                    self.woken += 1;
+                }
+                _ => {}
+            }
+        }
+        let ended = child.process.wait().unwrap();
+        if !ended.success() {
+            use std::os::unix::process::ExitStatusExt;
+            assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{said:?}");
+            self.killed += 1;
+            // A dead optimizer's leases would keep others away for some time.
+            let _ = std::fs::remove_dir_all(Path::new(&self.location).join("leases"));
+            let last = said.iter().rfind(|said| !said.starts_with("stopped")).unwrap();
+            self.killed_in_flight += last.starts_with("begin") as u64;
+        }
+        said
+    }
+
+    fn work_meanwhile(&mut self, stopped: &str) {
+        let table = Table::open(&self.location).unwrap();
+        if stopped.contains("/logs/") {
+            self.waited += 1;
+            if self.waited > 2 {
+                table.checkpoint().unwrap();
+                table.clean(Duration::ZERO).unwrap();
+                return;
+            }
+        }
+        keep(&table, Duration::ZERO);
+    }
+
+    /// Every acknowledged commit is there, and at most the one in flight besides.
+    fn check(&self) {
+        let table = Table::open(&self.location).unwrap();
+        let found = commits(&table.snapshot().unwrap()).unwrap();
+        for (writer, acknowledged) in self.acknowledged.iter().enumerate() {
+            let found = found.get(&(writer as i64)).copied().unwrap_or(0);
+            let expected = *acknowledged..=acknowledged + 1;
+            assert!(expected.contains(&found), "{found} commits of {}, {expected:?} expected", name(writer as i64));
+        }
+    }
+}
+
+#[test]
+fn killed_and_stopped_processes_lose_nothing() {
+    let asked = |name| std::env::var(name).ok().map(|number| number.parse().unwrap());
+    let (rounds, seed) = (asked("ROUNDS").unwrap_or(200), asked("SEED").unwrap_or(9));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let location = path.to_str().unwrap().to_string();
+    Table::create(&location, schema(), &options()).unwrap();
+    let mut campaign = Campaign {
+        random: StdRng::seed_from_u64(seed),
+        location: location.clone(),
+        acknowledged: [0; 3],
+        killed: 0,
+        killed_in_flight: 0,
+        woken: 0,
+        waited: 0,
+    };
+    for round in 0..rounds {
+        campaign.round();
+        if round % 5 == 4 {
+            campaign.check();
+        }
+        if round % 50 == 49 {
+            sound(&Table::open(&location).unwrap());
+        }
+    }
+    campaign.check();
+    let table = Table::open(&location).unwrap();
+    sound(&table);
+    // Commits that were in flight when their writer died are retried, and count once.
+    for writer in 0..3 {
+        let said = Child::writer(&location, writer, campaign.acknowledged[writer as usize], 1, -1, -1).finish();
+        campaign.acknowledge(writer as usize, &said);
+    }
+    let expected = (0..3).map(|writer| (writer, campaign.acknowledged[writer as usize])).collect();
+    assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
+    sound(&table);
+    let Campaign { killed, killed_in_flight, woken, .. } = campaign;
+    println!("{rounds} rounds: {killed} killed, {killed_in_flight} of them in flight, {woken} stopped and woken");
+    assert!(killed_in_flight * 10 >= killed * 7, "most kills were to hit something in flight");
+    assert!(killed * 2 > rounds && woken * 20 > rounds);
+}

@@ -1,0 +1,222 @@
+//! Every file of a table damaged, or gone: `salvage` saves what is sound, each row
+//! once and with its values, takes lost rows from replicas, and accounts for what
+//! it could not save; the deep look says the same beforehand.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::{
+    CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Replication, SalvageReport, Snapshot, Table,
+    TableOptions, VerifyOptions, VerifyReport, WriterOptions,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const COMMITS: i64 = 6;
+const ROWS: i64 = 500;
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("x", DataType::Float32, true),
+        Field::new("name", DataType::Utf8, true),
+    ]))
+}
+
+fn x(id: i64) -> Option<f32> {
+    (id % 50 != 0).then_some((id * 7919 % 10_007) as f32)
+}
+
+/// Commits of three steps by two writers, rewritten, with replicas, checkpoints, and
+/// commits that came after.
+fn build(at: &Path) {
+    let options = TableOptions {
+        dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+        // Each record for itself: hidden columns must come along.
+        identity: vec![],
+        capacity: Some(32),
+        replication: Replication::Full { height: u32::MAX },
+        ..Default::default()
+    };
+    let table = Table::create(at.to_str().unwrap(), schema(), &options).unwrap();
+    for commit in 0..COMMITS {
+        let name = Some(format!("rank-{}", commit % 2));
+        let mut writer = table.writer(&WriterOptions { name, ..Default::default() }).unwrap();
+        let ids = commit * ROWS..(commit + 1) * ROWS;
+        let names = StringArray::from_iter_values(ids.clone().map(|id| format!("droplet {}", id % 13)));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(ids.clone())),
+            Arc::new(Float32Array::from_iter(ids.map(x))),
+            Arc::new(names),
+        ];
+        writer.append(&RecordBatch::try_new(schema(), columns).unwrap()).unwrap();
+        writer.commit_as(&CommitOptions { step: Some(commit / 2), token: None }).unwrap();
+        if commit == 1 || commit == 3 {
+            let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+            assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rows_copied > 0);
+        }
+    }
+}
+
+fn files(at: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(at).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The ids of what a query finds, ascending; every value as it was written.
+fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
+    let mut found = Vec::new();
+    for batch in snapshot.query(query).unwrap() {
+        let batch = batch.unwrap();
+        let (places, names) = (batch["x"].as_primitive::<Float32Type>(), batch["name"].as_string::<i32>());
+        for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {
+            assert_eq!(x(*id), places.iter().nth(row).unwrap(), "row {id}");
+            assert_eq!(names.value(row), format!("droplet {}", id % 13));
+            found.push(*id);
+        }
+    }
+    found.sort_unstable();
+    assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "a row is there twice");
+    found
+}
+
+fn sample() -> Query {
+    Query { precision: Some(0.3), ..Default::default() }
+}
+
+fn of_step(step: i64) -> Query {
+    Query { steps: Some((Some(step), Some(step))), ..Default::default() }
+}
+
+fn salvage(from: &Path, to: &Path) -> kubist::Result<SalvageReport> {
+    Table::salvage(from.to_str().unwrap(), to.to_str().unwrap(), &Default::default(), &mut |_, _| {})
+}
+
+fn verified(at: &Path) -> kubist::Result<VerifyReport> {
+    Table::open(at.to_str().unwrap())?.verify(&VerifyOptions::deep(), &mut |_, _| {})
+}
+
+/// What a whole table says.
+struct Truth {
+    ids: Vec<i64>,
+    sample: Vec<i64>,
+}
+
+/// What was saved is sound, true, and accounted for.
+fn check(to: &Path, report: &SalvageReport, truth: &Truth, what: &str) {
+    let table = Table::open(to.to_str().unwrap()).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let found = ids(&snapshot, &Query::default());
+    assert_eq!(found.len() as u64, report.rows, "{what}");
+    assert!(found.iter().all(|id| truth.ids.binary_search(id).is_ok()), "{what}");
+    let sampled: Vec<i64> = truth.sample.iter().copied().filter(|id| found.binary_search(id).is_ok()).collect();
+    assert_eq!(ids(&snapshot, &sample()), sampled, "{what}: other samples");
+    for step in 0..COMMITS / 2 {
+        let expected: Vec<i64> = found.iter().copied().filter(|id| id / ROWS / 2 == step).collect();
+        assert_eq!(ids(&snapshot, &of_step(step)), expected, "{what}: step {step}");
+    }
+    let all = (COMMITS * ROWS) as u64;
+    match report.notes.is_empty() {
+        true => assert_eq!(report.rows + report.rows_lost, all, "{what}: {report:?}"),
+        false => assert!(report.rows + report.rows_lost <= all, "{what}: {report:?}"),
+    }
+    assert_eq!(report.rows_lost > 0 || !report.notes.is_empty() || !report.losses.is_empty(), !report.is_whole());
+    assert_eq!(verified(to).unwrap().findings, Vec::<String>::new(), "{what}");
+}
+
+#[test]
+fn what_is_sound_is_saved_and_the_rest_accounted_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound");
+    build(&sound);
+    let snapshot = Table::open(sound.to_str().unwrap()).unwrap().snapshot().unwrap();
+    let truth = Truth { ids: ids(&snapshot, &Query::default()), sample: ids(&snapshot, &sample()) };
+    drop(snapshot);
+    assert_eq!(truth.ids.len() as i64, COMMITS * ROWS);
+    let whole = folder.path().join("whole");
+    let report = salvage(&sound, &whole).unwrap();
+    assert!(report.is_whole() && report.rows == truth.ids.len() as u64, "{report:?}");
+    check(&whole, &report, &truth, "undamaged");
+    assert!(matches!(salvage(&sound, &whole), Err(Error::Exists { .. })));
+
+    let mut random = SmallRng::seed_from_u64(4);
+    let (mut cases, mut mended, mut lost) = (0, 0, 0);
+    let mut unsavable = BTreeMap::<String, u64>::new();
+    for file in files(&sound) {
+        let bytes = std::fs::read(&file).unwrap();
+        let name = file.strip_prefix(&sound).unwrap().to_str().unwrap().to_string();
+        let mut damages: Vec<Option<Vec<u8>>> = vec![None, Some(bytes[..bytes.len() / 2].to_vec())];
+        let flips = if name.ends_with(".seg") { 12 } else { 4 };
+        for _ in 0..flips {
+            let mut flipped = bytes.clone();
+            let byte = random.random_range(0..flipped.len());
+            flipped[byte] ^= 1 << random.random_range(0..8);
+            damages.push(Some(flipped));
+        }
+        for damaged in damages {
+            match &damaged {
+                Some(bytes) => std::fs::write(&file, bytes).unwrap(),
+                None => std::fs::remove_file(&file).unwrap(),
+            }
+            let to = folder.path().join(format!("salvaged-{cases}"));
+            let what = format!("{name} {}", if damaged.is_some() { "damaged" } else { "gone" });
+            cases += 1;
+            match salvage(&sound, &to) {
+                Ok(report) => {
+                    check(&to, &report, &truth, &what);
+                    mended += report.rows_mended;
+                    lost += report.rows_lost;
+                    if name.ends_with(".seg") {
+                        // The deep look knew.
+                        let looked = verified(&sound).unwrap();
+                        let losses: u64 = report.losses.iter().map(|loss| loss.rows).sum();
+                        assert_eq!((looked.rows_lost, looked.rows_mendable), (losses, report.rows_mended), "{what}");
+                        assert_eq!(looked.losses, report.losses, "{what}");
+                    }
+                    std::fs::remove_dir_all(&to).unwrap();
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains(sound.to_str().unwrap()), "{what}: {error}");
+                    *unsavable.entry(name.clone()).or_default() += 1;
+                }
+            }
+            std::fs::write(&file, &bytes).unwrap();
+        }
+    }
+    println!("{cases} cases: {mended} rows mended, {lost} lost; not to be saved: {unsavable:?}");
+    // Only the header is needed.
+    assert!(unsavable.keys().all(|name| name == "table"), "{unsavable:?}");
+    assert!(mended > 1000 && lost > 0);
+}
+
+#[test]
+fn older_states_are_taken_where_newer_ones_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound");
+    build(&sound);
+    let rows = (COMMITS * ROWS) as u64;
+    // Without any checkpoint the logs and rewrites say the same.
+    std::fs::remove_dir_all(sound.join("checkpoints")).unwrap();
+    let report = salvage(&sound, &folder.path().join("a")).unwrap();
+    assert!(report.is_whole() && report.rows == rows, "{report:?}");
+    // A missing rewrite: what it replaced is still there.
+    let rewrite = files(&sound.join("rewrites")).remove(0);
+    std::fs::remove_file(&rewrite).unwrap();
+    assert!(Table::open(sound.to_str().unwrap()).is_err());
+    let report = salvage(&sound, &folder.path().join("b")).unwrap();
+    assert_eq!(report.rows, rows, "{report:?}");
+    assert!(report.notes.iter().any(|note| note.contains("is missing")), "{report:?}");
+}

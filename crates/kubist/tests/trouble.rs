@@ -1,0 +1,146 @@
+//! A full disk and failing system calls while the engine works: whoever meets the
+//! failure says so, a writer then refuses to go on, readers go on, the table stays
+//! sound, and a new writer continues once the trouble is over.
+//!
+//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{commits, name, options, schema};
+use kubist::store::LocalStore;
+use kubist::store::sim::{Call, SimDisk};
+use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+const TABLE: &str = "/table";
+
+/// The table in a process of its own.
+fn open(machine: &SimDisk) -> Table {
+    let store = LocalStore::open_on(machine.process(), Path::new(TABLE)).unwrap();
+    Table::open_in(Arc::new(store)).unwrap()
+}
+
+fn writer(table: &Table) -> Writer {
+    table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap()
+}
+
+fn optimize(table: &Table) -> Result<()> {
+    let options = OptimizeOptions { debt_share: 0.0, rows_at_once: 300, ..Default::default() };
+    table.optimize(&options, &mut |_, _| {}).map(drop)
+}
+
+/// What was tried when the trouble came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Doing {
+    Committing,
+    Optimizing,
+    Checkpointing,
+    Cleaning,
+}
+
+/// How many of the commits that were acknowledged, or may be there, are there.
+fn check(table: &Table, acknowledged: i64, begun: i64, seed: u64) {
+    let found = commits(&table.snapshot().unwrap()).unwrap().get(&0).copied().unwrap_or(0);
+    assert!((acknowledged..=begun).contains(&found), "SEED={seed}: {found} of {acknowledged} to {begun} commits");
+}
+
+/// One history; what it was doing when it met trouble, and that it met it as it should.
+fn play(seed: u64) -> Option<Doing> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let machine = SimDisk::new(seed);
+    let store = LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap();
+    let table = Table::create_in(Arc::new(store), schema(), &options()).unwrap();
+    let mut log = writer(&table);
+    let mut acknowledged = 0;
+    for _ in 0..random.random_range(2..12) {
+        common::commit(&mut log, 0, acknowledged).unwrap();
+        acknowledged += 1;
+    }
+    match random.random_bool(0.4) {
+        true => machine.set_capacity(Some(machine.used() + random.random_range(0..6_000))),
+        false => machine.fail(*Call::ALL.choose(&mut random).unwrap(), random.random_range(0..20)),
+    }
+    let (mut met, mut begun) = (None, acknowledged);
+    for _ in 0..12 {
+        let doing = *[Doing::Committing, Doing::Committing, Doing::Optimizing, Doing::Checkpointing, Doing::Cleaning]
+            .choose(&mut random)
+            .unwrap();
+        let done = match doing {
+            Doing::Committing => {
+                begun = acknowledged + 1;
+                common::commit(&mut log, 0, acknowledged).map(|_| acknowledged += 1)
+            }
+            Doing::Optimizing => optimize(&table),
+            Doing::Checkpointing => table.checkpoint().map(drop),
+            Doing::Cleaning => table.clean(Duration::ZERO).map(drop),
+        };
+        if let Err(error) = done {
+            // A commit may be durable and its acknowledgement have failed: then the
+            // optimizer waits for the writer to say something, in vain.
+            let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
+            assert!(waited || matches!(error, Error::Io(_) | Error::Refused(_)), "SEED={seed}: {doing:?}: {error:?}");
+            assert!(error.to_string().contains(TABLE), "SEED={seed}: {error}");
+            met = Some(doing);
+            break;
+        }
+        begun = acknowledged;
+    }
+    let trouble_is_over = !machine.failures_left();
+    if met == Some(Doing::Committing) {
+        // Also if there is room again meanwhile: nobody knows what is on disk.
+        let refused = common::commit(&mut log, 0, acknowledged).unwrap_err();
+        assert!(matches!(refused, Error::Refused(_)), "SEED={seed}: {refused:?}");
+        assert!(refused.to_string().contains("new writer"), "SEED={seed}: {refused}");
+    }
+    // A full disk can be read, also by who comes anew.
+    if trouble_is_over {
+        check(&table, acknowledged, begun, seed);
+        check(&open(&machine), acknowledged, begun, seed);
+    }
+    machine.calm();
+    machine.set_capacity(None);
+    drop(log);
+    if random.random_bool(0.3) {
+        machine.crash();
+    }
+    let table = open(&machine);
+    let mut log = writer(&table);
+    check(&table, acknowledged, begun, seed);
+    for commit in acknowledged..acknowledged + 3 {
+        common::commit(&mut log, 0, commit).unwrap();
+    }
+    acknowledged += 3;
+    optimize(&table).unwrap();
+    table.clean(Duration::ZERO).unwrap();
+    check(&table, acknowledged, acknowledged, seed);
+    machine.crash();
+    let table = open(&machine);
+    check(&table, acknowledged, acknowledged, seed);
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
+    met
+}
+
+#[test]
+fn trouble_is_reported_and_nothing_is_lost() {
+    let asked = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seeds = match asked("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..asked("SEEDS").unwrap_or(600),
+    };
+    let mut met = std::collections::BTreeMap::<Option<Doing>, u64>::new();
+    for seed in seeds.clone() {
+        *met.entry(play(seed)).or_default() += 1;
+    }
+    println!("met while: {met:?}");
+    let enough = (seeds.end - seeds.start) / 100;
+    for doing in [Doing::Committing, Doing::Optimizing, Doing::Checkpointing, Doing::Cleaning] {
+        assert!(met.get(&Some(doing)).copied().unwrap_or(0) >= enough, "{doing:?} met too little: {met:?}");
+    }
+}
