@@ -25,8 +25,13 @@ use crate::replicate;
 use crate::rewrite::{Replacement, create_segment, publish_segment};
 use crate::seen::Seen;
 use crate::snapshot::Snapshot;
-use crate::survey::{Move, Survey};
+use crate::survey::{Large, Move, Survey};
 use crate::table::Table;
+
+/// How much a thread that works beside others gives way to them, as nice(1) has it.
+const NICE: i32 = 10;
+/// Between two looks while it rests after a large rewrite.
+const NAP: Duration = Duration::from_millis(200);
 
 /// How far the optimizer goes.
 #[derive(Clone, Debug)]
@@ -36,8 +41,8 @@ pub struct OptimizeOptions {
     pub debt_share: f64,
     /// Rows that are rewritten at once, in memory.
     pub rows_at_once: u64,
-    /// Below 1: works on one core only, and rests so long between rewrites that it
-    /// takes this share of it. At 1 it takes all cores.
+    /// Below 1: works on one core only, gives way to others there, and rests so long
+    /// after rewrites that it takes this share of it. At 1 it takes all cores.
     pub core_share: f64,
     /// Looks at the table once and does what is cheap there and one large rewrite, for a
     /// caller that comes again as long as there is something to do. Otherwise goes on
@@ -130,62 +135,26 @@ impl Table {
         if !(options.core_share > 0.0 && options.core_share <= 1.0) {
             return Err(Error::invalid(format!("core_share must be in (0, 1], found {}", options.core_share)));
         }
-        // A pool of its own keeps the work off the other cores.
-        let pool = match options.core_share < 1.0 {
-            true => Some(rayon::ThreadPoolBuilder::new().num_threads(1).build()),
-            false => None,
-        };
-        let pool = pool.transpose().map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?;
-        let on_pool = |work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)| {
-            let done = match &pool {
-                Some(pool) => pool.install(work),
-                None => work(),
-            };
-            match done {
-                // Others rewrote it and cleaned up while this one slept.
-                Err(Error::SnapshotExpired { .. }) => Ok(None),
-                done => done,
-            }
-        };
-        let pause =
-            |spent: Duration, share: f64| rest(spent.mul_f64(1.0 / share.clamp(0.01, 1.0) - 1.0), &options.cancel);
+        let hands = Hands::new(options)?;
         let mut report = OptimizeReport::default();
         let mut done: HashSet<CubeId> = HashSet::new();
-        // What is not worth rewriting whole moves down in pieces that are not too small.
-        let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
-            let snapshot = self.snapshot()?;
-            let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
-            (pace.surveyed)(survey.rows(), survey.debt());
+            let large = if options.one_round { Large::One } else { Large::All };
+            let (survey, spent) = self.round(&hands, options, large, &mut done, &mut report, pace)?;
             if pass == 0 {
-                report.debt_before = survey.debt();
+                report.debt_before = survey;
             }
-            report.debt_after = survey.debt();
-            let moves = survey.moves(options, &done);
-            if moves.is_empty() {
-                break;
-            }
-            for one in moves {
-                options.cancel.check()?;
-                done.insert(one.top);
-                let begin = Instant::now();
-                let Some(_lease) = Lease::take(&self.core, one.top)? else {
-                    report.left_to_others += 1;
-                    continue;
-                };
-                match on_pool(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))? {
-                    Some(written) => {
-                        report.rewrites += 1;
-                        report.rows_rewritten += written.rows;
-                        report.bytes_written += written.bytes;
-                        self.core.heat.forget(&self.core.geometry, one.top);
-                    }
-                    None => report.conflicts += 1,
-                }
-                (pace.rewrote)(report.rows_rewritten, one.debt);
-                pause(begin.elapsed(), (pace.core_share)())?;
-            }
+            report.debt_after = survey;
+            let Some(mut owed) = spent else { break };
             if options.one_round {
+                // While it rests, commits gather runs: those are merged all the same.
+                while !owed.is_zero() {
+                    let nap = owed.min(NAP);
+                    rest(nap, &options.cancel)?;
+                    let (_, spent) =
+                        self.round(&hands, options, Large::None, &mut HashSet::new(), &mut report, pace)?;
+                    owed = owed - nap + spent.unwrap_or_default();
+                }
                 return Ok(report);
             }
         }
@@ -193,12 +162,13 @@ impl Table {
         let snapshot = self.snapshot()?;
         for part in replicate::parts(&snapshot.view, policy, options) {
             options.cancel.check()?;
-            let begin = Instant::now();
-            let Some(_lease) = Lease::take(&self.core, part.top)? else {
+            let Some(lease) = Lease::take(&self.core, part.top)? else {
                 report.left_to_others += 1;
                 continue;
             };
-            match on_pool(&mut || replicate::copy(&snapshot, &part, &options.cancel))? {
+            let (written, spent) = hands.work(&mut || replicate::copy(&snapshot, &part, &options.cancel))?;
+            drop(lease);
+            match written {
                 Some(written) => {
                     report.rewrites += 1;
                     report.rows_copied += written.rows;
@@ -207,12 +177,59 @@ impl Table {
                 None => report.conflicts += 1,
             }
             (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
-            pause(begin.elapsed(), (pace.core_share)())?;
+            rest(owed(spent, pace), &options.cancel)?;
         }
         if report.rewrites > 0 {
             self.checkpoint()?;
         }
         Ok(report)
+    }
+
+    /// Looks at the table once and does what is worth it; how much debt there was, and
+    /// the rest that the work calls for, or `None` if there was none to do. Rests in
+    /// between only if it does all that is large.
+    fn round(
+        &self,
+        hands: &Hands,
+        options: &OptimizeOptions,
+        large: Large,
+        done: &mut HashSet<CubeId>,
+        report: &mut OptimizeReport,
+        pace: &mut Pace<'_>,
+    ) -> Result<(u64, Option<Duration>)> {
+        let snapshot = self.snapshot()?;
+        // What is not worth rewriting whole moves down in pieces that are not too small.
+        let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
+        let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
+        (pace.surveyed)(survey.rows(), survey.debt());
+        let moves = survey.moves(options, large, done);
+        let any = !moves.is_empty();
+        let mut unrested = Duration::ZERO;
+        for one in moves {
+            options.cancel.check()?;
+            done.insert(one.top);
+            let Some(lease) = Lease::take(&self.core, one.top)? else {
+                report.left_to_others += 1;
+                continue;
+            };
+            let (written, spent) = hands.work(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))?;
+            drop(lease);
+            match written {
+                Some(written) => {
+                    report.rewrites += 1;
+                    report.rows_rewritten += written.rows;
+                    report.bytes_written += written.bytes;
+                    self.core.heat.forget(&self.core.geometry, one.top);
+                }
+                None => report.conflicts += 1,
+            }
+            (pace.rewrote)(report.rows_rewritten, one.debt);
+            match large {
+                Large::All => rest(owed(spent, pace), &options.cancel)?,
+                _ => unrested += owed(spent, pace),
+            }
+        }
+        Ok((survey.debt(), any.then_some(unrested)))
     }
 
     /// Places the rows of some runs anew; `None` if somebody else has replaced one
@@ -244,6 +261,52 @@ impl Table {
         let published = publish_segment(core, replacement, &name, cancel)?;
         Ok(published.then_some(Written { rows: sorted.order.len() as u64, bytes }))
     }
+}
+
+/// Who does the work: all cores, or one thread that gives way to others.
+struct Hands(Option<rayon::ThreadPool>);
+
+impl Hands {
+    fn new(options: &OptimizeOptions) -> Result<Hands> {
+        if options.core_share >= 1.0 {
+            return Ok(Hands(None));
+        }
+        // Commits and queries that want the core get most of it. If the system says no
+        // to that, the thread takes its share all the same.
+        let polite = |_| {
+            let _ = rustix::process::nice(NICE);
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(polite).build();
+        Ok(Hands(Some(pool.map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?)))
+    }
+
+    /// What came of it, and the time of a core that it took, if it is one thread's.
+    fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
+        let (done, spent) = match &self.0 {
+            None => (work(), Duration::ZERO),
+            Some(pool) => pool.install(|| {
+                let begin = core_time();
+                let done = work();
+                (done, core_time().saturating_sub(begin))
+            }),
+        };
+        match done {
+            // Others rewrote it and cleaned up while this one slept.
+            Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
+            done => Ok((done?, spent)),
+        }
+    }
+}
+
+/// The time that this thread has had a core.
+fn core_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// How long to rest after so much work.
+fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
+    spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }
 
 /// Sleeps, and wakes up soon when cancelled.

@@ -26,6 +26,15 @@ const BYTES_AT_ONCE: u64 = 512 << 20;
 /// Runs of like size are merged in a cube that has more than this.
 const MANY_RUNS: usize = 16;
 
+/// Which rewrites of whole parts of the tree are wanted.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Large {
+    All,
+    /// The one that is worth most, after everything else.
+    One,
+    None,
+}
+
 /// Runs that one rewrite replaces.
 pub struct Move {
     pub top: CubeId,
@@ -129,15 +138,14 @@ impl Survey {
         self.places.iter().map(|place| place.rows).sum()
     }
 
-    /// Disjoint moves: first those where queries wasted most, then from the root
-    /// downwards; in one round, at the end, at most one of a whole part of the tree.
-    pub fn moves(&self, options: &OptimizeOptions, done: &HashSet<CubeId>) -> Vec<Move> {
+    /// Disjoint moves: first those where queries wasted most, then from the root downwards.
+    pub fn moves(&self, options: &OptimizeOptions, large: Large, done: &HashSet<CubeId>) -> Vec<Move> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
         let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
         let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
-        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
+        let candidates = self.places.iter().filter(|place| large == Large::One && whole(place));
         let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
         let mut moves = Vec::new();
         let mut place = 0;
@@ -150,7 +158,7 @@ impl Survey {
                 place += 1;
                 continue;
             }
-            if whole(here) && largest.is_none_or(|largest| largest == here.cube) {
+            if (large == Large::All || largest == Some(here.cube)) && whole(here) {
                 let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
@@ -165,14 +173,14 @@ impl Survey {
             if !runs.is_empty() {
                 let debt = here.debt.min(runs.iter().map(|run| run.rows).sum());
                 moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
-                if !options.one_round {
+                if large == Large::All {
                     blocked.insert(here.end);
                 }
             }
             place += 1;
         }
         // While a large rewrite goes on, commits gather runs above it.
-        moves.sort_by_key(|one| (options.one_round && one.whole, std::cmp::Reverse(one.wasted)));
+        moves.sort_by_key(|one| (large == Large::One && one.whole, std::cmp::Reverse(one.wasted)));
         moves
     }
 }
