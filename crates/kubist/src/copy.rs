@@ -18,6 +18,7 @@ use kubist_index::grid::Scale;
 use kubist_store::Store;
 
 use crate::alter;
+use crate::create::Plan;
 use crate::error::{Error, Result, store_error};
 use crate::frame;
 use crate::options::{Cancel, Dimension, Domain, Query, TableOptions, WriterOptions};
@@ -25,7 +26,7 @@ use crate::query::stored_rows;
 use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
 use crate::snapshot::Snapshot;
-use crate::table::{Plan, Table};
+use crate::table::Table;
 
 /// Rows that a domain is learned from: those of lowest priority, a uniform sample.
 const LEARNED_ROWS: u64 = 1 << 16;

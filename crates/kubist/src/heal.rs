@@ -20,6 +20,8 @@ use crate::table::Table;
 const MOST_DEBT: f64 = 0.75;
 /// So much debt is never too much.
 const SMALL_DEBT: u64 = 1 << 20;
+/// The runs that a cube may have before commits wait.
+const MOST_RUNS: u64 = 256;
 /// A commit waits no longer than this: rows that nobody can move now, because another
 /// process is at it or a step is not complete, must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,15 +43,18 @@ struct Shared {
 struct Load {
     rows: u64,
     debt: u64,
+    /// Of the cube that has most.
+    runs: u64,
     /// There were commits since the last round began.
     woken: bool,
     working: bool,
 }
 
 impl Load {
-    /// Debt as a share of what is allowed.
+    /// Debt, or runs, as a share of what is allowed.
     fn share(&self) -> f64 {
-        self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64)
+        let debt = self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64);
+        debt.max(self.runs as f64 / MOST_RUNS as f64)
     }
 }
 
@@ -76,9 +81,9 @@ impl Shared {
             drop(load);
             let mut pace = Pace {
                 core_share: &|| options.core_share + (1.0 - options.core_share) * self.load().share().clamp(0.0, 1.0),
-                surveyed: &|rows, debt| {
+                surveyed: &|survey| {
                     let mut load = self.load();
-                    (load.rows, load.debt) = (rows, debt);
+                    (load.rows, load.debt, load.runs) = (survey.rows(), survey.debt(), survey.most_runs());
                     self.changed.notify_all();
                 },
                 rewrote: &mut |_, settled| {
@@ -120,11 +125,13 @@ impl Healer {
         Ok(())
     }
 
-    /// Says that rows were committed: as long as nobody has looked, all of them may be debt.
+    /// Says that rows were committed: as long as nobody has looked, all of them may be
+    /// debt, and a run in one and the same cube.
     pub fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
         load.debt += rows;
+        load.runs += 1;
         load.woken = true;
         self.shared.changed.notify_all();
     }
@@ -198,7 +205,7 @@ mod tests {
 
     #[test]
     fn commits_wait_for_too_much_debt_only_while_somebody_works_on_it() {
-        let too_much = || Load { rows: 10_000_000, debt: 8_000_000, woken: false, working: true };
+        let too_much = || Load { rows: 10_000_000, debt: 8_000_000, runs: 10, woken: false, working: true };
         let at_work = healer(too_much());
         let cancel = Cancel::default();
         std::thread::scope(|scope| {
@@ -208,9 +215,10 @@ mod tests {
             waiting.join().unwrap().unwrap();
         });
         // Cancelled while it waits.
-        let at_work = healer(too_much());
         cancel.set();
-        assert!(at_work.admit(&cancel).is_err());
+        for load in [too_much(), Load { debt: 0, runs: 300, ..too_much() }] {
+            assert!(healer(load).admit(&cancel).is_err());
+        }
         let calm = Cancel::default();
         for load in [
             Load { working: false, ..too_much() },

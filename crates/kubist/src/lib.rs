@@ -12,6 +12,7 @@ mod clean;
 mod codec;
 mod column_type;
 mod copy;
+mod create;
 mod default;
 mod disk_use;
 mod drop;

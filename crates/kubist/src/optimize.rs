@@ -25,13 +25,14 @@ use crate::replicate;
 use crate::rewrite::{Replacement, create_segment, publish_segment};
 use crate::seen::Seen;
 use crate::snapshot::Snapshot;
-use crate::survey::{Large, Move, Survey};
+use crate::survey::{Move, Survey};
 use crate::table::Table;
 
 /// How much a thread that works beside others gives way to them, as nice(1) has it.
 const NICE: i32 = 10;
-/// Between two looks while it rests after a large rewrite.
-const NAP: Duration = Duration::from_millis(200);
+/// In a round of its own it leaves what is small after so much work, but for the large
+/// rewrite at its end: the next look may find better things to do.
+const ROUND: Duration = Duration::from_millis(300);
 
 /// How far the optimizer goes.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl OptimizeOptions {
     pub fn background() -> OptimizeOptions {
         OptimizeOptions {
             debt_share: 0.5,
-            rows_at_once: 1_000_000,
+            rows_at_once: 250_000,
             core_share: 0.4,
             one_round: true,
             ..OptimizeOptions::default()
@@ -107,8 +108,8 @@ pub(crate) struct Written {
 pub(crate) struct Pace<'a> {
     /// The share of a core that it may take now.
     pub core_share: &'a dyn Fn() -> f64,
-    /// After each survey: rows, and debt among them.
-    pub surveyed: &'a dyn Fn(u64, u64),
+    /// After each survey of the table.
+    pub surveyed: &'a dyn Fn(&Survey),
     /// After each rewrite: rows rewritten so far, debt that it settled.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
@@ -122,7 +123,7 @@ impl Table {
             options,
             &mut Pace {
                 core_share: &|| options.core_share,
-                surveyed: &|_, debt| left.set(debt),
+                surveyed: &|survey| left.set(survey.debt()),
                 rewrote: &mut |rows, settled| {
                     left.set(left.get().saturating_sub(settled));
                     progress(rows, left.get());
@@ -138,23 +139,47 @@ impl Table {
         let hands = Hands::new(options)?;
         let mut report = OptimizeReport::default();
         let mut done: HashSet<CubeId> = HashSet::new();
+        // What is not worth rewriting whole moves down in pieces that are not too small.
+        let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
-            let large = if options.one_round { Large::One } else { Large::All };
-            let (survey, spent) = self.round(&hands, options, large, &mut done, &mut report, pace)?;
+            let snapshot = self.snapshot()?;
+            let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
+            (pace.surveyed)(&survey);
             if pass == 0 {
-                report.debt_before = survey;
+                report.debt_before = survey.debt();
             }
-            report.debt_after = survey;
-            let Some(mut owed) = spent else { break };
-            if options.one_round {
-                // While it rests, commits gather runs: those are merged all the same.
-                while !owed.is_zero() {
-                    let nap = owed.min(NAP);
-                    rest(nap, &options.cancel)?;
-                    let (_, spent) =
-                        self.round(&hands, options, Large::None, &mut HashSet::new(), &mut report, pace)?;
-                    owed = owed - nap + spent.unwrap_or_default();
+            report.debt_after = survey.debt();
+            let moves = survey.moves(options, &done);
+            if moves.is_empty() {
+                break;
+            }
+            let mut worked = Duration::ZERO;
+            for one in moves {
+                options.cancel.check()?;
+                if options.one_round && worked > ROUND && !one.whole {
+                    continue;
                 }
+                done.insert(one.top);
+                let Some(lease) = Lease::take(&self.core, one.top)? else {
+                    report.left_to_others += 1;
+                    continue;
+                };
+                let (written, spent) = hands.work(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))?;
+                drop(lease);
+                match written {
+                    Some(written) => {
+                        report.rewrites += 1;
+                        report.rows_rewritten += written.rows;
+                        report.bytes_written += written.bytes;
+                        self.core.heat.forget(&self.core.geometry, one.top);
+                    }
+                    None => report.conflicts += 1,
+                }
+                (pace.rewrote)(report.rows_rewritten, one.debt);
+                worked += spent;
+                rest(owed(spent, pace), &options.cancel)?;
+            }
+            if options.one_round {
                 return Ok(report);
             }
         }
@@ -183,53 +208,6 @@ impl Table {
             self.checkpoint()?;
         }
         Ok(report)
-    }
-
-    /// Looks at the table once and does what is worth it; how much debt there was, and
-    /// the rest that the work calls for, or `None` if there was none to do. Rests in
-    /// between only if it does all that is large.
-    fn round(
-        &self,
-        hands: &Hands,
-        options: &OptimizeOptions,
-        large: Large,
-        done: &mut HashSet<CubeId>,
-        report: &mut OptimizeReport,
-        pace: &mut Pace<'_>,
-    ) -> Result<(u64, Option<Duration>)> {
-        let snapshot = self.snapshot()?;
-        // What is not worth rewriting whole moves down in pieces that are not too small.
-        let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
-        let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
-        (pace.surveyed)(survey.rows(), survey.debt());
-        let moves = survey.moves(options, large, done);
-        let any = !moves.is_empty();
-        let mut unrested = Duration::ZERO;
-        for one in moves {
-            options.cancel.check()?;
-            done.insert(one.top);
-            let Some(lease) = Lease::take(&self.core, one.top)? else {
-                report.left_to_others += 1;
-                continue;
-            };
-            let (written, spent) = hands.work(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))?;
-            drop(lease);
-            match written {
-                Some(written) => {
-                    report.rewrites += 1;
-                    report.rows_rewritten += written.rows;
-                    report.bytes_written += written.bytes;
-                    self.core.heat.forget(&self.core.geometry, one.top);
-                }
-                None => report.conflicts += 1,
-            }
-            (pace.rewrote)(report.rows_rewritten, one.debt);
-            match large {
-                Large::All => rest(owed(spent, pace), &options.cancel)?,
-                _ => unrested += owed(spent, pace),
-            }
-        }
-        Ok((survey.debt(), any.then_some(unrested)))
     }
 
     /// Places the rows of some runs anew; `None` if somebody else has replaced one

@@ -127,9 +127,14 @@ fn copied_twice(view: &View, replacement: &Replacement) -> bool {
 }
 
 /// The same for a replacement whose runs are all in one segment, which goes if
-/// nobody can know of it.
+/// nobody can know of it. `false` too if a writer stands still between an entry and its
+/// durability: its runs can be replaced later.
 pub fn publish_segment(core: &Core, replacement: Replacement, segment: &str, cancel: &Cancel) -> Result<bool> {
-    let published = publish(core, replacement, cancel);
+    let published = match publish(core, replacement, cancel) {
+        // Said before anything is published.
+        Err(Error::Busy(_)) => Ok(false),
+        published => published,
+    };
     // After an error the entry may be there all the same, and need the segment.
     if matches!(published, Ok(false)) {
         // Best effort: it only takes space.

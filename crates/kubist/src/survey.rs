@@ -7,6 +7,7 @@
 //! runs of like size are merged where a cube has many, so that they stay few: about as
 //! many as the logarithm of the commits.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -25,15 +26,6 @@ const BYTES_AT_ONCE: u64 = 512 << 20;
 
 /// Runs of like size are merged in a cube that has more than this.
 const MANY_RUNS: usize = 16;
-
-/// Which rewrites of whole parts of the tree are wanted.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Large {
-    All,
-    /// The one that is worth most, after everything else.
-    One,
-    None,
-}
 
 /// Runs that one rewrite replaces.
 pub struct Move {
@@ -138,14 +130,21 @@ impl Survey {
         self.places.iter().map(|place| place.rows).sum()
     }
 
-    /// Disjoint moves: first those where queries wasted most, then from the root downwards.
-    pub fn moves(&self, options: &OptimizeOptions, large: Large, done: &HashSet<CubeId>) -> Vec<Move> {
+    /// Of the cube that has most.
+    pub fn most_runs(&self) -> u64 {
+        self.places.iter().map(|place| place.runs.len() as u64).max().unwrap_or(0)
+    }
+
+    /// Disjoint moves: first those where queries wasted most, then from the root
+    /// downwards. For one round: first those of cubes with most runs, and at the end one
+    /// of a whole part of the tree at most, the one that is worth most.
+    pub fn moves(&self, options: &OptimizeOptions, done: &HashSet<CubeId>) -> Vec<Move> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
         let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
         let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
-        let candidates = self.places.iter().filter(|place| large == Large::One && whole(place));
+        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
         let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
         let mut moves = Vec::new();
         let mut place = 0;
@@ -158,7 +157,7 @@ impl Survey {
                 place += 1;
                 continue;
             }
-            if (large == Large::All || largest == Some(here.cube)) && whole(here) {
+            if (!options.one_round || largest == Some(here.cube)) && whole(here) {
                 let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
@@ -173,14 +172,16 @@ impl Survey {
             if !runs.is_empty() {
                 let debt = here.debt.min(runs.iter().map(|run| run.rows).sum());
                 moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
-                if large == Large::All {
+                if !options.one_round {
                     blocked.insert(here.end);
                 }
             }
             place += 1;
         }
-        // While a large rewrite goes on, commits gather runs above it.
-        moves.sort_by_key(|one| (large == Large::One && one.whole, std::cmp::Reverse(one.wasted)));
+        match options.one_round {
+            true => moves.sort_by_key(|one| (one.whole, Reverse(one.wasted), Reverse(one.runs.len()))),
+            false => moves.sort_by_key(|one| Reverse(one.wasted)),
+        }
         moves
     }
 }
@@ -196,7 +197,7 @@ impl Place {
             run.rows as f64 * share.clamp(0.0, 1.0)
         };
         let mut runs = self.runs.clone();
-        runs.sort_by_key(|run| std::cmp::Reverse(run.rows));
+        runs.sort_by_key(|run| Reverse(run.rows));
         let (largest, others) = (&runs[0], &runs[1..]);
         let change = others.iter().map(|run| below(run)).sum::<f64>() + largest.rows as f64 - below(largest);
         if !others.is_empty() && largest.rows <= self.usual && change < options.debt_share * largest.rows as f64 {

@@ -8,27 +8,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use arrow_schema::{DataType, SchemaRef};
-use kubist_expr::Value;
+use arrow_schema::SchemaRef;
 use kubist_index::cube::Geometry;
 use kubist_index::grid::Scale;
 use kubist_index::plan::Directory;
+use kubist_index::priority;
 use kubist_index::state::{Run, RunId, State};
-use kubist_index::{order, priority};
-use kubist_store::{LocalStore, Store};
+use kubist_store::Store;
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint;
-use crate::drop::{DROPPED, HALF_DROPPED, check_not_dropped};
-use crate::entry::{
-    self, CommitEntry, EntryError, FORMAT_VERSION, Header, HeaderDimension, Location, Origin, RewriteEntry,
-};
+use crate::drop::{DROPPED, check_not_dropped};
+use crate::entry::{self, CommitEntry, EntryError, Header, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::heat::Heat;
 use crate::history::{Declared, History};
 use crate::maps::MapCache;
-use crate::options::{Cancel, Domain, TableOptions, WriterOptions};
+use crate::options::{Cancel, WriterOptions};
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
 use crate::writer::Writer;
@@ -37,7 +34,6 @@ pub(crate) const TABLE: &str = "table";
 pub(crate) const GRID: &str = "grid";
 pub(crate) const REWRITES: &str = "rewrites/";
 pub(crate) const WRITERS: &str = "writers";
-const DEFAULT_CAPACITY: u32 = 2048;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
 #[derive(Clone)]
@@ -106,57 +102,6 @@ pub(crate) fn path_of(location: &str) -> Result<&Path> {
 }
 
 impl Table {
-    /// Makes a table in a directory, which must be absent or empty.
-    pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        // Refuse a bad schema before anything is made on disk.
-        let plan = Plan::new(&schema, options)?;
-        if options.exist_ok && path_of(location)?.join(TABLE).exists() {
-            let table = Table::open(location)?;
-            table.agrees(&plan)?;
-            return Ok(table);
-        }
-        Table::make(Table::vacant(location)?, plan, options.exist_ok)
-    }
-
-    /// A store in a directory, which must be absent or empty.
-    pub(crate) fn vacant(location: &str) -> Result<Arc<dyn Store>> {
-        let path = path_of(location)?;
-        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
-        if occupied {
-            let why = match path.is_dir() {
-                _ if path.join(DROPPED).exists() => HALF_DROPPED,
-                _ if path.join(TABLE).exists() => "a table is there; open it, or create with exist_ok",
-                true => "the directory is not empty and holds no table",
-                false => "it is a file",
-            };
-            return Err(Error::Exists { location: location.into(), why: why.into() });
-        }
-        Ok(Arc::new(LocalStore::create(path).map_err(store_error)?))
-    }
-
-    /// Makes a table in an empty store.
-    pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        Table::make(store, Plan::new(&schema, options)?, options.exist_ok)
-    }
-
-    pub(crate) fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Table> {
-        let bytes = entry::encode_header(&plan.header, &plan.schema.user)?;
-        if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
-            let table = Table::open_in(store)?;
-            if exist_ok {
-                table.agrees(&plan)?;
-                return Ok(table);
-            }
-            let why = "a table is there; open it, or create with exist_ok".into();
-            return Err(Error::Exists { location: table.location().into(), why });
-        }
-        let table = Table::with(store, plan.header, plan.schema)?;
-        if let Some(scales) = plan.scales {
-            table.core.publish_grid(&scales)?;
-        }
-        Ok(table)
-    }
-
     /// Opens the table in a directory. Others may be writing to it.
     pub fn open(location: &str) -> Result<Table> {
         Table::open_in(Table::store_at(location)?)
@@ -199,7 +144,7 @@ impl Table {
         Table::with(store, header, schema)
     }
 
-    fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Table> {
+    pub(crate) fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Table> {
         schema.metadata = header.metadata.clone();
         let geometry =
             Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
@@ -216,28 +161,6 @@ impl Table {
             tail: Mutex::default(),
         };
         Ok(Table { core: Arc::new(core) })
-    }
-
-    fn agrees(&self, plan: &Plan) -> Result<()> {
-        let (own, other) = (&self.core.header, &plan.header);
-        let schema = &self.core.view()?.schema;
-        let what = if !schema.agrees(&plan.schema) {
-            "columns"
-        } else if own.dimensions != other.dimensions {
-            "dimensions or domains"
-        } else if own.identity != other.identity {
-            "identity"
-        } else if own.seed != other.seed {
-            "seed"
-        } else if own.capacity != other.capacity {
-            "capacity"
-        } else if own.replication != other.replication {
-            "replication"
-        } else {
-            return Ok(());
-        };
-        let why = format!("its {what} differ from what was asked for");
-        Err(Error::Exists { location: self.location().into(), why })
     }
 
     /// Where the table is, as the caller named it.
@@ -300,76 +223,6 @@ impl Table {
     /// Takes a writer's log. Each name has one owner at a time.
     pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
         Writer::open(self.core.clone(), options)
-    }
-}
-
-/// Checked options, ready to be written down.
-pub(crate) struct Plan {
-    pub header: Header,
-    pub schema: TableSchema,
-    /// If no domain has to be learned.
-    pub scales: Option<Vec<Scale>>,
-}
-
-impl Plan {
-    pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
-        let schema = alter::with_units(schema, &options.units)?;
-        alter::check_metadata(&options.metadata)?;
-        let checked = TableSchema::new(&schema, options)?;
-        if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
-            return Err(Error::invalid(format!(
-                "a cube's capacity is 16 to 1048576 rows, found {}",
-                options.capacity.unwrap_or_default()
-            )));
-        }
-        let mut scales = Vec::new();
-        let mut dimensions = Vec::new();
-        for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
-            let name = &dimension.column;
-            let data_type = checked.stored.field(*column).data_type();
-            let (scale, domain) = match &dimension.domain {
-                Domain::Learned => ("linear", None),
-                Domain::Quantile => ("quantile", None),
-                Domain::Linear(low, high) => {
-                    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
-                    scales.push(
-                        Scale::linear(low, high)
-                            .map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?,
-                    );
-                    ("linear", Some((low, high)))
-                }
-            };
-            dimensions.push(HeaderDimension { column: name.clone(), scale: scale.into(), domain });
-        }
-        let header = Header {
-            format_version: FORMAT_VERSION,
-            created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
-            dimensions,
-            identity: options.identity.clone(),
-            capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
-            seed: options.seed,
-            priority: "hash".into(),
-            replication: options.replication,
-            writer_tag: String::new(),
-            metadata: options.metadata.clone(),
-        };
-        let scales = (scales.len() == options.dimensions.len()).then_some(scales);
-        Ok(Plan { header, schema: checked, scales })
-    }
-}
-
-/// The number that one end of a domain stands for, in the column's unit.
-fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
-    match value {
-        Value::Int(value) => Ok(*value as f64),
-        Value::Float(value) => Ok(*value),
-        Value::Text(text) => {
-            let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?.ok_or_else(|| {
-                Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}"))
-            })?;
-            Ok(order::number(data_type, low))
-        }
-        other => Err(Error::invalid(format!("dimension {name:?}: {other:?} cannot be the end of a domain"))),
     }
 }
 
