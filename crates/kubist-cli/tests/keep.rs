@@ -163,3 +163,21 @@ fn the_disk_is_accounted_for() {
     let info = place.run("info t").ok().out;
     assert!(info.contains("\ndisk        ") && info.contains(", dead "), "{info}");
 }
+
+#[test]
+fn the_optimizer_copies_what_the_table_says() {
+    let place = Place::new();
+    place.save("in.parquet", &particles(0, 5000));
+    place.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --replication full").ok();
+    place.run("ingest t in.parquet --replication none").fails(2, &["replication full, not none"]);
+    place.run("ingest u in.parquet --dimensions x --replication most").fails(2, &["none, outlook, outlook(BOOST)"]);
+    let info = place.run("info t").ok().out;
+    assert!(info.contains("replication full, 0 copied"), "{info}");
+    let report = place.run("optimize t --json").ok().json();
+    assert!(report["rows_copied"].as_u64() > Some(0), "{report}");
+    assert_eq!(place.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);
+    assert_eq!(place.run("query t --count").ok().out, "5000\n");
+    place.run("verify t --deep").ok();
+    // One run of the optimizer may do otherwise.
+    assert_eq!(place.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
+}
