@@ -23,6 +23,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         ..usual
     };
     loop {
+        let seen = table.snapshot()?;
         let mut progress = Progress::new();
         let report = table.optimize(&options, &mut |rows, debt| {
             progress.show(rows, rows + debt, |_| format!("{} records placed anew", human::count(rows)));
@@ -47,7 +48,6 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         if report.rewrites > 0 {
             continue;
         }
-        let seen = table.snapshot()?;
         while table.wait(&seen, PATIENCE, cancel)?.is_none() {}
     }
 }

@@ -9,10 +9,9 @@ use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
-    let table = Table::open(&command.table)?;
     let mut progress = Progress::new();
     let options = VerifyOptions { deep: command.deep, cancel: cancel.clone() };
-    let report = table.verify(&options, &mut |done, total| {
+    let report = Table::verify_at(&command.table, &options, &mut |done, total| {
         progress.show(done, total, |seconds| {
             let rate = human::bytes((done as f64 / seconds) as u64);
             format!("{} of {} checked, {rate}/s", human::bytes(done), human::bytes(total))

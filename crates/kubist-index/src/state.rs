@@ -28,6 +28,11 @@ impl RunId {
         let field = |value: u64| (value & 0xffff_ffff_ffff) as u128;
         RunId(field(origin) << 80 | field(sequence) << 32 | index as u128)
     }
+
+    /// The bits of the origin that it keeps.
+    pub fn origin(self) -> u64 {
+        (self.0 >> 80) as u64
+    }
 }
 
 /// An immutable sorted set of rows of one cube.

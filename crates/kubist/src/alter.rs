@@ -200,6 +200,7 @@ impl Table {
 
     /// Takes the next number, if the alteration makes sense after all before it.
     fn alter(&self, alteration: Alteration) -> Result<()> {
+        self.core.check_still_there()?;
         loop {
             let schema = self.core.view()?.schema.clone();
             schema.altered(&alteration)?;

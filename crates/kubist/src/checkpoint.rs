@@ -68,6 +68,7 @@ impl Table {
         let core = &self.core;
         // Listed before the table is looked at: a checkpoint that took long to make
         // finds its number taken, instead of following a newer one.
+        core.check_still_there()?;
         let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
         let view = core.view()?;
         for (writer, position) in &view.positions {

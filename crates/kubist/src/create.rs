@@ -1,6 +1,7 @@
 //! How a table comes to be: options checked before anything is made, a place that is
 //! free, a header that is written once.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
@@ -14,6 +15,7 @@ use crate::drop::{DROPPED, HALF_DROPPED};
 use crate::entry::{self, FORMAT_VERSION, Header, HeaderDimension};
 use crate::error::{Error, Result, store_error};
 use crate::options::{Domain, TableOptions};
+use crate::rewrite::unix_ms;
 use crate::schema::TableSchema;
 use crate::table::{TABLE, Table, path_of};
 
@@ -140,6 +142,7 @@ impl Plan {
             capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
             seed: options.seed,
             priority: "hash".into(),
+            id: fresh_id(),
             replication: options.replication,
             writer_tag: String::new(),
             metadata: options.metadata.clone(),
@@ -147,6 +150,11 @@ impl Plan {
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })
     }
+}
+
+/// A table's own name, which no other has.
+pub(crate) fn fresh_id() -> String {
+    format!("{:016x}", RandomState::new().hash_one(unix_ms()))
 }
 
 /// The number that one end of a domain stands for, in the column's unit.

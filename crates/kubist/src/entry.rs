@@ -335,6 +335,9 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
+    /// Tells it from another table that is made in its place.
+    #[serde(default)]
+    pub id: String,
     /// Which records the optimizer copies downwards.
     #[serde(default)]
     pub replication: Replication,

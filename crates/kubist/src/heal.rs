@@ -4,11 +4,10 @@
 //! keeps up and up to a whole one when it does not; once debt passes the bound,
 //! commits wait for it, so that writers feel it before readers do.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use kubist_index::outlook::Replication;
 
 use crate::error::Result;
 use crate::optimize::{OptimizeOptions, Pace};
@@ -94,9 +93,10 @@ impl Shared {
             };
             // What it could not do now, a later commit or an explicit call will do or
             // report: nothing is lost by a layout that stays as it is.
-            let report = table.optimize_at(&options, &mut pace);
+            let report = std::panic::catch_unwind(AssertUnwindSafe(|| table.optimize_at(&options, &mut pace)));
             let mut load = self.load();
             load.working = false;
+            let Ok(report) = report else { return };
             load.woken |= report.is_ok_and(|report| report.rewrites > 0);
             drop(load);
             self.changed.notify_all();
@@ -132,7 +132,8 @@ impl Healer {
         load.rows += rows;
         load.debt += rows;
         load.runs += 1;
-        load.woken = true;
+        // Unless the thread is gone.
+        load.woken = self.thread.as_ref().is_none_or(|thread| !thread.is_finished());
         self.shared.changed.notify_all();
     }
 }
@@ -162,16 +163,13 @@ impl Table {
     pub fn heal_reads(&self) -> Healing {
         let cancel = Cancel::default();
         let (table, switch) = (self.clone(), cancel.clone());
-        let options = OptimizeOptions {
-            debt_share: f64::INFINITY,
-            replication: Some(Replication::None),
-            cancel: cancel.clone(),
-            ..OptimizeOptions::background()
-        };
+        let options =
+            OptimizeOptions { debt_share: f64::INFINITY, cancel: cancel.clone(), ..OptimizeOptions::background() };
         let thread = std::thread::spawn(move || {
             let mut looked_at = 0;
             while !switch.is_set() {
                 let wasted = table.core.heat.total();
+                looked_at = wasted.min(looked_at);
                 if wasted >= looked_at + WASTED_ROWS {
                     // As above: what fails now can be done later.
                     let _ = table.optimize(&options, &mut |_, _| {});

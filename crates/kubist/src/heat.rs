@@ -29,8 +29,8 @@ impl Heat {
         self.lock().values().sum()
     }
 
-    /// What was wasted at `top` and below it is mended.
-    pub fn forget(&self, geometry: &Geometry, top: CubeId) {
-        self.lock().retain(|cube, _| !geometry.contains(top, *cube));
+    /// What was wasted at `top` is mended, and below it if all of that was rewritten.
+    pub fn forget(&self, geometry: &Geometry, top: CubeId, whole: bool) {
+        self.lock().retain(|cube, _| if whole { !geometry.contains(top, *cube) } else { *cube != top });
     }
 }

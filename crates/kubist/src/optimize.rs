@@ -6,7 +6,7 @@
 //! left it makes the replicas that the table's policy wants. Writers and readers go
 //! on meanwhile; it can be stopped at any moment.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use arrow_select::concat::concat_batches;
@@ -138,7 +138,7 @@ impl Table {
         }
         let hands = Hands::new(options)?;
         let mut report = OptimizeReport::default();
-        let mut done: HashSet<CubeId> = HashSet::new();
+        let mut tried: HashMap<CubeId, u64> = HashMap::new();
         // What is not worth rewriting whole moves down in pieces that are not too small.
         let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
@@ -149,7 +149,7 @@ impl Table {
                 report.debt_before = survey.debt();
             }
             report.debt_after = survey.debt();
-            let moves = survey.moves(options, &done);
+            let moves = survey.moves(options, &tried);
             if moves.is_empty() {
                 break;
             }
@@ -159,11 +159,14 @@ impl Table {
                 if options.one_round && worked > ROUND && !one.whole {
                     continue;
                 }
-                done.insert(one.top);
                 let Some(lease) = Lease::take(&self.core, one.top)? else {
+                    tried.insert(one.top, 0);
                     report.left_to_others += 1;
                     continue;
                 };
+                // Again only if it settles a good part of what it moves.
+                let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
+                tried.insert(one.top, one.debt.saturating_sub(rows / 4));
                 let (written, spent) = hands.work(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))?;
                 drop(lease);
                 match written {
@@ -171,7 +174,8 @@ impl Table {
                         report.rewrites += 1;
                         report.rows_rewritten += written.rows;
                         report.bytes_written += written.bytes;
-                        self.core.heat.forget(&self.core.geometry, one.top);
+                        self.core.heat.forget(&self.core.geometry, one.top, one.whole);
+                        report.debt_after = report.debt_after.saturating_sub(one.debt);
                     }
                     None => report.conflicts += 1,
                 }
@@ -180,12 +184,17 @@ impl Table {
                 rest(owed(spent, pace), &options.cancel)?;
             }
             if options.one_round {
+                if self.checkpoint_is_due() {
+                    self.checkpoint()?;
+                }
                 return Ok(report);
             }
         }
         let policy = options.replication.unwrap_or(self.core.header.replication);
         let snapshot = self.snapshot()?;
-        for part in replicate::parts(&snapshot.view, policy, options) {
+        // In a round of its own only one: commits go on, and their runs come first.
+        let most = if options.one_round { 1 } else { usize::MAX };
+        for part in replicate::parts(&snapshot.view, policy, options).into_iter().take(most) {
             options.cancel.check()?;
             let Some(lease) = Lease::take(&self.core, part.top)? else {
                 report.left_to_others += 1;
@@ -252,6 +261,8 @@ impl Hands {
         // Commits and queries that want the core get most of it. If the system says no
         // to that, the thread takes its share all the same.
         let polite = |_| {
+            // Elsewhere it would be the whole process that gives way.
+            #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(polite).build();

@@ -54,11 +54,11 @@ pub fn parts(view: &View, policy: Replication, options: &OptimizeOptions) -> Vec
                 outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, view.directory.cutoff(*ancestor)));
             ancestor.level() + *outlook >= cube.level()
         });
-        let sources: Vec<Arc<Run<Location>>> = reaching
-            .flat_map(|ancestor| view.directory.runs_of(ancestor))
-            .filter(|run| movable(run))
-            .cloned()
-            .collect();
+        // Of each cube the largest run: the others are about to be merged, and a replica
+        // that names one of them dies with it.
+        let largest = |ancestor| view.directory.runs_of(ancestor).iter().max_by_key(|run| run.rows);
+        let sources: Vec<Arc<Run<Location>>> =
+            reaching.filter_map(largest).filter(|run| movable(run)).cloned().collect();
         let old = view.directory.replicas_in(*cube);
         let missing: f64 = sources
             .iter()

@@ -84,6 +84,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     }
     loop {
         cancel.check()?;
+        core.check_still_there()?;
         let view = core.view()?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {

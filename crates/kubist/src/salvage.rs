@@ -23,9 +23,11 @@ use kubist_index::state::{Run, RunId};
 use kubist_store::{LocalStore, Store};
 
 use crate::alter;
-use crate::entry::Location;
+use crate::create::fresh_id;
+use crate::entry::{Location, encode_header};
 use crate::error::{Error, Result, store_error};
 use crate::options::{Cancel, CommitOptions, WriterOptions};
+use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
 use crate::snapshot::Snapshot;
 use crate::sound::Loss;
@@ -139,7 +141,13 @@ fn is_vacant(path: &Path) -> bool {
 
 /// A new table with the same header and alterations and, if it can be read, the same grid.
 fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<Table> {
-    let header = from.get(TABLE).map_err(store_error)?.unwrap_or_default();
+    let (mut header, schema) = (known.core.header.clone(), known.core.created.user.clone());
+    header.id = fresh_id();
+    if header.identity.is_empty() {
+        // Its own rows must not be taken for those that are salvaged.
+        header.writer_tag = format!("{}:", unix_ms());
+    }
+    let header = encode_header(&header, &schema)?;
     if !to.put_if_absent(TABLE, &header).map_err(store_error)? {
         let why = "a table is salvaged into an empty store".into();
         return Err(Error::Exists { location: to.location().into(), why });

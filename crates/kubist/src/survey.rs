@@ -8,18 +8,18 @@
 //! many as the logarithm of the commits.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
-use kubist_index::state::Run;
+use kubist_index::state::{Run, RunId};
 
 use crate::entry::Location;
 use crate::heat::Heat;
 use crate::optimize::OptimizeOptions;
-use crate::table::View;
+use crate::table::{Core, REWRITES, View};
 
 /// Stored bytes that are rewritten at once, in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
@@ -138,7 +138,9 @@ impl Survey {
     /// Disjoint moves: first those where queries wasted most, then from the root
     /// downwards. For one round: first those of cubes with most runs, and at the end one
     /// of a whole part of the tree at most, the one that is worth most.
-    pub fn moves(&self, options: &OptimizeOptions, done: &HashSet<CubeId>) -> Vec<Move> {
+    ///
+    /// `tried`: tops of earlier moves, and the most debt with which one is tried again.
+    pub fn moves(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Move> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
@@ -150,14 +152,16 @@ impl Survey {
         let mut place = 0;
         // Below a cube whose own runs move, nothing else moves in the same pass:
         // new rows are about to arrive there.
-        let mut blocked: BTreeSet<usize> = BTreeSet::new();
+        let mut blocked_until = 0;
+        let helpless = |cube: &CubeId, debt: u64| tried.get(cube).is_some_and(|most| debt > *most);
         while place < self.places.len() {
             let here = &self.places[place];
-            if done.contains(&here.cube) || blocked.iter().any(|end| place < *end) {
+            if place < blocked_until {
                 place += 1;
                 continue;
             }
-            if (!options.one_round || largest == Some(here.cube)) && whole(here) {
+            let wanted = !options.one_round || largest == Some(here.cube);
+            if wanted && whole(here) && !helpless(&here.cube, here.tree.debt) {
                 let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
@@ -169,11 +173,14 @@ impl Survey {
                 false if here.runs.len() > MANY_RUNS => here.to_merge(options),
                 false => Vec::new(),
             };
-            if !runs.is_empty() {
-                let debt = here.debt.min(runs.iter().map(|run| run.rows).sum());
+            // A run that was placed once comes to the same again; only one that a commit
+            // left too large can be divided.
+            let useful = runs.len() > 1 || runs.iter().any(|run| run.rows > here.usual && !is_rewritten(run));
+            if useful && !helpless(&here.cube, here.debt) {
+                let debt = here.debt;
                 moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
                 if !options.one_round {
-                    blocked.insert(here.end);
+                    blocked_until = here.end;
                 }
             }
             place += 1;
@@ -203,6 +210,8 @@ impl Place {
         if !others.is_empty() && largest.rows <= self.usual && change < options.debt_share * largest.rows as f64 {
             runs.remove(0);
         }
+        // The smallest first: of those most fit.
+        runs.reverse();
         few(runs, options)
     }
 
@@ -221,6 +230,11 @@ impl Place {
         runs.truncate(count);
         few(runs, options)
     }
+}
+
+/// Was it written by the optimizer, not by a commit?
+fn is_rewritten(run: &Run<Location>) -> bool {
+    run.id.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin()
 }
 
 /// The first of some runs, as many as fit in memory.

@@ -189,6 +189,7 @@ impl Table {
         if size == 0 {
             return Err(Error::invalid("declare at least one writer"));
         }
+        self.core.check_still_there()?;
         let bytes = serde_json::to_vec(declared).expect("a declaration is plain data");
         if !self.core.store.put_if_absent(WRITERS, &bytes).map_err(store_error)?
             && self.core.view()?.history.declared.as_ref() != Some(declared)
@@ -247,8 +248,17 @@ impl Core {
         }
     }
 
-    pub fn check_not_dropped(&self) -> Result<()> {
-        check_not_dropped(self.store.as_ref())
+    /// Refuses if the table is gone, or another was made in its place.
+    pub fn check_still_there(&self) -> Result<()> {
+        check_not_dropped(self.store.as_ref())?;
+        let here = self.store.get(TABLE).map_err(store_error)?;
+        let why = match here.map(|bytes| entry::decode_header(&bytes)) {
+            Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
+            Some(Err(error)) => return Err(bad_entry(self.store.location(), TABLE, 0, error)),
+            Some(Ok(_)) => "the table of this handle was dropped and another made in its place: open it again",
+            None => "the table of this handle was dropped",
+        };
+        Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -266,36 +276,12 @@ impl Core {
         if tail.view.is_none() && !tail.stale {
             self.restore(&mut tail)?;
         }
-        // Cleaning may remove rewrites while they are being read: a checkpoint has
-        // them, and it is there first.
-        let mut attempts = 0;
-        loop {
-            let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-            for writer in self.store.logs().map_err(store_error)? {
-                self.follow(&mut tail, &writer)?;
-            }
-            if self.follow_rewrites(&mut tail, &rewrites)? {
-                break;
-            }
-            attempts += 1;
-            if attempts > 8 {
-                let missing = format!("{REWRITES}{:020}", tail.state.rewrites() + 1);
-                let what = "it is missing, and no checkpoint holds it".to_string();
-                return Err(bad_entry(self.store.location(), &missing, 0, EntryError::Bad(what)));
-            }
-            self.restore(&mut tail)?;
+        let followed = self.follow_all(&mut tail);
+        // What has changed may be another table's, made in the place of this one.
+        if followed.is_err() || tail.stale {
+            self.check_still_there()?;
         }
-        if tail.history.declared.is_none() {
-            if let Some(bytes) = self.store.get(WRITERS).map_err(store_error)? {
-                let declared = serde_json::from_slice(&bytes).map_err(|error| {
-                    bad_entry(self.store.location(), WRITERS, 0, EntryError::Bad(error.to_string()))
-                })?;
-                tail.history.declared = Some(declared);
-                tail.stale = true;
-            }
-        }
-        // After the logs: no run has a column that is not known then.
-        self.follow_alterations(&mut tail)?;
+        followed?;
         if tail.stale || tail.view.is_none() {
             let gained = tail.gained.take();
             let directory = match (&tail.view, gained) {
@@ -314,6 +300,40 @@ impl Core {
             tail.gained = Some(Vec::new());
         }
         Ok(tail.view.clone().expect("made above"))
+    }
+
+    /// Reads on in everything that says what the table is.
+    fn follow_all(&self, tail: &mut Tail) -> Result<()> {
+        // Cleaning may remove rewrites while they are being read: a checkpoint has
+        // them, and it is there first.
+        let mut attempts = 0;
+        loop {
+            let rewrites = self.store.list(REWRITES).map_err(store_error)?;
+            for writer in self.store.logs().map_err(store_error)? {
+                self.follow(tail, &writer)?;
+            }
+            if self.follow_rewrites(tail, &rewrites)? {
+                break;
+            }
+            attempts += 1;
+            if attempts > 8 {
+                let missing = format!("{REWRITES}{:020}", tail.state.rewrites() + 1);
+                let what = "it is missing, and no checkpoint holds it".to_string();
+                return Err(bad_entry(self.store.location(), &missing, 0, EntryError::Bad(what)));
+            }
+            self.restore(tail)?;
+        }
+        if tail.history.declared.is_none() {
+            if let Some(bytes) = self.store.get(WRITERS).map_err(store_error)? {
+                let declared = serde_json::from_slice(&bytes).map_err(|error| {
+                    bad_entry(self.store.location(), WRITERS, 0, EntryError::Bad(error.to_string()))
+                })?;
+                tail.history.declared = Some(declared);
+                tail.stale = true;
+            }
+        }
+        // After the logs: no run has a column that is not known then.
+        self.follow_alterations(tail)
     }
 
     /// Joins the rewrites that are new; `false` if one of them was cleaned away.

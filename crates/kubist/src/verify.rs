@@ -93,9 +93,21 @@ impl VerifyReport {
 }
 
 impl Table {
+    /// [`Table::verify`] for the table in a directory, of which only the header must be
+    /// readable.
+    pub fn verify_at(
+        location: &str,
+        options: &VerifyOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<VerifyReport> {
+        Table::with_header(Table::store_at(location)?)?.verify(options, progress)
+    }
+
     /// Looks whether the table is sound and lists what is wrong; calls
     /// `progress(done, total)` with bytes as it goes on. An error means that the
     /// check itself could not be done, not that the table is damaged.
+    ///
+    /// A table that is too damaged to be opened: [`Table::verify_at`].
     pub fn verify(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.core.check_process()?;
         let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };

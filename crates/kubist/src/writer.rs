@@ -133,7 +133,7 @@ impl Writer {
             None => first_free_log(&core)?,
         };
         // Whoever drops the table says so before looking whether a writer is at work.
-        core.check_not_dropped()?;
+        core.check_still_there()?;
         let view = core.view()?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());

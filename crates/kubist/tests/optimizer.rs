@@ -190,3 +190,34 @@ fn nothing_is_rewritten_without_a_reason() {
         assert_eq!(optimize(&table, "none").rewrites, 0);
     }
 }
+
+/// What cannot be divided is left alone: rounds come to an end, also where no move fits
+/// in memory.
+#[test]
+fn rows_at_one_point_do_not_keep_it_busy() {
+    let table = table("point");
+    for number in 0..6 {
+        commit(&table, number * 10_000, &vec![[0.25, 0.75]; 2000]);
+    }
+    let options = OptimizeOptions { rows_at_once: 1000, ..OptimizeOptions::background() };
+    let rounds = (0..200).find(|_| table.optimize(&options, &mut |_, _| {}).unwrap().rewrites == 0);
+    assert!(rounds.is_some(), "two hundred rounds and no end");
+    assert_eq!(table.snapshot().unwrap().rows().unwrap(), 12_000);
+    assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
+}
+
+/// A tree that does not fit in memory is put in order by one call all the same.
+#[test]
+fn one_call_goes_on_until_nothing_is_left() {
+    let table = table("large");
+    let mut rng = SmallRng::seed_from_u64(8);
+    for number in 0..400 {
+        commit(&table, number * 100, &points(&mut rng, 50));
+    }
+    let options = OptimizeOptions { rows_at_once: 2000, ..OptimizeOptions::default() };
+    let report = table.optimize(&options, &mut |_, _| {}).unwrap();
+    assert!(report.debt_after * 10 < report.debt_before, "{report:?}");
+    // And then it rests.
+    let rounds = (0..20).find(|_| table.optimize(&options, &mut |_, _| {}).unwrap().rewrites == 0);
+    assert!(rounds.is_some(), "{report:?}");
+}

@@ -400,3 +400,20 @@ fn all_files_have_a_cause() {
     let sum: f64 = batches.flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().to_vec()).sum();
     assert_eq!(sum, 7500.0 * 0.5);
 }
+
+/// A handle that outlives its table must not write into the one that took its place.
+#[test]
+fn a_handle_knows_its_table_from_another_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("t").display().to_string();
+    let old = Table::create(&name, schema(), &options(&["id"])).unwrap();
+    assert!(Table::drop_at(&name, false).unwrap().files > 0);
+    let new = Table::create(&name, schema(), &options(&["id"])).unwrap();
+    let refused = |result: kubist::Result<()>| assert!(matches!(result, Err(Error::NotATable { .. })), "{result:?}");
+    refused(old.writer(&Default::default()).map(drop));
+    refused(old.checkpoint().map(drop));
+    refused(old.set_metadata(None, &[("a".to_string(), 1.into())].into()));
+    lived_in(&new);
+    refused(old.snapshot().map(drop));
+    assert!(new.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
+}
