@@ -11,7 +11,7 @@ use arrow_array::{
     UInt64Array, new_null_array,
 };
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 use crate::options::Value;
 
@@ -63,7 +63,27 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
         }
         _ => false,
     };
-    if overflows || array.is_null(0) { no() } else { Ok(array) }
+    if overflows || array.is_null(0) || is_rounded(value, &source, &array) { no() } else { Ok(array) }
+}
+
+/// Does the array say less than its source, in a type that is wide enough for both?
+fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
+    use DataType::*;
+    let wide = match (value, array.data_type()) {
+        (_, Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale)) => {
+            Decimal256(76, (*scale).clamp(0, 40) + 30)
+        }
+        (Value::Int(_), float) if float.is_floating() => Int64,
+        (Value::Text(_), Timestamp(_, zone)) => Timestamp(TimeUnit::Nanosecond, zone.clone()),
+        (Value::Text(_), Date32 | Date64) => Timestamp(TimeUnit::Nanosecond, None),
+        (Value::Text(_), Time32(_) | Time64(_)) => Time64(TimeUnit::Nanosecond),
+        _ => return false,
+    };
+    // What the wide type cannot hold is far outside any that could be meant.
+    match (strictly(source, &wide), strictly(array, &wide)) {
+        (Ok(said), Ok(kept)) => said.to_data() != kept.to_data(),
+        _ => false,
+    }
 }
 
 fn strictly(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, String> {
@@ -74,7 +94,6 @@ fn strictly(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_schema::TimeUnit;
 
     #[test]
     fn what_fits_is_taken_and_what_does_not_is_refused() {
@@ -118,6 +137,35 @@ mod tests {
             (Value::Binary(vec![1]), Utf8),
         ] {
             assert!(one_value(&value, &data_type).is_err(), "{value:?} as {data_type}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_rounded_is_refused() {
+        use DataType::*;
+        let text = |text: &str| Value::Text(text.into());
+        let second = Timestamp(TimeUnit::Second, None);
+        for (value, data_type) in [
+            (text("1.256"), Decimal128(10, 2)),
+            (Value::Float(0.126), Decimal128(10, 2)),
+            (text("2020-01-02T03:04:06.9"), second.clone()),
+            (text("04:05:06.7"), Time32(TimeUnit::Second)),
+            (text("2020-01-02T03:04:06"), Date32),
+            (Value::Int((1 << 53) + 1), Float64),
+        ] {
+            assert!(one_value(&value, &data_type).is_err(), "{value:?} as {data_type}");
+        }
+        for (value, data_type) in [
+            (text("1.25"), Decimal128(10, 2)),
+            (Value::Float(0.5), Decimal128(10, 2)),
+            (Value::Int(7), Decimal128(10, 2)),
+            (text("2020-01-02T03:04:06"), second),
+            (text("04:05:06"), Time32(TimeUnit::Second)),
+            (text("2020-01-02"), Date32),
+            (Value::Int(1 << 53), Float64),
+            (Value::Float(0.1), Float32),
+        ] {
+            assert!(one_value(&value, &data_type).is_ok(), "{value:?} as {data_type}");
         }
     }
 }
