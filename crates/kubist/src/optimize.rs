@@ -17,12 +17,11 @@ use kubist_index::priority::Threshold;
 use rayon::prelude::*;
 
 use crate::build::SortedRows;
-use crate::error::{Error, Result, store_error};
+use crate::error::{Error, Result};
 use crate::lease::Lease;
 use crate::options::Cancel;
-use crate::output::Output;
 use crate::replicate;
-use crate::rewrite::{Replacement, create_segment, publish_segment};
+use crate::rewrite::{NewRuns, Replacement, Written};
 use crate::seen::Seen;
 use crate::snapshot::Snapshot;
 use crate::survey::{Move, Survey};
@@ -97,11 +96,13 @@ pub struct OptimizeReport {
     pub debt_after: u64,
 }
 
-/// What one rewrite wrote.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Written {
-    pub rows: u64,
-    pub bytes: u64,
+/// What came of one piece of work.
+struct Turn {
+    /// `false`: somebody else is at it.
+    leased: bool,
+    written: Option<Written>,
+    /// The time of a core that it took.
+    spent: Duration,
 }
 
 /// How the work goes: told to whoever waits for it.
@@ -155,39 +156,25 @@ impl Table {
             }
             let mut worked = Duration::ZERO;
             for one in moves {
-                options.cancel.check()?;
                 if options.one_round && worked > ROUND && !one.whole {
                     continue;
                 }
-                let Some(lease) = Lease::take(&self.core, one.top)? else {
-                    tried.insert(one.top, 0);
-                    report.left_to_others += 1;
-                    continue;
-                };
+                let mut work = || self.rewrite(&snapshot, &one, &adding, &options.cancel);
+                let turn = self.turn(one.top, &hands, options, &mut report, &mut work)?;
                 // Again only if it settles a good part of what it moves.
                 let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
-                tried.insert(one.top, one.debt.saturating_sub(rows / 4));
-                let (written, spent) = hands.work(&mut || self.rewrite(&snapshot, &one, &adding, &options.cancel))?;
-                drop(lease);
-                match written {
-                    Some(written) => {
-                        report.rewrites += 1;
-                        report.rows_rewritten += written.rows;
-                        report.bytes_written += written.bytes;
-                        self.core.heat.forget(&self.core.geometry, one.top, one.whole);
-                        report.debt_after = report.debt_after.saturating_sub(one.debt);
-                    }
-                    None => report.conflicts += 1,
+                tried.insert(one.top, if turn.leased { one.debt.saturating_sub(rows / 4) } else { 0 });
+                if let Some(written) = turn.written {
+                    report.rows_rewritten += written.rows;
+                    report.debt_after = report.debt_after.saturating_sub(one.debt);
+                    self.core.heat.forget(&self.core.geometry, one.top, one.whole);
+                    (pace.rewrote)(report.rows_rewritten, one.debt);
                 }
-                (pace.rewrote)(report.rows_rewritten, one.debt);
-                worked += spent;
-                rest(owed(spent, pace), &options.cancel)?;
+                worked += turn.spent;
+                rest(owed(turn.spent, pace), &options.cancel)?;
             }
             if options.one_round {
-                if self.checkpoint_is_due() {
-                    self.checkpoint()?;
-                }
-                return Ok(report);
+                return self.conclude(options, report);
             }
         }
         let policy = options.replication.unwrap_or(self.core.header.replication);
@@ -195,25 +182,46 @@ impl Table {
         // In a round of its own only one: commits go on, and their runs come first.
         let most = if options.one_round { 1 } else { usize::MAX };
         for part in replicate::parts(&snapshot.view, policy, options).into_iter().take(most) {
-            options.cancel.check()?;
-            let Some(lease) = Lease::take(&self.core, part.top)? else {
-                report.left_to_others += 1;
-                continue;
-            };
-            let (written, spent) = hands.work(&mut || replicate::copy(&snapshot, &part, &options.cancel))?;
-            drop(lease);
-            match written {
-                Some(written) => {
-                    report.rewrites += 1;
-                    report.rows_copied += written.rows;
-                    report.bytes_written += written.bytes;
-                }
-                None => report.conflicts += 1,
+            let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
+            let turn = self.turn(part.top, &hands, options, &mut report, &mut work)?;
+            if let Some(written) = turn.written {
+                report.rows_copied += written.rows;
+                (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
             }
-            (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
-            rest(owed(spent, pace), &options.cancel)?;
+            rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        if report.rewrites > 0 {
+        self.conclude(options, report)
+    }
+
+    /// Does one piece of work, unless somebody else is at that part of the tree.
+    fn turn(
+        &self,
+        top: CubeId,
+        hands: &Hands,
+        options: &OptimizeOptions,
+        report: &mut OptimizeReport,
+        work: &mut (dyn FnMut() -> Result<Option<Written>> + Send),
+    ) -> Result<Turn> {
+        options.cancel.check()?;
+        let Some(_lease) = Lease::take(&self.core, top)? else {
+            report.left_to_others += 1;
+            return Ok(Turn { leased: false, written: None, spent: Duration::ZERO });
+        };
+        let (written, spent) = hands.work(work)?;
+        match written {
+            Some(written) => {
+                report.rewrites += 1;
+                report.bytes_written += written.bytes;
+            }
+            None => report.conflicts += 1,
+        }
+        Ok(Turn { leased: true, written, spent })
+    }
+
+    /// A checkpoint spares others the reading of what was rewritten.
+    fn conclude(&self, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
+        let wanted = if options.one_round { self.checkpoint_is_due() } else { report.rewrites > 0 };
+        if wanted {
             self.checkpoint()?;
         }
         Ok(report)
@@ -236,17 +244,8 @@ impl Table {
         let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
         // What rests below `top` relied on the cutoffs above it as well (I5).
         placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, view.directory.cutoff(cube))));
-        let mut segment = create_segment(core, &view)?;
-        let mut output = Output::new(segment.as_mut(), cancel);
-        output.write(&sorted, &placed.placements)?;
-        let (runs, bytes) = (output.runs, output.bytes);
-        segment.sync().map_err(store_error)?;
-        let name = segment.name().to_string();
-        drop(segment);
-        let replacement =
-            Replacement { inputs: one.runs.clone(), runs, cutoffs: placed.cutoffs, ..Replacement::default() };
-        let published = publish_segment(core, replacement, &name, cancel)?;
-        Ok(published.then_some(Written { rows: sorted.order.len() as u64, bytes }))
+        let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
+        NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
     }
 }
 

@@ -17,11 +17,10 @@ use rayon::prelude::*;
 
 use crate::build::SortedRows;
 use crate::entry::Location;
-use crate::error::{Result, store_error};
-use crate::optimize::{OptimizeOptions, Written};
+use crate::error::Result;
+use crate::optimize::OptimizeOptions;
 use crate::options::Cancel;
-use crate::output::Output;
-use crate::rewrite::{Replacement, create_segment, publish_segment};
+use crate::rewrite::{NewRuns, Replacement, Written};
 use crate::snapshot::Snapshot;
 use crate::survey::movable;
 use crate::table::View;
@@ -115,23 +114,14 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
             Placement { cube: target.cube, within, overflow, cutoff }
         })
         .collect();
-    let mut segment = create_segment(core, &snapshot.view)?;
-    let mut output = Output::new(segment.as_mut(), cancel);
-    output.write(&sorted, &placements)?;
-    let (mut runs, bytes) = (output.runs, output.bytes);
-    segment.sync().map_err(store_error)?;
-    let name = segment.name().to_string();
-    drop(segment);
-    for (run, target) in runs.iter_mut().zip(&part.targets) {
+    let mut new = NewRuns::write(core, &snapshot.view, &sorted, &placements, cancel)?;
+    for (run, target) in new.runs.iter_mut().zip(&part.targets) {
         run.copies = target.sources.iter().map(|source| source.id).collect();
     }
-    let rows = runs.iter().map(|run| run.rows).sum();
     let replacement = Replacement {
         inputs: part.targets.iter().flat_map(|target| target.old.iter().cloned()).collect(),
         copied: sources.into_iter().cloned().collect(),
-        runs,
         ..Replacement::default()
     };
-    let published = publish_segment(core, replacement, &name, cancel)?;
-    Ok(published.then_some(Written { rows, bytes }))
+    new.publish(core, replacement, cancel)
 }

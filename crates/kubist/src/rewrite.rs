@@ -127,21 +127,53 @@ fn copied_twice(view: &View, replacement: &Replacement) -> bool {
     })
 }
 
-/// The same for a replacement whose runs are all in one segment, which goes if
-/// nobody can know of it. `false` too if a writer stands still between an entry and its
-/// durability: its runs can be replaced later.
-pub fn publish_segment(core: &Core, replacement: Replacement, segment: &str, cancel: &Cancel) -> Result<bool> {
-    let published = match publish(core, replacement, cancel) {
-        // Said before anything is published.
-        Err(Error::Busy(_)) => Ok(false),
-        published => published,
-    };
-    // After an error the entry may be there all the same, and need the segment.
-    if matches!(published, Ok(false)) {
-        // Best effort: it only takes space.
-        let _ = core.store.delete_segment(segment);
+/// What one rewrite wrote.
+#[derive(Clone, Copy, Default)]
+pub struct Written {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+/// Durable runs in a segment of their own, of which nobody knows yet.
+pub struct NewRuns {
+    pub runs: Vec<Run<Location>>,
+    segment: String,
+    bytes: u64,
+}
+
+impl NewRuns {
+    pub fn write(
+        core: &Core,
+        view: &View,
+        rows: &SortedRows,
+        placements: &[Placement],
+        cancel: &Cancel,
+    ) -> Result<NewRuns> {
+        let mut segment = create_segment(core, view)?;
+        let mut output = Output::new(segment.as_mut(), cancel);
+        output.write(rows, placements)?;
+        let (runs, bytes) = (output.runs, output.bytes);
+        segment.sync().map_err(store_error)?;
+        Ok(NewRuns { runs, segment: segment.name().to_string(), bytes })
     }
-    published
+
+    /// Publishes them as the runs of a replacement. `None` if a source lives no more, or
+    /// a writer stands still between an entry and its durability: then the segment goes,
+    /// and the work can be done later.
+    pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
+        let written = Written { rows: self.runs.iter().map(|run| run.rows).sum(), bytes: self.bytes };
+        let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {
+            // Said before anything is published.
+            Err(Error::Busy(_)) => Ok(false),
+            published => published,
+        };
+        // After an error the entry may be there all the same, and need the segment.
+        if matches!(published, Ok(false)) {
+            // Best effort: it only takes space.
+            let _ = core.store.delete_segment(&self.segment);
+        }
+        Ok(published?.then_some(written))
+    }
 }
 
 /// Returns once the log of `writer` is durable up to `position`: a rewrite must
@@ -229,7 +261,7 @@ impl Table {
                 cutoffs: cutoffs.into_iter().map(|cube| (cube, snapshot.view.directory.cutoff(cube))).collect(),
                 retract_after: Some(step),
                 needs: snapshot.view.positions.clone(),
-                copied: vec![],
+                ..Replacement::default()
             };
             if publish(core, replacement, cancel)? {
                 return Ok(report);

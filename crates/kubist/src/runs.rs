@@ -1,8 +1,10 @@
-//! Whole runs: every page read and checked, every column decoded.
+//! Whole pages and runs: every chunk read and checked, every column decoded.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use kubist_index::state::Run;
 
 use crate::codec::decode::{self, Pick, all_rows};
@@ -18,35 +20,52 @@ impl Snapshot {
     pub(crate) fn read_run(&self, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
         let (mut maps, _) = self.maps(std::iter::once(run))?;
         let map = maps.remove(0);
+        let data = self.data(run, 0..run.payload.data_length)?;
+        Ok((self.decode_pages(run, &map, 0..map.pages(), &data)?, map))
+    }
+
+    /// Some of a run's stored bytes, counted from its first.
+    pub(crate) fn data(&self, run: &Run<Location>, range: Range<u64>) -> Result<Bytes> {
         let place = &run.payload;
-        let damaged = |offset: u64, what: String| self.damaged(run, offset, what);
-        let piece = Piece { segment: place.segment.clone(), offset: place.data_offset, length: place.data_length };
-        let data = fetch(&self.core, &[piece])?.pieces.remove(0);
+        let (offset, length) = (place.data_offset + range.start, range.end - range.start);
+        Ok(fetch(&self.core, &[Piece { segment: place.segment.clone(), offset, length }])?.pieces.remove(0))
+    }
+
+    /// The rows of neighbouring pages, whose bytes are `data`.
+    pub(crate) fn decode_pages(
+        &self,
+        run: &Run<Location>,
+        map: &ZoneMap,
+        pages: Range<usize>,
+        data: &[u8],
+    ) -> Result<RecordBatch> {
         let schema = &self.view.schema;
-        let stored = &schema.stored;
-        let mut arrays = Vec::with_capacity(stored.fields().len());
-        for (column, field) in stored.fields().iter().enumerate() {
+        let start = if pages.is_empty() { 0 } else { map.chunk(pages.start, 0).offset };
+        let mut arrays = Vec::with_capacity(schema.stored.fields().len());
+        for (column, field) in schema.stored.fields().iter().enumerate() {
             let mut builder = decode::column(field.data_type());
             if column >= map.columns.len() {
-                builder.repeat(schema.default_of(column), run.rows as usize);
-                arrays.push(builder.finish().map_err(Error::Invalid)?);
+                let zones = pages.clone().flat_map(|page| map.page_zones(page));
+                builder.repeat(schema.default_of(column), zones.map(|zone| map.rows[zone] as usize).sum());
+                arrays.push(builder.finish().map_err(|what| self.damaged(run, start, what))?);
                 continue;
             }
-            for page in 0..map.pages() {
+            for page in pages.clone() {
                 let chunk = map.chunk(page, column);
-                let bytes = &data[chunk.offset as usize..(chunk.offset + chunk.length as u64) as usize];
+                let damaged = |what: String| self.damaged(run, chunk.offset, what);
+                let bytes = &data[(chunk.offset - start) as usize..][..chunk.length as usize];
                 if crc32c::crc32c(bytes) != chunk.checksum {
-                    let what = format!("the checksum does not match (column {:?}, page {page})", field.name());
-                    return Err(damaged(chunk.offset, what));
+                    let name = field.name();
+                    return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
                 }
                 let picks: Vec<Pick> =
                     map.page_zones(page).map(|zone| Pick { zone, rows: all_rows(map.rows[zone]) }).collect();
-                builder.append(&map, column, page, bytes, &picks).map_err(|what| damaged(chunk.offset, what))?;
+                builder.append(map, column, page, bytes, &picks).map_err(damaged)?;
             }
-            arrays.push(builder.finish().map_err(|what| damaged(0, what))?);
+            arrays.push(builder.finish().map_err(|what| self.damaged(run, start, what))?);
         }
-        let batch = RecordBatch::try_new(stored.clone(), arrays).map_err(|error| damaged(0, error.to_string()))?;
-        Ok((batch, map))
+        let batch = RecordBatch::try_new(schema.stored.clone(), arrays);
+        batch.map_err(|error| self.damaged(run, start, error.to_string()))
     }
 
     /// An error that names the file, the place in it and the cube.

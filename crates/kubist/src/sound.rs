@@ -12,11 +12,9 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use kubist_index::state::Run;
 
-use crate::codec::decode::{self, Pick, all_rows};
 use crate::codec::zone_map::ZoneMap;
 use crate::entry::Location;
 use crate::error::{Error, Result};
-use crate::fetch::{Piece, fetch};
 use crate::snapshot::Snapshot;
 
 /// A run, as far as it can be read.
@@ -108,7 +106,7 @@ impl Snapshot {
                 Some(bytes) => Ok(bytes.slice(range.start as usize..range.end as usize)),
                 None => self.data(run, range),
             };
-            match bytes.and_then(|bytes| self.decode_page(run, &map, page, &bytes)) {
+            match bytes.and_then(|bytes| self.decode_pages(run, &map, page..page + 1, &bytes)) {
                 Ok(batch) => sound.pages.push((page, batch)),
                 Err(error) if is_damage(&error) => {
                     let zones = map.page_zones(page);
@@ -119,40 +117,6 @@ impl Snapshot {
             }
         }
         Ok(sound)
-    }
-
-    fn data(&self, run: &Run<Location>, range: Range<u64>) -> Result<bytes::Bytes> {
-        let place = &run.payload;
-        let (offset, length) = (place.data_offset + range.start, range.end - range.start);
-        Ok(fetch(&self.core, &[Piece { segment: place.segment.clone(), offset, length }])?.pieces.remove(0))
-    }
-
-    fn decode_page(&self, run: &Run<Location>, map: &ZoneMap, page: usize, bytes: &[u8]) -> Result<RecordBatch> {
-        let schema = &self.view.schema;
-        let stored = &schema.stored;
-        let start = map.chunk(page, 0).offset;
-        let mut arrays = Vec::with_capacity(stored.fields().len());
-        for (column, field) in stored.fields().iter().enumerate() {
-            let mut builder = decode::column(field.data_type());
-            if column >= map.columns.len() {
-                let rows = map.page_zones(page).map(|zone| map.rows[zone] as usize).sum();
-                builder.repeat(schema.default_of(column), rows);
-                arrays.push(builder.finish().map_err(|what| self.damaged(run, start, what))?);
-                continue;
-            }
-            let chunk = map.chunk(page, column);
-            let damaged = |what: String| self.damaged(run, chunk.offset, what);
-            let bytes = &bytes[(chunk.offset - start) as usize..][..chunk.length as usize];
-            if crc32c::crc32c(bytes) != chunk.checksum {
-                let name = field.name();
-                return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
-            }
-            let picks: Vec<Pick> =
-                map.page_zones(page).map(|zone| Pick { zone, rows: all_rows(map.rows[zone]) }).collect();
-            builder.append(map, column, page, bytes, &picks).map_err(damaged)?;
-            arrays.push(builder.finish().map_err(damaged)?);
-        }
-        RecordBatch::try_new(stored.clone(), arrays).map_err(|error| self.damaged(run, start, error.to_string()))
     }
 
     /// What lost rows cost: where they lie, and whether replicas may have them.
