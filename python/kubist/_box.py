@@ -55,10 +55,8 @@ def query(
 
 def _steps(steps: Any) -> tuple[int | None, int | None]:
     """A step or a closed range of steps."""
-    ends = (steps, steps) if isinstance(steps, int) else pair("steps", steps)
-    if not all(end is None or isinstance(end, int) for end in ends):
-        raise InvalidInput(f"steps must be an integer or a pair of them, not {steps!r}")
-    return ends
+    low, high = (steps, steps) if isinstance(steps, int) else pair("steps", steps)
+    return tuple(None if end is None else step("steps", end) for end in (low, high))
 
 
 def bounds(box: Any, schema: Callable[[], pa.Schema]) -> list[tuple[str, Plain, Plain]]:
@@ -194,8 +192,8 @@ def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
     raise InvalidInput(f"{what}: expected a pair ({shape}), not {value!r}")
 
 
-def number(what: str, value: Any) -> float:
-    """A finite or infinite number; no NaN, no text."""
+def number(what: str, value: Any, *, low: float = -math.inf) -> float:
+    """A finite or infinite number from ``low`` on; no NaN, no text."""
     value = _scalar(value)
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{what}: expected a number, not {value!r}")
@@ -205,19 +203,26 @@ def number(what: str, value: Any) -> float:
         raise InvalidInput(f"{what}: expected a number, not {value!r}") from None
     if math.isnan(value):
         raise InvalidInput(f"{what}: expected a number, not NaN")
+    if value < low:
+        raise InvalidInput(f"{what}: {value:g} is below {low:g}")
     return value
 
 
-def count(what: str, value: Any, *, most: int = 2**64 - 1) -> int:
-    """A whole number from 0 to ``most``."""
+def step(what: str, value: Any) -> int:
+    """A step of a simulation."""
+    return count(what, value, least=-(2**63), most=2**63 - 1)
+
+
+def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> int:
+    """A whole number from ``least`` to ``most``."""
     try:
         if isinstance(value, bool):
             raise TypeError
         value = operator.index(value)
     except TypeError:
         raise InvalidInput(f"{what}: expected a whole number, not {value!r}") from None
-    if not 0 <= value <= most:
-        raise InvalidInput(f"{what}: {value} is not between 0 and {most}")
+    if not least <= value <= most:
+        raise InvalidInput(f"{what}: {value} is not between {least} and {most}")
     return value
 
 

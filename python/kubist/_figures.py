@@ -207,7 +207,10 @@ class Info:
             ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} bytes/row"),
             ("disk", str(self.disk)),
             ("layout", f"{layout}, capacity {self.capacity:,}"),
-            ("optimizer", f"{self.debt:,} rows out of place; replication {self.replication}, {self.replica_rows:,} copied"),
+            (
+                "optimizer",
+                f"{self.debt:,} rows out of place; replication {self.replication}, {self.replica_rows:,} copied",
+            ),
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),
         ]

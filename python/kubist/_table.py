@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,22 +14,19 @@ from ._figures import (
     Cleaning,
     Commit,
     Dropped,
-    Info,
     OptimizeReport,
     Retraction,
     SalvageReport,
     VerifyReport,
     parse,
 )
-from ._result import Result
+from ._questions import Questions, location_of
 from ._writer import Writer, append
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Box = Mapping[str, tuple[Any, Any]]
     Domain = tuple[Any, Any] | str | None
-    PerCell = tuple[int, Mapping[str, float]]
 
 
 def create(
@@ -94,7 +90,7 @@ def create(
     data = None if is_schema(data_or_schema) else Data(data_or_schema)
     table = Table(
         _kubist.Table.create(
-            _location(path),
+            location_of(path),
             _kubist.Schema(data_or_schema) if data is None else data.schema,
             dimensions=_box.dimensions(dimensions),
             identity=[] if identity is None else _box.names("identity", identity),
@@ -131,7 +127,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
         NotATable: There is no table at ``path``.
         NewerFormat: The table was written by a newer Kubist.
     """
-    table = _kubist.Table.open(_location(path))
+    table = _kubist.Table.open(location_of(path))
     return Table(table, table.heal_reads() if optimize else None)
 
 
@@ -149,7 +145,7 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
         NotATable: There is no table at ``path``.
         Busy: A writer is at work, in this process or another; nothing was deleted.
     """
-    return parse(Dropped, _kubist.Table.drop(_location(path), force=bool(force)))
+    return parse(Dropped, _kubist.Table.drop(location_of(path), force=bool(force)))
 
 
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
@@ -175,211 +171,10 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
         >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
         2048
     """
-    return parse(SalvageReport, _kubist.Table.salvage(_location(path), _location(to)))
+    return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 
 
-class _Questions:
-    """What can be asked of a table and of a snapshot alike."""
-
-    _table: _kubist.Table
-
-    def _pinned(self) -> _kubist.Snapshot:
-        raise NotImplementedError
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, as a `pyarrow.Schema`."""
-        return need("pyarrow", "schema").schema(self._pinned().schema())
-
-    @property
-    def units(self) -> dict[str, str]:
-        """The units of the columns that have one."""
-        columns = json.loads(self._pinned().columns())
-        return {column["name"]: column["unit"] for column in columns if column["unit"] is not None}
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What is said about the table."""
-        return json.loads(self._pinned().metadata())
-
-    @property
-    def location(self) -> str:
-        """The directory that holds the table."""
-        return self._table.location()
-
-    def query(
-        self,
-        box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        limit: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        per_cell: PerCell | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-    ) -> Result:
-        """Asks for records: any region, at any precision.
-
-        Every record has a fixed priority, uniform in [0, 1) and independent of
-        its values. A sample is the records below some priority: so samples are
-        nested, the same on every machine, and sampling then filtering equals
-        filtering then sampling.
-
-        Args:
-            box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
-                which must hold; None leaves an end open. Ends are numbers, dates,
-                times, text, bytes, compared in the column's own type. Columns
-                that are no dimensions work too, as a filter. NaN and null are in
-                no range that has an end.
-            precision: In (0, 1]: the records with a priority below it, a uniform
-                sample of that share.
-            window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
-                that do not overlap are independent samples.
-            limit: At most so many records: those of lowest priority, in ascending
-                order, a uniform sample of that size. Applied last.
-            columns: The columns to return, in this order; None: all.
-            where: An SQL condition over any columns, as
-                ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
-                IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
-                match no comparison. Literals adopt the column's type.
-            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
-                priority in each cell of a regular grid of that width, for a view
-                that stays even and does not flicker while it pans. The grid is
-                fixed to the domain, not to the box.
-            steps: A step, or a closed range ``(first, last)`` with None for an
-                open end: only rows of these steps, and of those only the ones
-                that every declared writer has finished.
-
-        Returns:
-            The answer, not yet read: see `Result`.
-
-        Raises:
-            InvalidInput: An unknown name, a value that the column cannot be
-                compared with, a precision outside (0, 1], a syntax error.
-
-        Example:
-            >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
-            >>> r.to_pandas()
-            >>> r.stats.rows_read
-        """
-        question = self._question(
-            box=box,
-            precision=precision,
-            window=window,
-            limit=limit,
-            columns=columns,
-            where=where,
-            per_cell=per_cell,
-            steps=steps,
-        )
-        return Result(self._pinned().query(question))
-
-    def refine(
-        self,
-        box: Box | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        start: float = 0.001,
-        factor: float = 8,
-    ) -> Iterator[Result]:
-        """Answers from coarse to fine; each record comes once.
-
-        The first result holds the records with a priority below ``start``, the
-        next those from there to ``start * factor``, and so on up to all of them.
-        What has come at any moment is a uniform sample, of the share
-        ``r.precision`` of the latest result.
-
-        Args:
-            box, columns, where: As for `query`.
-            start: The first precision, in (0, 1].
-            factor: How much finer each step is, above 1.
-
-        Example:
-            >>> seen = []
-            >>> for r in t.refine(box={"x": (0.1, 0.2)}):
-            ...     seen.append(r.to_arrow())
-            ...     draw(seen, label=f"{r.precision:.1%}")
-        """
-        question = self._question(box=box, columns=columns, where=where)
-        steps = self._pinned().refine(
-            question, _box.number("start", start), _box.number("factor", factor)
-        )
-        return _results(steps)
-
-    def count(
-        self,
-        box: Box | None = None,
-        where: str | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-    ) -> int:
-        """The exact number of records that `query` would return for these arguments."""
-        question = self._question(box=box, where=where, precision=precision, window=window)
-        return self._pinned().count(question)
-
-    def info(self) -> Info:
-        """What the table holds and how it is laid out."""
-        return Info.parse(self._pinned().info())
-
-    def copy_to(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        dimensions: Sequence[str] | None = None,
-        domains: Mapping[str, Domain] | None = None,
-        capacity: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Table:
-        """Copies all rows into a new table in the directory ``path``.
-
-        The copy is of one moment, takes bounded memory, and is there whole or not at
-        all. It keeps columns, identity, seed and so samples, steps, units and
-        metadata. What belongs to the writers stays behind: their tokens, and which of
-        them a step waits for, so that every step counts as complete in the copy.
-
-        Args:
-            path: Where the copy will be; nothing may be there yet.
-            dimensions: Other columns to index, of those that the table was created
-                with; None: the same.
-            domains: Other domains of dimensions, as in `create`; those that are not
-                named keep their grid.
-            capacity: How many rows a cube wants to keep; None: as here.
-            progress: Called now and then with the rows done and in total.
-
-        Returns:
-            The copy, open.
-
-        Example:
-            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
-        """
-        location = _location(path)
-        self._pinned().copy_to(
-            location,
-            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
-            domains=[] if domains is None else _box.dimensions(domains),
-            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
-            progress=progress,
-        )
-        return open(location)
-
-    def __len__(self) -> int:
-        return self._pinned().rows()
-
-    def __bool__(self) -> bool:
-        return True  # a handle is something, also while the table is empty
-
-    def _question(self, **arguments: Any) -> _kubist.Query:
-        return _box.query(lambda: self.schema, **arguments)
-
-    def _described(self, kind: str) -> str:
-        try:
-            rows = f"{len(self):,} rows"
-        except Exception as error:
-            rows = f"{type(error).__name__}: {error}"
-        return f"<kubist.{kind} {self.location!r}: {rows}>"
-
-
-class Table(_Questions):
+class Table(Questions):
     """An open table; made by `kubist.create` and `kubist.open`.
 
     A handle may be shared by threads. Each process opens its own: after a fork
@@ -417,11 +212,12 @@ class Table(_Questions):
         closed. Other handles, threads and processes can append at the same time.
         """
         self._check()
+        number = None if step is None else _box.step("step", step)
         with self._lock:
             writer = self._own_writer()
             try:
                 append(writer, data, lambda: self.schema)
-                return parse(Commit, writer.commit(step=step, token=token))
+                return parse(Commit, writer.commit(step=number, token=token))
             except BaseException:
                 # Closing forgets what was pending; the next append opens another.
                 self._writer = None
@@ -457,7 +253,10 @@ class Table(_Questions):
         if name is not None and not isinstance(name, str):
             raise InvalidInput(f"name must be a string, not {name!r}")
         memory = None if memory_bytes is None else _box.count("memory_bytes", memory_bytes)
-        return Writer(self._table.writer(name=name, memory_bytes=memory, optimize=bool(optimize)), lambda: self.schema)
+        return Writer(
+            self._table.writer(name=name, memory_bytes=memory, optimize=bool(optimize)),
+            lambda: self.schema,
+        )
 
     def snapshot(self, step: int | None = None) -> Snapshot:
         """Everything committed by now, pinned: the same answer to the same question.
@@ -474,7 +273,9 @@ class Table(_Questions):
             >>> len(s), s.count(where="deposited")   # of one moment, whoever is writing
         """
         pinned = self._pinned()
-        return Snapshot(self._table, pinned if step is None else pinned.at_step(step))
+        return Snapshot(
+            self._table, pinned if step is None else pinned.at_step(_box.step("step", step))
+        )
 
     def watch(self, timeout: float | None = None) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change, as it lands.
@@ -490,10 +291,11 @@ class Table(_Questions):
             >>> for snapshot in t.watch():
             ...     draw(snapshot.query(precision=0.01).to_arrow())
         """
+        seconds = 1e9 if timeout is None else _box.number("timeout", timeout, low=0)
         seen = self._pinned()
         yield Snapshot(self._table, seen)
         while True:
-            found = self._table.wait(seen, seconds=1e9 if timeout is None else timeout)
+            found = self._table.wait(seen, seconds=seconds)
             if found is None:
                 return
             seen = found
@@ -584,7 +386,7 @@ class Table(_Questions):
         old attempt first: what they commit afterwards counts.
         """
         self._check()
-        return parse(Retraction, self._table.retract(step_after))
+        return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
 
     def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
@@ -599,7 +401,8 @@ class Table(_Questions):
         """
         self._check()
         policy = None if replication is None else str(replication)
-        return parse(OptimizeReport, self._table.optimize(debt_share=debt_share, replication=policy))
+        share = _box.number("debt_share", debt_share, low=0)
+        return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
 
     def clean(self, retention: float = 86_400) -> Cleaning:
         """Deletes files that have not been needed for ``retention`` seconds.
@@ -608,7 +411,10 @@ class Table(_Questions):
         taken longer ago may then raise `kubist.SnapshotExpired`.
         """
         self._check()
-        return parse(Cleaning, self._table.clean(retention_seconds=float(retention)))
+        return parse(
+            Cleaning,
+            self._table.clean(retention_seconds=_box.number("retention", retention, low=0)),
+        )
 
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
@@ -674,7 +480,7 @@ class Table(_Questions):
         self._table.check()
 
 
-class Snapshot(_Questions):
+class Snapshot(Questions):
     """A table at one moment; made by `Table.snapshot`.
 
     It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,
@@ -701,21 +507,6 @@ class Snapshot(_Questions):
 
     def __repr__(self) -> str:
         return self._described("Snapshot")
-
-
-def _results(steps: _kubist.Refine) -> Iterator[Result]:
-    while (stream := steps.next_step()) is not None:
-        yield Result(stream)
-
-
-def _location(path: str | os.PathLike[str]) -> str:
-    try:
-        location = os.fspath(path)
-    except TypeError:
-        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
-    if not isinstance(location, str):
-        raise InvalidInput(f"path must be text, not {location!r}")
-    return location
 
 
 for _public in (create, drop, open, salvage, Table, Snapshot):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import _kubist
+from . import _box, _kubist
 from ._data import Data
 from ._figures import Commit, parse
 
@@ -74,11 +74,16 @@ class Writer:
         Raises:
             StorageError: The disk refused; nothing of this commit is visible.
         """
-        return parse(Commit, self._writer.commit(step=step, token=token))
+        return parse(
+            Commit,
+            self._writer.commit(
+                step=None if step is None else _box.step("step", step), token=token
+            ),
+        )
 
     def abandon(self, step: int) -> None:
         """Says that this writer has nothing for ``step`` and never will."""
-        self._writer.abandon(step)
+        self._writer.abandon(_box.step("step", step))
 
     def discard(self) -> None:
         """Forgets what was appended since the last commit."""

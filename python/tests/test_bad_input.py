@@ -6,6 +6,7 @@ After each refusal the table must hold exactly what it held before.
 from __future__ import annotations
 
 import decimal
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -440,3 +441,27 @@ def test_a_newer_format_says_so(path: Path, which: str) -> None:
     file.write_bytes(content)
     with pytest.raises(kubist.NewerFormat, match=rf"{file.stem}.*(newer|version)"):
         kubist.open(path).query().to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda t: t.optimize(debt_share="x"), "debt_share: expected a number, not 'x'"),
+        (lambda t: t.optimize(debt_share=float("nan")), "debt_share: expected a number, not NaN"),
+        (lambda t: t.optimize(debt_share=-3), "debt_share: -3 is below 0"),
+        (lambda t: t.clean("x"), "retention: expected a number"),
+        (lambda t: t.clean(-1), "retention: -1 is below 0"),
+        (lambda t: next(t.watch(timeout="x")), "timeout: expected a number"),
+        (lambda t: t.retract(step_after="a"), "step_after: expected a whole number, not 'a'"),
+        (lambda t: t.snapshot(step=1.5), "step: expected a whole number, not 1.5"),
+        (lambda t: t.query(steps=2**70), "steps: 1180591620717411303424 is not between"),
+        (lambda t: t.query(steps=True), "steps: expected a whole number, not True"),
+        (lambda t: t.query(steps=(1, "b")), "steps: expected a whole number, not 'b'"),
+        (lambda t: t.append({"x": [0.5]}, step="b"), "step: expected a whole number, not 'b'"),
+    ],
+)
+def test_arguments_of_upkeep_and_steps_are_named(tmp_path: Path, call: Any, says: str) -> None:
+    table = kubist.create(tmp_path / "t", {"x": [0.1, 0.2]}, ["x"])
+    with pytest.raises(kubist.InvalidInput, match=re.escape(says)):
+        call(table)
+    assert len(table) == 2

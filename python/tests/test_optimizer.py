@@ -58,7 +58,9 @@ def test_a_bad_policy_is_refused_by_name(tmp_path, policy):
 
 
 def test_reads_heal_what_they_find_expensive(tmp_path):
-    table = kubist.create(tmp_path / "t", points(300), {"x": (0, 1), "y": (0, 1)}, ["id"], capacity=64)
+    table = kubist.create(
+        tmp_path / "t", points(300), {"x": (0, 1), "y": (0, 1)}, ["id"], capacity=64
+    )
     for number in range(1, 60):
         rows = points(300, seed=number)
         rows["id"] = rows["id"] + number * 1000

@@ -1,0 +1,242 @@
+"""What can be asked of a table and of a snapshot alike."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _box, _kubist
+from ._data import need
+from ._errors import InvalidInput
+from ._figures import Info
+from ._result import Result
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ._table import Table
+
+    Box = Mapping[str, tuple[Any, Any]]
+    Domain = tuple[Any, Any] | str | None
+    PerCell = tuple[int, Mapping[str, float]]
+
+
+class Questions:
+    """What can be asked of a table and of a snapshot alike."""
+
+    _table: _kubist.Table
+
+    def _pinned(self) -> _kubist.Snapshot:
+        raise NotImplementedError
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as a `pyarrow.Schema`."""
+        return need("pyarrow", "schema").schema(self._pinned().schema())
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the columns that have one."""
+        columns = json.loads(self._pinned().columns())
+        return {column["name"]: column["unit"] for column in columns if column["unit"] is not None}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is said about the table."""
+        return json.loads(self._pinned().metadata())
+
+    @property
+    def location(self) -> str:
+        """The directory that holds the table."""
+        return self._table.location()
+
+    def query(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        per_cell: PerCell | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+    ) -> Result:
+        """Asks for records: any region, at any precision.
+
+        Every record has a fixed priority, uniform in [0, 1) and independent of
+        its values. A sample is the records below some priority: so samples are
+        nested, the same on every machine, and sampling then filtering equals
+        filtering then sampling.
+
+        Args:
+            box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
+                which must hold; None leaves an end open. Ends are numbers, dates,
+                times, text, bytes, compared in the column's own type. Columns
+                that are no dimensions work too, as a filter. NaN and null are in
+                no range that has an end.
+            precision: In (0, 1]: the records with a priority below it, a uniform
+                sample of that share.
+            window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
+                that do not overlap are independent samples.
+            limit: At most so many records: those of lowest priority, in ascending
+                order, a uniform sample of that size. Applied last.
+            columns: The columns to return, in this order; None: all.
+            where: An SQL condition over any columns, as
+                ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
+                IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
+                match no comparison. Literals adopt the column's type.
+            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
+                priority in each cell of a regular grid of that width, for a view
+                that stays even and does not flicker while it pans. The grid is
+                fixed to the domain, not to the box.
+            steps: A step, or a closed range ``(first, last)`` with None for an
+                open end: only rows of these steps, and of those only the ones
+                that every declared writer has finished.
+
+        Returns:
+            The answer, not yet read: see `Result`.
+
+        Raises:
+            InvalidInput: An unknown name, a value that the column cannot be
+                compared with, a precision outside (0, 1], a syntax error.
+
+        Example:
+            >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
+            >>> r.to_pandas()
+            >>> r.stats.rows_read
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            limit=limit,
+            columns=columns,
+            where=where,
+            per_cell=per_cell,
+            steps=steps,
+        )
+        return Result(self._pinned().query(question))
+
+    def refine(
+        self,
+        box: Box | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        start: float = 0.001,
+        factor: float = 8,
+    ) -> Iterator[Result]:
+        """Answers from coarse to fine; each record comes once.
+
+        The first result holds the records with a priority below ``start``, the
+        next those from there to ``start * factor``, and so on up to all of them.
+        What has come at any moment is a uniform sample, of the share
+        ``r.precision`` of the latest result.
+
+        Args:
+            box, columns, where: As for `query`.
+            start: The first precision, in (0, 1].
+            factor: How much finer each step is, above 1.
+
+        Example:
+            >>> seen = []
+            >>> for r in t.refine(box={"x": (0.1, 0.2)}):
+            ...     seen.append(r.to_arrow())
+            ...     draw(seen, label=f"{r.precision:.1%}")
+        """
+        question = self._question(box=box, columns=columns, where=where)
+        steps = self._pinned().refine(
+            question, _box.number("start", start), _box.number("factor", factor)
+        )
+        return _results(steps)
+
+    def count(
+        self,
+        box: Box | None = None,
+        where: str | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+    ) -> int:
+        """The exact number of records that `query` would return for these arguments."""
+        question = self._question(box=box, where=where, precision=precision, window=window)
+        return self._pinned().count(question)
+
+    def info(self) -> Info:
+        """What the table holds and how it is laid out."""
+        return Info.parse(self._pinned().info())
+
+    def copy_to(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dimensions: Sequence[str] | None = None,
+        domains: Mapping[str, Domain] | None = None,
+        capacity: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Table:
+        """Copies all rows into a new table in the directory ``path``.
+
+        The copy is of one moment, takes bounded memory, and is there whole or not at
+        all. It keeps columns, identity, seed and so samples, steps, units and
+        metadata. What belongs to the writers stays behind: their tokens, and which of
+        them a step waits for, so that every step counts as complete in the copy.
+
+        Args:
+            path: Where the copy will be; nothing may be there yet.
+            dimensions: Other columns to index, of those that the table was created
+                with; None: the same.
+            domains: Other domains of dimensions, as in `create`; those that are not
+                named keep their grid.
+            capacity: How many rows a cube wants to keep; None: as here.
+            progress: Called now and then with the rows done and in total.
+
+        Returns:
+            The copy, open.
+
+        Example:
+            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
+        """
+        location = location_of(path)
+        self._pinned().copy_to(
+            location,
+            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
+            domains=[] if domains is None else _box.dimensions(domains),
+            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
+            progress=progress,
+        )
+        # A copy is a table, and a table answers questions: only now both are there.
+        from ._table import open
+
+        return open(location)
+
+    def __len__(self) -> int:
+        return self._pinned().rows()
+
+    def __bool__(self) -> bool:
+        return True  # a handle is something, also while the table is empty
+
+    def _question(self, **arguments: Any) -> _kubist.Query:
+        return _box.query(lambda: self.schema, **arguments)
+
+    def _described(self, kind: str) -> str:
+        try:
+            rows = f"{len(self):,} rows"
+        except Exception as error:
+            rows = f"{type(error).__name__}: {error}"
+        return f"<kubist.{kind} {self.location!r}: {rows}>"
+
+
+def _results(steps: _kubist.Refine) -> Iterator[Result]:
+    while (stream := steps.next_step()) is not None:
+        yield Result(stream)
+
+
+def location_of(path: str | os.PathLike[str]) -> str:
+    try:
+        location = os.fspath(path)
+    except TypeError:
+        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
+    if not isinstance(location, str):
+        raise InvalidInput(f"path must be text, not {location!r}")
+    return location
