@@ -21,6 +21,8 @@ pub trait Keyed: Copy {
     fn key(self) -> u64;
     /// The value whose key this is; keys that no value has give some value.
     fn from_key(key: u64) -> Self;
+    /// The value's own bits, zeros above them.
+    fn bits(self) -> u64;
     /// The value rounded to `f64` (monotone: rounding never changes an order).
     fn number(self) -> f64;
 }
@@ -35,6 +37,10 @@ macro_rules! keyed_signed {
             #[inline(always)]
             fn from_key(key: u64) -> Self {
                 ((key as $unsigned) ^ (1 << (<$unsigned>::BITS - 1))) as $signed
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                (self as $unsigned) as u64
             }
             #[inline(always)]
             fn number(self) -> f64 {
@@ -55,6 +61,10 @@ macro_rules! keyed_unsigned {
             #[inline(always)]
             fn from_key(key: u64) -> Self {
                 key as $unsigned
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self as u64
             }
             #[inline(always)]
             fn number(self) -> f64 {
@@ -80,6 +90,10 @@ macro_rules! keyed_float {
                 let key = key as $bits;
                 let flip = (!key as $signed >> (<$bits>::BITS - 1)) as $bits;
                 <$float>::from_bits(key ^ (flip | (1 << (<$bits>::BITS - 1))))
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self.to_bits() as u64
             }
             #[inline(always)]
             fn number(self) -> f64 {

@@ -82,6 +82,15 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// How many bytes were read: 0 only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// The same, into the spare capacity of `bytes`.
+    fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        let before = bytes.len();
+        bytes.resize(bytes.capacity(), 0);
+        let got = self.read_at(&mut bytes[before..], offset);
+        bytes.truncate(before + *got.as_ref().unwrap_or(&0));
+        got
+    }
+
     /// How many bytes were written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
@@ -110,6 +119,22 @@ pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) ->
         }
     }
     Ok(done)
+}
+
+/// The bytes from `offset`, so many or up to the end of the file.
+pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let from = offset + bytes.len() as u64;
+        match file.read_on(&mut bytes, from) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// Writes all bytes, or fails having written any part of them.

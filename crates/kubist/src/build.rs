@@ -13,7 +13,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
 use crate::codec::encode::encode_column;
-use crate::codec::zone_map::{Chunk, ZoneMap};
+use crate::codec::zone_map::{Chunk, LazyZones, ZoneMap};
 use crate::frame::{Frame, Places};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
@@ -128,18 +128,17 @@ impl SortedRows {
         let columns: Vec<_> =
             self.batch.columns().iter().map(|array| encode_column(array.as_ref(), &order, &zones)).collect();
         let pages = columns.first().map_or(0, |column| column.chunks.len());
-        let (mut columns, mut chunks): (Vec<_>, Vec<_>) =
-            columns.into_iter().map(|column| (column.zones, column.chunks.into_iter())).unzip();
+        let (columns, mut chunks): (Vec<_>, Vec<_>) =
+            columns.into_iter().map(|column| (LazyZones::from(column.zones), column.chunks.into_iter())).unzip();
         let (mut data, mut places, mut offset) = (Vec::new(), Vec::new(), 0u64);
         for _ in 0..pages {
-            for chunk in chunks.iter_mut().filter_map(Iterator::next) {
+            for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
-                places.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk) });
+                places.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        columns.iter_mut().for_each(|zones| zones.nulls.shrink_to_fit());
         let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
         let rows = order.len() as u64;
         let (cube, map) = (placement.cube, map.encode());

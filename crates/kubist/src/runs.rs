@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use kubist_index::state::Run;
 
-use crate::codec::decode::{self, Pick, all_rows};
+use crate::codec::decode::{self, PageColumn, Span};
 use crate::codec::zone_map::ZoneMap;
 use crate::entry::Location;
 use crate::error::{Error, Result};
@@ -41,12 +41,12 @@ impl Snapshot {
     ) -> Result<RecordBatch> {
         let schema = &self.view.schema;
         let start = if pages.is_empty() { 0 } else { map.chunk(pages.start, 0).offset };
+        let rows = pages.clone().map(|page| map.page_rows(page)).sum();
         let mut arrays = Vec::with_capacity(schema.stored.fields().len());
         for (column, field) in schema.stored.fields().iter().enumerate() {
-            let mut builder = decode::column(field.data_type());
+            let mut builder = decode::column(field.data_type(), rows);
             if column >= map.columns.len() {
-                let zones = pages.clone().flat_map(|page| map.page_zones(page));
-                builder.repeat(schema.default_of(column), zones.map(|zone| map.rows[zone] as usize).sum());
+                builder.repeat(schema.default_of(column), rows);
                 arrays.push(builder.finish().map_err(|what| self.damaged(run, start, what))?);
                 continue;
             }
@@ -58,9 +58,9 @@ impl Snapshot {
                     let name = field.name();
                     return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
                 }
-                let picks: Vec<Pick> =
-                    map.page_zones(page).map(|zone| Pick { zone, rows: all_rows(map.rows[zone]) }).collect();
-                builder.append(map, column, page, bytes, &picks).map_err(damaged)?;
+                let rows = map.page_rows(page);
+                let all = Span { places: 0..rows, some: None };
+                builder.append(&PageColumn { rows, frame: chunk.frame, bytes }, &[all]).map_err(damaged)?;
             }
             arrays.push(builder.finish().map_err(|what| self.damaged(run, start, what))?);
         }

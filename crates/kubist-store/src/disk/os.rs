@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -98,6 +99,10 @@ impl DiskFile for OsFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buffer, offset)
+    }
+
+    fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pread(&self.0, spare_capacity(bytes), offset)?)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

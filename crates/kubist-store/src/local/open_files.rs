@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, read_up_to};
+use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to};
 use crate::format::{HEADER_BYTES, Kind, check_header};
 use crate::{Error, Result};
 
@@ -99,11 +99,11 @@ impl OpenFile {
             // Before any memory is asked for: the range may come from damage.
             check_range(range, self.length()?, &self.path)?;
         }
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let got =
-            read_up_to(&*self.file, &mut bytes, range.start).map_err(|error| Error::io("read", &self.path, error))?;
-        if got < bytes.len() {
-            check_range(range, range.start + got as u64, &self.path)?;
+        let length = (range.end - range.start) as usize;
+        let bytes =
+            read_range(&*self.file, range.start, length).map_err(|error| Error::io("read", &self.path, error))?;
+        if bytes.len() < length {
+            check_range(range, range.start + bytes.len() as u64, &self.path)?;
         }
         Ok(bytes.into())
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::disk::{DiskFile, read_up_to, write_all};
+use crate::disk::{DiskFile, read_range, write_all};
 use crate::{Error, Result, Scratch};
 
 use super::{LocalStore, temporary};
@@ -39,13 +39,13 @@ impl Scratch for LocalScratch {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let length = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
-        super::open_files::check_range(&range, length, &self.path)?;
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let got =
-            read_up_to(&*self.file, &mut bytes, range.start).map_err(|error| Error::io("read", &self.path, error))?;
-        if got < bytes.len() {
-            let what = format!("{} bytes wanted, {got} there", bytes.len());
+        let end = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
+        super::open_files::check_range(&range, end, &self.path)?;
+        let length = (range.end - range.start) as usize;
+        let bytes =
+            read_range(&*self.file, range.start, length).map_err(|error| Error::io("read", &self.path, error))?;
+        if bytes.len() < length {
+            let what = format!("{length} bytes wanted, {} there", bytes.len());
             return Err(Error::damaged(self.path.display().to_string(), range.start, what));
         }
         Ok(bytes.into())

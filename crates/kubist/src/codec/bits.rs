@@ -1,11 +1,53 @@
-//! Bit packing: n integers of `width` bits each, least significant bit first,
-//! one after the other, padded with zero bits to a whole byte.
+//! Bit packing: n integers as differences from a base, of `width` bits each, least
+//! significant bit first, one after the other, padded with zero bits to a whole byte.
 //!
-//! Eight values of any width fill exactly `width` bytes, so values are packed
-//! and unpacked in blocks of eight whose shifts are known at compile time.
+//! Eight values of any width fill exactly `width` bytes, so values are packed and
+//! unpacked in blocks of eight whose shifts are known at compile time, or by vector
+//! instructions where the machine has them.
 
-/// The most values that are unpacked at once: those of the largest zone.
-pub const MAX_VALUES: usize = 128;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+/// What values are unpacked to: an unsigned integer as wide as the column's type,
+/// but at least 32 bits.
+pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
+    const BITS: u32;
+    const MAX: Self;
+    fn truncate(value: u64) -> Self;
+    fn plus(self, difference: u64) -> Self;
+    /// As `blocks_of`, if the machine has instructions for it; else does nothing.
+    fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
+}
+
+macro_rules! word {
+    ($($word:ty, $fast:ident);*) => {$(
+        impl Word for $word {
+            const BITS: u32 = <$word>::BITS;
+            const MAX: Self = <$word>::MAX;
+            #[inline(always)]
+            fn truncate(value: u64) -> Self {
+                value as $word
+            }
+            #[inline(always)]
+            fn plus(self, difference: u64) -> Self {
+                self.wrapping_add(difference as $word)
+            }
+            #[cfg(target_arch = "x86_64")]
+            fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool {
+                avx2::$fast(bytes, width, base, out)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn unpack_fast(_: &[u8], _: u32, _: Self, _: &mut [MaybeUninit<Self>]) -> bool {
+                false
+            }
+        }
+    )*};
+}
+
+word!(u32, unpack_u32; u64, unpack_u64);
 
 /// Bytes of `count` packed values.
 pub fn packed_len(count: usize, width: u32) -> usize {
@@ -17,76 +59,123 @@ pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
 
-/// Appends the lowest `width` bits of each value; higher bits must be zero.
-pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
+/// Calls `$body` with `$WIDTH` as a constant from 1 to 64.
+macro_rules! with_width {
+    ($width:expr, $call:ident::<$W:ty>($($argument:expr),*)) => {
+        with_width!(@ $width, $call, $W, ($($argument),*),
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38
+            39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64)
+    };
+    (@ $width:expr, $call:ident, $W:ty, $arguments:tt, $($literal:literal)*) => {
+        match $width {
+            $($literal => with_width!(@call $call::<$literal, $W> $arguments),)*
+            _ => unreachable!("width is 1 to 64"),
+        }
+    };
+    (@call $call:ident::<$literal:literal, $W:ty> ($($argument:expr),*)) => { $call::<$literal, $W>($($argument),*) };
+}
+
+/// Appends the differences of values from `base`; they must fit `width` bits.
+pub fn pack<W: Word>(values: &[W], base: W, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;
     }
-    let mut pending: u128 = 0;
-    let mut filled = 0;
-    for value in values {
-        pending |= (*value as u128) << filled;
-        filled += width;
-        if filled >= 64 {
-            out.extend_from_slice(&(pending as u64).to_le_bytes());
-            pending >>= 64;
-            filled -= 64;
-        }
-    }
-    out.extend_from_slice(&pending.to_le_bytes()[..filled.div_ceil(8) as usize]);
+    let (blocks, rest) = values.as_chunks::<8>();
+    let mut padded = [base; 8];
+    padded[..rest.len()].copy_from_slice(rest);
+    let length = out.len() + packed_len(values.len(), width);
+    out.reserve(packed_len(values.len() + 8, width));
+    with_width!(width, pack_blocks::<W>(blocks, base, out));
+    with_width!(width, pack_blocks::<W>(&[padded], base, out));
+    out.truncate(length);
 }
 
-/// Unpacks `count <= MAX_VALUES` values. `bytes` begins with them; if fewer
-/// than eight more bytes follow, they are copied aside first. `None` if `bytes`
-/// is too short.
-pub fn unpack(bytes: &[u8], width: u32, count: usize, out: &mut [u64; MAX_VALUES]) -> Option<()> {
-    let length = packed_len(count, width);
-    if length > bytes.len() || count > MAX_VALUES || width > 64 {
+fn pack_blocks<const WIDTH: usize, W: Word>(blocks: &[[W; 8]], base: W, out: &mut Vec<u8>) {
+    let base: u64 = base.into();
+    for block in blocks {
+        let (mut bytes, mut pending, mut filled, mut done) = ([0u8; 64], 0u64, 0, 0);
+        for value in block {
+            let difference = Into::<u64>::into(*value) - base;
+            pending |= difference << filled;
+            filled += WIDTH;
+            if filled >= 64 {
+                bytes[done..done + 8].copy_from_slice(&pending.to_le_bytes());
+                done += 8;
+                filled -= 64;
+                pending = if filled == 0 { 0 } else { difference >> (WIDTH - filled) };
+            }
+        }
+        if filled > 0 {
+            bytes[done..done + 8].copy_from_slice(&pending.to_le_bytes());
+        }
+        out.extend_from_slice(&bytes[..WIDTH]);
+    }
+}
+
+/// Unpacking a block reads so many bytes beyond it at most; they need not mean anything.
+const REACH: usize = 16;
+
+/// Appends `base` plus each of the values at `places`; `bytes` begins with the first of
+/// all. `None`, and nothing appended, if `bytes` is too short or no such width is.
+pub fn unpack<W: Word>(bytes: &[u8], width: u32, places: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
+    if packed_len(places.end, width) > bytes.len() || width > W::BITS {
         return None;
     }
-    let blocks = count.div_ceil(8);
-    // A block reads up to 16 bytes past its start's last value.
-    let reach = blocks * width as usize + 16;
-    let mut aside = [0u8; MAX_VALUES * 8 + 16];
-    let bytes = if reach <= bytes.len() {
-        bytes
-    } else {
-        aside[..length].copy_from_slice(&bytes[..length]);
-        &aside[..reach]
-    };
-    macro_rules! dispatch {
-        ($($width:literal)*) => {
-            match width {
-                $($width => unpack_blocks::<$width>(bytes, blocks, out),)*
-                _ => unreachable!("width is at most 64"),
-            }
-        };
+    let before = out.len();
+    if width == 0 {
+        out.resize(before + places.len(), base);
+        return Some(());
     }
-    dispatch!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37
-        38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
+    let (first, blocks) = (places.start / 8, places.end.div_ceil(8) - places.start / 8);
+    // Blocks are written whole, and what is too much at both ends taken off again.
+    out.reserve(blocks * 8);
+    let bytes = &bytes[first * width as usize..];
+    let direct = (bytes.len().saturating_sub(REACH) / width as usize).min(blocks);
+    let (near, last) = out.spare_capacity_mut()[..blocks * 8].split_at_mut(direct * 8);
+    if !near.is_empty() {
+        unpack_blocks(bytes, width, base, near);
+    }
+    if !last.is_empty() {
+        unpack_last(&bytes[direct * width as usize..], width, base, last);
+    }
+    // SAFETY: all of them were written just now.
+    unsafe { out.set_len(before + blocks * 8) };
+    out.drain(before..before + places.start % 8);
+    out.truncate(before + places.len());
     Some(())
 }
 
-#[inline(always)]
-fn unpack_blocks<const WIDTH: usize>(bytes: &[u8], blocks: usize, out: &mut [u64; MAX_VALUES]) {
-    if WIDTH == 0 {
-        out[..blocks * 8].fill(0);
-        return;
+/// Blocks too close to the end of the bytes for reading beyond them: those of less than
+/// `REACH` bytes and a block.
+fn unpack_last<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
+    let mut aside = [0; REACH + 2 * 64 + REACH];
+    let length = bytes.len().min(REACH + 64);
+    aside[..length].copy_from_slice(&bytes[..length]);
+    unpack_blocks(&aside, width, base, out);
+}
+
+/// `bytes` go on for at least `REACH` beyond the blocks.
+fn unpack_blocks<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
+    if !W::unpack_fast(bytes, width, base, out) {
+        with_width!(width, blocks_of::<W>(bytes, base, out));
     }
+}
+
+fn blocks_of<const WIDTH: usize, W: Word>(bytes: &[u8], base: W, out: &mut [MaybeUninit<W>]) {
     let mask = u64::MAX >> (64 - WIDTH as u32);
-    for block in 0..blocks {
-        let start = block * WIDTH;
-        let source = &bytes[start..start + WIDTH + 16];
-        let target = &mut out[block * 8..block * 8 + 8];
+    let (targets, _) = out.as_chunks_mut::<8>();
+    for (block, target) in targets.iter_mut().enumerate() {
+        let source = &bytes[block * WIDTH..block * WIDTH + WIDTH + REACH];
         for (place, slot) in target.iter_mut().enumerate() {
             let (byte, shift) = (place * WIDTH / 8, place * WIDTH % 8);
-            let word = u64::from_le_bytes(source[byte..byte + 8].try_into().unwrap());
-            *slot = if WIDTH + 7 <= 64 {
+            let word = u64::from_le_bytes(source[byte..byte + 8].try_into().expect("eight bytes"));
+            let difference = if WIDTH + 7 <= 64 {
                 (word >> shift) & mask
             } else {
                 let next = source[byte + 8] as u128;
                 ((((next << 64) | word as u128) >> shift) as u64) & mask
             };
+            slot.write(base.plus(difference));
         }
     }
 }
@@ -96,20 +185,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Unpacks what was packed, with bytes behind it, whole and in part, fast and not.
+    fn check<W: Word + std::fmt::Debug>(values: &[u64], width: u32, base: u64, slack: usize, part: Range<usize>) {
+        let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+        let most: u64 = W::MAX.into();
+        let base = base.min(most - (mask & most));
+        let values: Vec<W> = values.iter().map(|value| W::truncate(base + (value & mask))).collect();
+        let base = W::truncate(base);
+        let mut bytes = vec![];
+        pack(&values, base, width, &mut bytes);
+        assert_eq!(bytes.len(), packed_len(values.len(), width));
+        let length = bytes.len();
+        bytes.extend(std::iter::repeat_n(0xa5, slack));
+        let mut out = vec![W::default(); 3];
+        unpack(&bytes, width, 0..values.len(), base, &mut out).unwrap();
+        assert_eq!(&out[3..], &values[..]);
+        if length > 0 {
+            assert!(unpack(&bytes[..length - 1], width, 0..values.len(), base, &mut out).is_none());
+        }
+        assert_eq!(out.len(), 3 + values.len());
+        let part = part.start.min(values.len())..part.end.min(values.len());
+        out.clear();
+        unpack(&bytes, width, part.clone(), base, &mut out).unwrap();
+        assert_eq!(&out[..], &values[part]);
+        if width > 0 {
+            let mut slow = vec![MaybeUninit::new(base); values.len().next_multiple_of(8)];
+            bytes.resize(length + 8 * width as usize + REACH, 0);
+            with_width!(width, blocks_of::<W>(&bytes, base, &mut slow));
+            // SAFETY: made of values.
+            assert!(slow.iter().map(|slot| unsafe { slot.assume_init() }).zip(values).all(|(a, b)| a == b));
+        }
+    }
+
     proptest! {
         #[test]
-        fn unpack_inverts_pack(values in prop::collection::vec(any::<u64>(), 0..=MAX_VALUES), width in 0u32..=64, slack in 0usize..40) {
-            let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
-            let values: Vec<u64> = values.into_iter().map(|value| value & mask).collect();
-            let mut bytes = Vec::new();
-            pack(&values, width, &mut bytes);
-            prop_assert_eq!(bytes.len(), packed_len(values.len(), width));
-            bytes.extend(std::iter::repeat_n(0xa5, slack));
-            let mut out = [7; MAX_VALUES];
-            prop_assert!(unpack(&bytes, width, values.len(), &mut out).is_some());
-            prop_assert_eq!(&out[..values.len()], &values[..]);
-            let length = packed_len(values.len(), width);
-            prop_assert!(length == 0 || unpack(&bytes[..length - 1], width, values.len(), &mut out).is_none());
+        fn unpack_inverts_pack(
+            values in prop::collection::vec(any::<u64>(), 0..200),
+            width in 0u32..=64,
+            base in any::<u64>(),
+            slack in 0usize..40,
+            (first, count) in (0usize..200, 0usize..200),
+        ) {
+            check::<u64>(&values, width, base, slack, first..first + count);
+            check::<u32>(&values, width.min(32), base, slack, first..first + count);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Bytes to columns: selected rows of selected zones, appended to an array.
 //!
-//! A column under construction takes one chunk at a time and, of its zones,
-//! those picked, whole or row by row. Bytes come from disk: nothing here trusts
+//! A column under construction takes one chunk at a time and, of its rows, those
+//! wanted: neighbouring zones together, or row by row. Bytes come from disk: nothing here trusts
 //! a length that it has not checked.
 
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
@@ -13,15 +15,15 @@ use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
     PrimitiveArray, make_array,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use kubist_index::order::Keyed;
 use kubist_index::with_exact_primitive;
 
-use super::bits;
+use super::bits::{self, Word};
 use super::encode::{opaque_bytes, varies_in_length};
-use super::zone_map::{ColumnZones, ZoneMap};
+use super::zone_map::{Frame, ZoneMap};
 
 /// Rows of a zone, one bit each from the lowest.
 pub type Rows = u128;
@@ -38,31 +40,88 @@ pub fn all_rows(count: u8) -> Rows {
     if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
 }
 
+/// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    pub places: Range<usize>,
+    /// From the first place.
+    pub some: Option<Rows>,
+}
+
+impl Span {
+    pub fn count(&self) -> usize {
+        self.some.map_or(self.places.len(), |rows| rows.count_ones() as usize)
+    }
+
+    fn for_each(&self, mut each: impl FnMut(usize)) {
+        match self.some {
+            None => self.places.clone().for_each(each),
+            Some(rows) => for_rows(rows, |row| each(self.places.start + row)),
+        }
+    }
+}
+
+/// Picks of one page, ascending, as spans.
+pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
+    spans.clear();
+    let (mut next, mut first) = (map.page_zones(page).start, 0);
+    for pick in picks {
+        first += map.rows[next..pick.zone].iter().map(|rows| *rows as usize).sum::<usize>();
+        let count = map.rows[pick.zone] as usize;
+        let places = first..first + count;
+        (next, first) = (pick.zone + 1, places.end);
+        match (pick.rows == all_rows(count as u8), spans.last_mut()) {
+            (true, Some(Span { places: last, some: None })) if last.end == places.start => last.end = places.end,
+            (true, _) => spans.push(Span { places, some: None }),
+            (false, _) => spans.push(Span { places, some: Some(pick.rows) }),
+        }
+    }
+}
+
+/// One column of one page.
+pub struct PageColumn<'a> {
+    /// Rows of the page.
+    pub rows: usize,
+    pub frame: Frame,
+    pub bytes: &'a [u8],
+}
+
 /// A column under construction.
 pub trait Column: Send {
-    /// Appends the picked rows of one page; picks are in ascending order of
-    /// zones and belong to that page. `Err` says what is wrong with the bytes.
-    fn append(&mut self, map: &ZoneMap, column: usize, page: usize, chunk: &[u8], picks: &[Pick])
-    -> Result<(), String>;
+    /// Appends rows of one page. `Err` says what is wrong with the bytes.
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
     /// Appends the first value of an array of the column's type so many times: for
     /// rows of a run that has the column not.
     fn repeat(&mut self, value: &dyn Array, count: usize);
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 
-/// An empty column of a stored type.
-pub fn column(data_type: &DataType) -> Box<dyn Column> {
-    with_exact_primitive!(data_type, T => return Box::new(PackedColumn::<T>::new(data_type)), _ => {});
+/// An empty column of a stored type, for about so many rows.
+pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
+    with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
     match data_type {
-        DataType::Boolean => {
-            Box::new(BooleanColumn { values: BooleanBufferBuilder::new(0), validity: Validity::default() })
-        }
+        DataType::Boolean => Box::new(BooleanColumn {
+            values: BooleanBufferBuilder::new(rows),
+            keys: Vec::new(),
+            scratch: Vec::new(),
+            validity: Validity::default(),
+        }),
         _ => Box::new(OpaqueColumn {
             data_type: data_type.clone(),
             validity: Validity::default(),
             lengths: Vec::new(),
             bytes: Vec::new(),
         }),
+    }
+}
+
+fn packed<T: ArrowPrimitiveType>(data_type: &DataType, rows: usize) -> Box<dyn Column>
+where
+    T::Native: Keyed,
+{
+    match size_of::<T::Native>() {
+        ..=4 => Box::new(PackedColumn::<T, u32>::new(data_type, rows)),
+        _ => Box::new(PackedColumn::<T, u64>::new(data_type, rows)),
     }
 }
 
@@ -95,124 +154,113 @@ fn bit(bitmap: &[u8], place: usize) -> bool {
     bitmap[place / 8] >> (place % 8) & 1 == 1
 }
 
-/// Calls `each` with the keys of every picked zone, and its bitmap of non-null
-/// rows where it has one.
-fn for_picked(
-    map: &ZoneMap,
-    zones: &ColumnZones,
-    page: usize,
-    chunk: &[u8],
-    picks: &[Pick],
-    mut each: impl FnMut(&Pick, u64, &[u64], Option<&[u8]>, bool),
+const SHORT: &str = "a column chunk is shorter than its rows";
+
+/// Appends the keys of packed values, and which of them are not null; `scratch` is for
+/// whatever.
+fn append_keys<W: Word>(
+    page: &PageColumn<'_>,
+    spans: &[Span],
+    keys: &mut Vec<W>,
+    scratch: &mut Vec<W>,
+    validity: &mut Validity,
 ) -> Result<(), String> {
-    let short = || "a column chunk is shorter than its zones".to_string();
-    let mut offset = 0;
-    let mut picks = picks.iter().peekable();
-    let mut unpacked = [0u64; bits::MAX_VALUES];
-    for zone in map.page_zones(page) {
-        let Some(next) = picks.peek() else { break };
-        let rows = map.rows[zone] as usize;
-        let null_count = zones.nulls_of(zone) as usize;
-        let has_bitmap = null_count > 0 && null_count < rows;
-        let bitmap_length = if has_bitmap { rows.div_ceil(8) } else { 0 };
-        let (min, max) = (zones.min[zone], zones.max[zone]);
-        let width = bits::width_of(max.wrapping_sub(min));
-        let length = bitmap_length + bits::packed_len(rows, width);
-        if next.zone == zone {
-            let bytes = chunk.get(offset..).ok_or_else(short)?;
-            let (bitmap, packed) = bytes.split_at_checked(bitmap_length).ok_or_else(short)?;
-            bits::unpack(packed, width, rows, &mut unpacked).ok_or_else(short)?;
-            let pick = picks.next().expect("peeked");
-            each(pick, min, &unpacked[..rows], has_bitmap.then_some(bitmap), null_count == rows);
+    let (base, width, nulls) = (W::truncate(page.frame.base), page.frame.width as u32, page.frame.nulls as usize);
+    let bitmap_length = if nulls > 0 && nulls < page.rows { page.rows.div_ceil(8) } else { 0 };
+    let (bitmap, bytes) = page.bytes.split_at_checked(bitmap_length).ok_or(SHORT)?;
+    let before = keys.len();
+    for span in spans {
+        match span.some {
+            None => bits::unpack(bytes, width, span.places.clone(), base, keys).ok_or(SHORT)?,
+            Some(rows) => {
+                scratch.clear();
+                bits::unpack(bytes, width, span.places.clone(), base, scratch).ok_or(SHORT)?;
+                for_rows(rows, |row| keys.push(scratch[row]));
+            }
         }
-        offset += length;
+    }
+    match bitmap_length {
+        0 => validity.push(keys.len() - before, nulls == 0),
+        _ => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
     }
     Ok(())
 }
 
 /// Calls `each` with every row that is set.
 #[inline]
-fn for_rows(mut rows: Rows, mut each: impl FnMut(usize)) {
+pub fn for_rows(mut rows: Rows, mut each: impl FnMut(usize)) {
     while rows != 0 {
         each(rows.trailing_zeros() as usize);
         rows &= rows - 1;
     }
 }
 
-fn push_validity(validity: &mut Validity, pick: &Pick, rows: usize, bitmap: Option<&[u8]>, all_null: bool) {
-    match bitmap {
-        Some(bitmap) => for_rows(pick.rows, |row| validity.push(1, bit(bitmap, row))),
-        None => validity.push((pick.rows & all_rows(rows as u8)).count_ones() as usize, !all_null),
-    }
-}
-
-struct PackedColumn<T: ArrowPrimitiveType> {
+/// Gathers the bits of values, in words that hold the type's.
+struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
-    values: Vec<T::Native>,
+    words: Vec<W>,
+    scratch: Vec<W>,
     validity: Validity,
+    values: PhantomData<fn() -> T>,
 }
 
-impl<T: ArrowPrimitiveType> PackedColumn<T> {
-    fn new(data_type: &DataType) -> Self {
-        PackedColumn { data_type: data_type.clone(), values: Vec::new(), validity: Validity::default() }
+impl<T: ArrowPrimitiveType, W: Word> PackedColumn<T, W> {
+    fn new(data_type: &DataType, rows: usize) -> Self {
+        // Blocks are unpacked whole.
+        let (words, data_type) = (Vec::with_capacity(rows + 8), data_type.clone());
+        PackedColumn { data_type, words, scratch: Vec::new(), validity: Validity::default(), values: PhantomData }
     }
 }
 
-impl<T: ArrowPrimitiveType> Column for PackedColumn<T>
+impl<T: ArrowPrimitiveType, W: Word + ArrowNativeType> Column for PackedColumn<T, W>
 where
     T::Native: Keyed,
 {
-    fn append(
-        &mut self,
-        map: &ZoneMap,
-        column: usize,
-        page: usize,
-        chunk: &[u8],
-        picks: &[Pick],
-    ) -> Result<(), String> {
-        let (values, validity) = (&mut self.values, &mut self.validity);
-        for_picked(map, &map.columns[column], page, chunk, picks, |pick, base, keys, bitmap, all_null| {
-            let value = |key: u64| T::Native::from_key(base.wrapping_add(key));
-            if pick.rows == all_rows(keys.len() as u8) {
-                values.extend(keys.iter().map(|key| value(*key)));
-            } else {
-                for_rows(pick.rows, |row| values.push(value(keys[row])));
-            }
-            push_validity(validity, pick, keys.len(), bitmap, all_null);
-        })
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
+        let before = self.words.len();
+        append_keys(page, spans, &mut self.words, &mut self.scratch, &mut self.validity)?;
+        for word in &mut self.words[before..] {
+            *word = W::truncate(T::Native::from_key((*word).into()).bits());
+        }
+        Ok(())
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
-        self.values.extend(std::iter::repeat_n(value.as_primitive::<T>().value(0), count));
+        let word = W::truncate(value.as_primitive::<T>().value(0).bits());
+        self.words.extend(std::iter::repeat_n(word, count));
         self.validity.push(count, value.is_valid(0));
     }
 
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
-        let values = ScalarBuffer::from(self.values);
-        let array = PrimitiveArray::<T>::try_new(values, self.validity.finish()).map_err(|e| e.to_string())?;
-        Ok(Arc::new(array.with_data_type(self.data_type)))
+        let values = match size_of::<W>() == size_of::<T::Native>() {
+            true => Buffer::from_vec(self.words),
+            // The low bytes of each word.
+            false => {
+                let words = self.words.iter().map(|word| Into::<u64>::into(*word).to_le_bytes());
+                Buffer::from_vec(
+                    words.flat_map(|word| word.into_iter().take(size_of::<T::Native>())).collect::<Vec<u8>>(),
+                )
+            }
+        };
+        let values = ScalarBuffer::<T::Native>::from(values);
+        let array = PrimitiveArray::<T>::try_new(values, self.validity.finish());
+        Ok(Arc::new(array.map_err(|error| error.to_string())?.with_data_type(self.data_type)))
     }
 }
 
 struct BooleanColumn {
     values: BooleanBufferBuilder,
+    keys: Vec<u32>,
+    scratch: Vec<u32>,
     validity: Validity,
 }
 
 impl Column for BooleanColumn {
-    fn append(
-        &mut self,
-        map: &ZoneMap,
-        column: usize,
-        page: usize,
-        chunk: &[u8],
-        picks: &[Pick],
-    ) -> Result<(), String> {
-        let (values, validity) = (&mut self.values, &mut self.validity);
-        for_picked(map, &map.columns[column], page, chunk, picks, |pick, base, keys, bitmap, all_null| {
-            for_rows(pick.rows, |row| values.append(base.wrapping_add(keys[row]) != 0));
-            push_validity(validity, pick, keys.len(), bitmap, all_null);
-        })
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
+        self.keys.clear();
+        append_keys(page, spans, &mut self.keys, &mut self.scratch, &mut self.validity)?;
+        self.keys.iter().for_each(|key| self.values.append(*key != 0));
+        Ok(())
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
@@ -253,18 +301,10 @@ impl OpaqueColumn {
 }
 
 impl Column for OpaqueColumn {
-    fn append(
-        &mut self,
-        map: &ZoneMap,
-        _column: usize,
-        page: usize,
-        chunk: &[u8],
-        picks: &[Pick],
-    ) -> Result<(), String> {
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         let short = || "an opaque column chunk is shorter than its rows".to_string();
-        let raw = lz4_flex::decompress_size_prepended(chunk).map_err(|error| error.to_string())?;
-        let zones = map.page_zones(page);
-        let rows: usize = map.rows[zones.clone()].iter().map(|rows| *rows as usize).sum();
+        let raw = lz4_flex::decompress_size_prepended(page.bytes).map_err(|error| error.to_string())?;
+        let rows = page.rows;
         let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(short)?;
         let fixed = self.fixed_length();
         let (starts, bytes): (Vec<usize>, &[u8]) = match fixed {
@@ -282,19 +322,14 @@ impl Column for OpaqueColumn {
         if starts[rows] > bytes.len() {
             return Err(short());
         }
-        let (mut picks, mut first) = (picks.iter().peekable(), 0);
-        for zone in zones {
-            if let Some(pick) = picks.next_if(|pick| pick.zone == zone) {
-                for_rows(pick.rows, |row| {
-                    let row = first + row;
-                    self.bytes.extend_from_slice(&bytes[starts[row]..starts[row + 1]]);
-                    if fixed.is_none() {
-                        self.lengths.push(starts[row + 1] - starts[row]);
-                    }
-                    self.validity.push(1, bit(bitmap, row));
-                });
-            }
-            first += map.rows[zone] as usize;
+        for span in spans {
+            span.for_each(|row| {
+                self.bytes.extend_from_slice(&bytes[starts[row]..starts[row + 1]]);
+                if fixed.is_none() {
+                    self.lengths.push(starts[row + 1] - starts[row]);
+                }
+                self.validity.push(1, bit(bitmap, row));
+            });
         }
         Ok(())
     }

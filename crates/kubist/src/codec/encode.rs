@@ -1,10 +1,10 @@
 //! Columns to bytes: the rows of a run, gathered in the run's order, zone by
 //! zone, page by page.
 //!
-//! A type with an exact order key is packed: in each zone the difference from
-//! the zone's smallest key, in as many bits as the largest difference needs,
-//! behind a bitmap of the non-null rows if some but not all are null. The frame
-//! stands in the zone map. Every other type is opaque: a validity bitmap, the
+//! A type with an exact order key is packed: in each page the difference from the
+//! page's smallest key, in as many bits as the largest difference needs, behind a
+//! bitmap of the non-null rows if some but not all are null. The frame follows from
+//! the zone map. Every other type is opaque: a validity bitmap, the
 //! lengths (if they vary) and the bytes of the page's values, compressed
 //! together with LZ4.
 
@@ -16,12 +16,12 @@ use arrow_select::take::take;
 use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
 
-use super::bits;
-use super::zone_map::{ColumnZones, ZONES_PER_PAGE};
+use super::bits::{self, Word};
+use super::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
-/// The chunks of a column, one a page, and its zones.
+/// The chunks of a column, one a page, how they are packed, and its zones.
 pub struct EncodedColumn {
-    pub chunks: Vec<Vec<u8>>,
+    pub chunks: Vec<(Vec<u8>, Frame)>,
     pub zones: ColumnZones,
 }
 
@@ -32,7 +32,7 @@ pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedC
     match array.data_type() {
         DataType::Boolean => {
             let values = array.as_boolean().values();
-            encode_packed(array, order, zones, |row| values.value(row) as u64)
+            encode_packed::<u32>(array, order, zones, |row| values.value(row) as u64)
         }
         _ => encode_opaque(array, order, zones),
     }
@@ -43,58 +43,75 @@ where
     T::Native: Keyed,
 {
     let values: &[T::Native] = array.as_primitive::<T>().values();
-    encode_packed(array, order, zones, |row| values[row].key())
+    match size_of::<T::Native>() {
+        ..=4 => encode_packed::<u32>(array, order, zones, |row| values[row].key()),
+        _ => encode_packed::<u64>(array, order, zones, |row| values[row].key()),
+    }
 }
 
-fn encode_packed(array: &dyn Array, order: &[u32], zones: &[u8], key: impl Fn(usize) -> u64) -> EncodedColumn {
+fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: impl Fn(usize) -> u64) -> EncodedColumn {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
-    let mut any_null = false;
-    let mut keys = [0u64; bits::MAX_VALUES];
+    out.zones.min.reserve(zones.len());
+    out.zones.max.reserve(zones.len());
+    let mut keys: Vec<W> = Vec::with_capacity(MOST_PAGE_ROWS.min(order.len()));
     let mut rest = order;
     for page in zones.chunks(ZONES_PER_PAGE) {
-        let mut chunk = Vec::with_capacity(page.iter().map(|rows| *rows as usize).sum::<usize>() * 4);
-        for rows in page {
-            let (zone, later) = rest.split_at(*rows as usize);
-            rest = later;
-            let keys = &mut keys[..zone.len()];
-            let mut null_count = 0;
-            if let Some(nulls) = nulls {
-                null_count = zone.iter().filter(|row| nulls.is_null(**row as usize)).count();
-            }
-            let valid = |row: u32| null_count == 0 || nulls.is_none_or(|nulls| nulls.is_valid(row as usize));
-            let (mut min, mut max) = (u64::MAX, 0);
-            for (slot, row) in keys.iter_mut().zip(zone) {
-                let value = key(*row as usize);
-                *slot = value;
-                if valid(*row) {
-                    min = min.min(value);
-                    max = max.max(value);
-                }
-            }
-            if null_count == zone.len() {
-                (min, max) = (0, 0);
-            }
-            if null_count > 0 {
-                any_null = true;
-                for (slot, row) in keys.iter_mut().zip(zone) {
-                    if !valid(*row) {
-                        *slot = min;
+        let (rows, later) = rest.split_at(page.iter().map(|rows| *rows as usize).sum());
+        rest = later;
+        keys.clear();
+        keys.extend(rows.iter().map(|row| W::truncate(key(*row as usize))));
+        let valid: Option<Vec<bool>> =
+            nulls.map(|nulls| rows.iter().map(|row| nulls.is_valid(*row as usize)).collect());
+        let (mut base, mut most, mut null_count) = (W::MAX, W::default(), 0);
+        let mut first = 0;
+        for count in page {
+            let zone = first..first + *count as usize;
+            first = zone.end;
+            let (mut min, mut max, mut nulls) = (W::MAX, W::default(), 0);
+            match &valid {
+                None => {
+                    for key in &keys[zone] {
+                        min = min.min(*key);
+                        max = max.max(*key);
                     }
                 }
-                if null_count < zone.len() {
-                    put_bitmap(zone.iter().map(|row| valid(*row)), &mut chunk);
+                Some(valid) => {
+                    for row in zone {
+                        match valid[row] {
+                            true => (min, max) = (min.min(keys[row]), max.max(keys[row])),
+                            false => nulls += 1,
+                        }
+                    }
                 }
             }
-            keys.iter_mut().for_each(|slot| *slot -= min);
-            bits::pack(keys, bits::width_of(max - min), &mut chunk);
-            out.zones.min.push(min);
-            out.zones.max.push(max);
-            out.zones.nulls.push(null_count as u8);
+            if nulls < *count {
+                (base, most) = (base.min(min), most.max(max));
+            } else {
+                (min, max) = (W::default(), W::default());
+            }
+            null_count += nulls as usize;
+            out.zones.min.push(min.into());
+            out.zones.max.push(max.into());
+            if valid.is_some() {
+                out.zones.nulls.push(nulls);
+            }
         }
-        out.chunks.push(chunk);
+        if null_count == rows.len() {
+            (base, most) = (W::default(), W::default());
+        }
+        let width = bits::width_of(most.into() - base.into());
+        let mut chunk = Vec::with_capacity(rows.len().div_ceil(8) + bits::packed_len(rows.len() + 8, width));
+        if let (Some(valid), true) = (&valid, null_count > 0) {
+            keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = base);
+            if null_count < rows.len() {
+                put_bitmap(valid.iter().copied(), &mut chunk);
+            }
+        }
+        bits::pack(&keys, base, width, &mut chunk);
+        out.chunks.push((chunk, Frame { base: base.into(), width: width as u8, nulls: null_count as u16 }));
     }
-    if !any_null {
+    if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();
     }
     out
@@ -181,7 +198,7 @@ fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColum
                 false => raw.extend_from_slice(value(*row as usize)),
             }
         }
-        out.chunks.push(lz4_flex::compress_prepend_size(&raw));
+        out.chunks.push((lz4_flex::compress_prepend_size(&raw), Frame::default()));
     }
     if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();

@@ -36,6 +36,11 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
     }
 
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -3,10 +3,14 @@
 //! A zone is a stretch of up to 128 rows of a run, in the run's order; zones do
 //! not cross strata. Its map gives the rows, the range of priorities and, for
 //! each column, the smallest and largest order key and how many values are
-//! null. For fixed-width columns these also are the frame in which the values
-//! are packed. Sixty-four zones make a page; each column of a page is a chunk
-//! of bytes with a checksum of its own.
+//! null. Sixty-four zones make a page; each column of a page is a chunk of bytes
+//! with a checksum of its own. For fixed-width columns the smallest and largest
+//! keys of a page also are the frame in which its values are packed.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::priority::PriorityRange;
 
@@ -15,6 +19,10 @@ use super::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 4096 rows.
 pub const ZONES_PER_PAGE: usize = 64;
+/// Rows of a zone at most.
+const MOST_ZONE_ROWS: usize = 128;
+/// And of a page.
+pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
 /// Priorities in zone maps keep their top 32 bits; that is how many they drop.
 const PRIORITY_SHIFT: u32 = 32;
 
@@ -34,12 +42,60 @@ impl ColumnZones {
     }
 }
 
-/// Where the bytes of one column of one page lie, from the start of the run's data.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Zones of a column, unpacked when they are first looked at: a query looks at few
+/// columns.
+#[derive(Clone, Debug)]
+pub struct LazyZones {
+    zones: usize,
+    /// Checked to be long enough.
+    packed: Bytes,
+    unpacked: OnceLock<ColumnZones>,
+}
+
+impl From<ColumnZones> for LazyZones {
+    fn from(unpacked: ColumnZones) -> LazyZones {
+        LazyZones { zones: unpacked.min.len(), packed: Bytes::new(), unpacked: unpacked.into() }
+    }
+}
+
+impl Deref for LazyZones {
+    type Target = ColumnZones;
+
+    fn deref(&self) -> &ColumnZones {
+        self.unpacked.get_or_init(|| unpack_column(&self.packed, self.zones).expect("a length that was checked"))
+    }
+}
+
+impl DerefMut for LazyZones {
+    fn deref_mut(&mut self) -> &mut ColumnZones {
+        let _ = &**self;
+        self.unpacked.get_mut().expect("unpacked above")
+    }
+}
+
+impl PartialEq for LazyZones {
+    fn eq(&self, other: &LazyZones) -> bool {
+        **self == **other
+    }
+}
+
+/// Where the bytes of one column of one page lie, from the start of the run's data, and
+/// how its values are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
     pub length: u32,
     pub checksum: u32,
+    pub frame: Frame,
+}
+
+/// The smallest key of a packed chunk and the bits that the largest difference from it
+/// needs, and how many values are null; all 0 for opaque types.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Frame {
+    pub base: u64,
+    pub width: u8,
+    pub nulls: u16,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +103,7 @@ pub struct ZoneMap {
     pub rows: Vec<u8>,
     /// Conservative: rounded outwards to 32 bits.
     pub priorities: Vec<PriorityRange>,
-    pub columns: Vec<ColumnZones>,
+    pub columns: Vec<LazyZones>,
     /// Page by page, in each column by column.
     pub chunks: Vec<Chunk>,
 }
@@ -70,6 +126,11 @@ impl ZoneMap {
         page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
     }
 
+    /// The rows of a page.
+    pub fn page_rows(&self, page: usize) -> usize {
+        self.rows[self.page_zones(page)].iter().map(|rows| *rows as usize).sum()
+    }
+
     /// The zone of a column as predicates want it.
     pub fn zone(&self, zone: usize, column: usize) -> Zone {
         let zones = &self.columns[column];
@@ -81,10 +142,11 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Bytes of memory that it holds, about.
+    /// Bytes of memory that it holds, about, once a few of its columns were looked at.
     pub fn memory(&self) -> usize {
-        let columns: usize = self.columns.iter().map(|c| 80 + c.min.len() * 16 + c.nulls.len()).sum();
-        64 + self.zones() * 17 + columns + self.chunks.len() * 12
+        let packed: usize = self.columns.iter().map(|column| column.packed.len()).sum();
+        let looked_at = self.columns.len().min(4);
+        128 + packed + self.zones() * (17 + 16 * looked_at) + self.columns.len() * 120 + self.chunks.len() * 32
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -106,6 +168,9 @@ impl ZoneMap {
         for chunk in &self.chunks {
             out.extend_from_slice(&chunk.length.to_le_bytes());
             out.extend_from_slice(&chunk.checksum.to_le_bytes());
+            out.extend_from_slice(&chunk.frame.base.to_le_bytes());
+            out.push(chunk.frame.width);
+            out.extend_from_slice(&chunk.frame.nulls.to_le_bytes());
         }
         let checksum = crc32c::crc32c(&out[4..]);
         out[..4].copy_from_slice(&checksum.to_le_bytes());
@@ -119,7 +184,12 @@ impl ZoneMap {
         if stored != found.to_le_bytes() {
             return Err("the checksum of the zone map does not match".into());
         }
-        decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short".into())
+        let map = decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short")?;
+        let rows_fit = map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS);
+        match rows_fit && map.chunks.iter().all(|chunk| chunk.frame.width <= 64) {
+            true => Ok(map),
+            false => Err("the zone map has zones of too many rows, or values of too many bits".into()),
+        }
     }
 }
 
@@ -127,28 +197,57 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
     let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
     let rows = reader.bytes(zones)?.to_vec();
-    let mut priorities = Vec::with_capacity(zones);
-    for _ in 0..zones {
-        let (first, last) = (reader.u32()? as u64, reader.u32()? as u64);
-        let low_bits = (1 << PRIORITY_SHIFT) - 1;
-        priorities.push(PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | low_bits });
-    }
-    let mut decoded = Vec::with_capacity(columns.min(bytes.len()));
+    let priorities = reader.bytes(zones.checked_mul(8).ok_or(Short)?)?.as_chunks::<8>().0.iter();
+    let priorities = priorities.map(|ends| {
+        let both = u64::from_le_bytes(*ends);
+        PriorityRange { first: both << PRIORITY_SHIFT, last: both | ((1 << PRIORITY_SHIFT) - 1) }
+    });
+    let priorities = priorities.collect();
+    let before = reader.rest().len();
+    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
     for _ in 0..columns {
-        let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
-        let min = decode_frame(&mut reader, zones)?;
-        let mut max = decode_frame(&mut reader, zones)?;
-        max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
-        decoded.push(ColumnZones { min, max, nulls });
+        skip_column(&mut reader, zones)?;
+        ends.push(before - reader.rest().len());
     }
-    let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns);
+    // One copy for all columns, without what it was read together with.
+    let packed = Bytes::copy_from_slice(&bytes[bytes.len() - before..][..ends.last().copied().unwrap_or(0)]);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lazy = |(start, end): (usize, &usize)| LazyZones {
+        zones,
+        packed: packed.slice(start..*end),
+        unpacked: OnceLock::new(),
+    };
+    let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
+    let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());
     let mut offset = 0u64;
-    for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns {
+    for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns.len() {
         let (length, checksum) = (reader.u32()?, reader.u32()?);
-        chunks.push(Chunk { offset, length, checksum });
+        let frame = Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? };
+        chunks.push(Chunk { offset, length, checksum, frame });
         offset += length as u64;
     }
-    Ok(ZoneMap { rows, priorities, columns: decoded, chunks })
+    Ok(ZoneMap { rows, priorities, columns, chunks })
+}
+
+fn skip_column(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+    if reader.u8()? != 0 {
+        reader.bytes(zones)?;
+    }
+    for _ in 0..2 {
+        reader.u64()?;
+        let width = reader.u8()? as u32;
+        reader.bytes(if width <= 64 { bits::packed_len(zones, width) } else { usize::MAX })?;
+    }
+    Ok(())
+}
+
+fn unpack_column(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
+    let min = decode_frame(&mut reader, zones)?;
+    let mut max = decode_frame(&mut reader, zones)?;
+    max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
+    Ok(ColumnZones { min, max, nulls })
 }
 
 /// Integers as a base, a width and packed differences from the base.
@@ -157,21 +256,15 @@ fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
     let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));
     out.extend_from_slice(&base.to_le_bytes());
     out.push(width as u8);
-    let differences: Vec<u64> = values.iter().map(|value| value - base).collect();
-    bits::pack(&differences, width, out);
+    bits::pack(values, base, width, out);
 }
 
 fn decode_frame(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, Short> {
     let base = reader.u64()?;
     let width = reader.u8()? as u32;
     let bytes = reader.bytes(bits::packed_len(count, width))?;
-    let mut values = Vec::with_capacity(count);
-    let mut block = [0; bits::MAX_VALUES];
-    for first in (0..count).step_by(bits::MAX_VALUES) {
-        let length = (count - first).min(bits::MAX_VALUES);
-        bits::unpack(&bytes[first / 8 * width as usize..], width, length, &mut block).ok_or(Short)?;
-        values.extend(block[..length].iter().map(|difference| base.wrapping_add(*difference)));
-    }
+    let mut values = Vec::with_capacity(count + 8);
+    bits::unpack(bytes, width, 0..count, base, &mut values).ok_or(Short)?;
     Ok(values)
 }
 
@@ -187,7 +280,10 @@ mod tests {
                 prop::collection::vec(1u8..=128, zones),
                 prop::collection::vec(any::<(u32, u32)>(), zones),
                 prop::collection::vec(column, columns),
-                prop::collection::vec((0u32..10_000, any::<u32>()), zones.div_ceil(ZONES_PER_PAGE) * columns),
+                prop::collection::vec(
+                    (0u32..10_000, any::<u32>(), any::<(u64, u16)>(), 0u8..=64),
+                    zones.div_ceil(ZONES_PER_PAGE) * columns,
+                ),
             )
                 .prop_map(|(rows, priorities, columns, chunks)| {
                     let mut offset = 0;
@@ -199,18 +295,22 @@ mod tests {
                         priorities: priorities.into_iter().map(range).collect(),
                         columns: columns
                             .into_iter()
-                            .map(|(ends, nulls)| ColumnZones {
-                                min: ends.iter().map(|(a, b)| *a.min(b)).collect(),
-                                max: ends.iter().map(|(a, b)| *a.max(b)).collect(),
-                                nulls: if nulls { rows.clone() } else { vec![] },
+                            .map(|(ends, nulls)| {
+                                let zones = ColumnZones {
+                                    min: ends.iter().map(|(a, b)| *a.min(b)).collect(),
+                                    max: ends.iter().map(|(a, b)| *a.max(b)).collect(),
+                                    nulls: if nulls { rows.clone() } else { vec![] },
+                                };
+                                zones.into()
                             })
                             .collect(),
                         rows,
                         chunks: chunks
                             .into_iter()
-                            .map(|(length, checksum)| {
+                            .map(|(length, checksum, (base, nulls), width)| {
                                 offset += length as u64;
-                                Chunk { offset: offset - length as u64, length, checksum }
+                                let frame = Frame { base, width, nulls };
+                                Chunk { offset: offset - length as u64, length, checksum, frame }
                             })
                             .collect(),
                     }

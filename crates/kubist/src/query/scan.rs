@@ -4,7 +4,7 @@
 //! that the predicate needs are decoded and every row is judged; only then the
 //! asked columns of the surviving rows are read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
@@ -16,7 +16,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 
 use super::Question;
-use crate::codec::decode::{self, Pick, Rows, all_rows};
+use crate::codec::decode::{self, PageColumn, Pick, Rows, Span, all_rows, for_rows};
 use crate::codec::zone_map::{ZONES_PER_PAGE, ZoneMap};
 use crate::entry::Location;
 use crate::error::{Error, Result};
@@ -57,13 +57,20 @@ struct RunPicks {
     picks: Vec<Pick>,
 }
 
+/// Chunks of a run by page and column, as in its zone map, and which pages they are of;
+/// empty until something is read.
+#[derive(Clone, Default)]
+struct Loaded {
+    chunks: Vec<Option<Bytes>>,
+    pages: Vec<bool>,
+}
+
 struct Reading<'a> {
     question: &'a Question,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
-    /// By run, page and column.
-    chunks: HashMap<(usize, usize, usize), Bytes>,
-    pages: BTreeSet<(usize, usize)>,
+    /// Of each run what was read of it.
+    loaded: Vec<Loaded>,
     bytes_read: u64,
 }
 
@@ -77,9 +84,10 @@ pub fn scan(
 ) -> Result<Scanned> {
     question.cancel.check()?;
     let (maps, bytes_read) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
-    let mut reading = Reading { question, visits, maps, chunks: HashMap::new(), pages: BTreeSet::new(), bytes_read };
+    let loaded = vec![Loaded::default(); visits.len()];
+    let mut reading = Reading { question, visits, maps, loaded, bytes_read };
     let (mut picks, open) = reading.judge_zones(range, skip);
-    let mut rows_read = 0;
+    let (mut rows_read, whole_rows) = (0, reading.rows_of(&picks));
     if !open.is_empty() {
         rows_read += reading.rows_of(&open);
         let survivors = reading.judge_rows(&open, range)?;
@@ -87,10 +95,10 @@ pub fn scan(
         picks = merge(picks, survivors);
     }
     let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
-    scanned.rows = picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum();
+    scanned.rows = rows_in(&picks);
     if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
         // Rows of open zones were counted when they were judged.
-        rows_read += reading.rows_of(&picks) - reading.rows_of_both(&picks, &open);
+        rows_read += whole_rows;
         let mut columns = wanted.columns.clone();
         if wanted.priorities {
             columns.extend(&question.snapshot.view.schema.identity);
@@ -104,7 +112,7 @@ pub fn scan(
     }
     scanned.stats.rows_read = rows_read;
     scanned.stats.bytes_read = reading.bytes_read;
-    scanned.stats.pages_read = reading.pages.len() as u64;
+    scanned.stats.pages_read = reading.pages_read();
     Ok(scanned)
 }
 
@@ -208,7 +216,7 @@ impl Reading<'_> {
         }
         let columns: Vec<usize> = columns.into_iter().collect();
         let arrays = self.columns(open, &columns)?;
-        let rows = open.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum();
+        let rows = rows_in(open);
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
         let projected =
             Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
@@ -223,23 +231,29 @@ impl Reading<'_> {
             true => question.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
             false => vec![],
         };
-        let mut row = 0;
+        let in_place = |row: usize, boxes: &[GridBox]| {
+            boxes.iter().any(|one| {
+                let mut sides = coordinates.iter().zip(one.low.iter().zip(&one.high));
+                sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
+            })
+        };
+        let mut first = 0;
         let mut survivors = Vec::new();
         for run in open {
             let boxes = self.visits[run.run].within.as_ref();
             let mut picks = Vec::new();
             for pick in &run.picks {
-                let mut rows: Rows = 0;
-                for bit in 0..self.maps[run.run].rows[pick.zone] as u32 {
-                    let in_range = !by_priority || range.holds(priorities[row]);
-                    let holds = |one: &GridBox| {
-                        let mut sides = coordinates.iter().zip(one.low.iter().zip(&one.high));
-                        sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
-                    };
-                    let in_place = boxes.is_none_or(|boxes| boxes.iter().any(holds));
-                    rows |= ((selected.value(row) && in_range && in_place) as Rows) << bit;
-                    row += 1;
+                let count = self.maps[run.run].rows[pick.zone] as usize;
+                let mut rows = bits_of(&selected, first, count);
+                if by_priority || boxes.is_some() {
+                    let candidates = rows;
+                    for_rows(candidates, |row| {
+                        let holds = (!by_priority || range.holds(priorities[first + row]))
+                            && boxes.is_none_or(|boxes| in_place(first + row, boxes));
+                        rows &= !((!holds as Rows) << row);
+                    });
                 }
+                first += count;
                 if rows != 0 {
                     picks.push(Pick { zone: pick.zone, rows });
                 }
@@ -268,61 +282,56 @@ impl Reading<'_> {
         zones.map(|(run, zone)| self.maps[run].rows[zone] as u64).sum()
     }
 
-    /// Rows of the zones that are in both.
-    fn rows_of_both(&self, picks: &[RunPicks], open: &[RunPicks]) -> u64 {
-        let zones = |all: &[RunPicks]| -> BTreeSet<(usize, usize)> {
-            all.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, pick.zone))).collect()
-        };
-        if open.is_empty() {
-            return 0;
-        }
-        zones(picks).intersection(&zones(open)).map(|(run, zone)| self.maps[*run].rows[*zone] as u64).sum()
+    fn pages_read(&self) -> u64 {
+        self.loaded.iter().flat_map(|loaded| &loaded.pages).filter(|read| **read).count() as u64
     }
 
     /// Decodes columns of picked rows; in the order of `columns`.
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
         self.load(picks, columns)?;
         let schema = &self.question.snapshot.view.schema;
-        let mut arrays = Vec::with_capacity(columns.len());
-        for column in columns {
-            let mut builder = decode::column(schema.stored.field(*column).data_type());
-            for run in picks {
-                let map = &self.maps[run.run];
-                if *column >= map.columns.len() {
-                    let rows = run.picks.iter().map(|pick| pick.rows.count_ones() as usize).sum();
-                    builder.repeat(schema.default_of(*column), rows);
-                    continue;
-                }
-                for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
-                    let page = of_page[0].zone / ZONES_PER_PAGE;
-                    let chunk = &self.chunks[&(run.run, page, *column)];
+        let rows = rows_in(picks);
+        let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
+        let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
+        let mut spans = Vec::new();
+        for run in picks {
+            let map = &self.maps[run.run];
+            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                let page = of_page[0].zone / ZONES_PER_PAGE;
+                decode::spans(map, page, of_page, &mut spans);
+                let rows = map.page_rows(page);
+                for (column, builder) in columns.iter().zip(&mut builders) {
+                    if *column >= map.columns.len() {
+                        builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
+                        continue;
+                    }
+                    let place = page * map.columns.len() + column;
+                    let bytes = self.loaded[run.run].chunks[place].as_ref().expect("loaded above");
                     builder
-                        .append(map, *column, page, chunk, of_page)
+                        .append(&PageColumn { rows, frame: map.chunks[place].frame, bytes }, &spans)
                         .map_err(|what| self.damaged(run.run, page, *column, what))?;
                 }
             }
-            arrays.push(builder.finish().map_err(Error::Invalid)?);
         }
-        Ok(arrays)
+        builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
     /// Reads and checks the chunks that are not here yet.
     fn load(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<()> {
         let mut missing = Vec::new();
         for run in picks {
-            let mut last = usize::MAX;
-            for page in run.picks.iter().map(|pick| pick.zone / ZONES_PER_PAGE) {
-                if page != last {
-                    last = page;
-                    self.pages.insert((run.run, page));
-                    let written = columns.iter().filter(|column| **column < self.maps[run.run].columns.len());
-                    let places = written.map(|column| (run.run, page, *column));
-                    missing.extend(places.filter(|place| !self.chunks.contains_key(place)));
-                }
+            let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
+            if loaded.pages.is_empty() {
+                *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
+            }
+            let written = || columns.iter().filter(|column| **column < map.columns.len());
+            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                let page = of_page[0].zone / ZONES_PER_PAGE;
+                loaded.pages[page] = true;
+                let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
+                missing.extend(absent.map(|column| (run.run, page, *column)));
             }
         }
-        missing.sort_unstable();
-        missing.dedup();
         let pieces: Vec<Piece> = missing
             .iter()
             .map(|(run, page, column)| {
@@ -338,7 +347,8 @@ impl Reading<'_> {
             if crc32c::crc32c(&bytes) != self.maps[run].chunk(page, column).checksum {
                 return Err(self.damaged(run, page, column, "the checksum does not match".into()));
             }
-            self.chunks.insert((run, page, column), bytes);
+            let place = page * self.maps[run].columns.len() + column;
+            self.loaded[run].chunks[place] = Some(bytes);
         }
         Ok(())
     }
@@ -349,6 +359,22 @@ impl Reading<'_> {
         let offset = self.maps[run].chunk(page, column).offset;
         snapshot.damaged(&self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
     }
+}
+
+/// Up to 128 values of an array without nulls, as bits from the lowest.
+fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
+    let (bytes, start) = (array.values().values(), array.values().offset() + first);
+    let mut word = [0u8; 17];
+    let from = &bytes[start / 8..(start + count).div_ceil(8)];
+    word[..from.len()].copy_from_slice(from);
+    let low = Rows::from_le_bytes(word[..16].try_into().expect("sixteen bytes")) >> (start % 8);
+    let high = if start % 8 == 0 { 0 } else { (word[16] as Rows) << (128 - start % 8) };
+    (low | high) & all_rows(count as u8)
+}
+
+/// How many rows are picked.
+fn rows_in(picks: &[RunPicks]) -> usize {
+    picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum()
 }
 
 /// What all zones of a run together hold of a column.
