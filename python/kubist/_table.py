@@ -237,7 +237,7 @@ class Table(Questions):
             name: Its name in the table's log, one writer at a time; None: the
                 first free one of ``writer-1``, ``writer-2``, ...
             memory_bytes: About how many bytes of rows are held in memory before
-                a commit spills to scratch files; None: 256 MiB.
+                a commit spills to scratch files; None: 1 GiB.
             optimize: Restore the layout after commits, on a thread of its own that
                 takes a part of one core and ends with the writer.
 

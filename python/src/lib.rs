@@ -17,6 +17,11 @@ mod writer;
 
 use pyo3::prelude::*;
 
+/// For what the engine allocates: columns come and go by the megabyte, aligned, and what
+/// one gave back must do for the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule]
 mod _kubist {
     #[pymodule_export]

@@ -35,6 +35,10 @@ use clap::error::ErrorKind;
 use args::{Command, Kubist};
 use failure::{Failure, Kind};
 
+/// Columns come and go by the megabyte, aligned: what one gave back must do for the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match Kubist::try_parse() {
         Ok(arguments) => arguments,

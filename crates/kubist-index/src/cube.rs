@@ -208,7 +208,8 @@ impl Geometry {
     }
 }
 
-/// Makes Morton keys of whole columns of coordinates by table look-up.
+/// Makes Morton keys of whole columns of coordinates: by table look-up, or by the
+/// instruction that spreads bits where the machine has it.
 pub struct Interleaver {
     geometry: Geometry,
     /// `spread[byte]`: the bits of a byte, one in every `dimensions` bits.
@@ -226,17 +227,47 @@ impl Interleaver {
 
     /// Writes the key of every row; `columns[d][row]` is a coordinate.
     pub fn keys(&self, columns: &[Vec<u32>], keys: &mut Vec<MortonKey>) {
-        let dimensions = self.geometry.dimensions;
-        let unused = KEY_BITS - self.geometry.bits * dimensions;
         keys.clear();
         keys.resize(columns.first().map_or(0, Vec::len), 0);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("bmi2") {
+            // SAFETY: the instruction is there.
+            return unsafe { self.keys_by_deposit(columns, keys) };
+        }
+        self.keys_by_table(columns, keys);
+    }
+
+    /// The lowest bit of a dimension's coordinates in a key.
+    fn base(&self, d: usize) -> u32 {
+        let dimensions = self.geometry.dimensions;
+        KEY_BITS - self.geometry.bits * dimensions + dimensions - 1 - d as u32
+    }
+
+    fn keys_by_table(&self, columns: &[Vec<u32>], keys: &mut [MortonKey]) {
+        let dimensions = self.geometry.dimensions;
         for (d, column) in columns.iter().enumerate() {
-            let base = unused + dimensions - 1 - d as u32;
+            let base = self.base(d);
             for (key, coordinate) in keys.iter_mut().zip(column) {
                 for byte in 0..self.geometry.bits.div_ceil(8) {
                     let spread = self.spread[(coordinate >> (8 * byte) & 0xff) as usize];
                     *key |= (spread as u128) << (base + 8 * byte * dimensions);
                 }
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi2")]
+    unsafe fn keys_by_deposit(&self, columns: &[Vec<u32>], keys: &mut [MortonKey]) {
+        use std::arch::x86_64::_pdep_u64;
+        for (d, column) in columns.iter().enumerate() {
+            let places = (0..self.geometry.bits).map(|bit| 1u128 << (self.base(d) + bit * self.geometry.dimensions));
+            let places: u128 = places.sum();
+            let (low, high) = (places as u64, (places >> 64) as u64);
+            for (key, coordinate) in keys.iter_mut().zip(column) {
+                let bits = *coordinate as u64;
+                let (low, high) = (_pdep_u64(bits, low), _pdep_u64(bits >> low.count_ones(), high));
+                *key |= (high as u128) << 64 | low as u128;
             }
         }
     }
@@ -263,7 +294,11 @@ mod tests {
             prop_assert_eq!(&geometry.coordinates(key)[..point.len()], &point[..]);
             let columns: Vec<Vec<u32>> = point.iter().map(|c| vec![*c]).collect();
             let mut keys = Vec::new();
-            Interleaver::new(geometry).keys(&columns, &mut keys);
+            let interleaver = Interleaver::new(geometry);
+            interleaver.keys(&columns, &mut keys);
+            prop_assert_eq!(keys[0], key);
+            keys[0] = 0;
+            interleaver.keys_by_table(&columns, &mut keys);
             prop_assert_eq!(keys[0], key);
             let cube = geometry.cube_of(key, level);
             prop_assert!(geometry.contains_key(cube, key));

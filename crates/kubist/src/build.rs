@@ -6,14 +6,21 @@
 //! little, and inside a stratum the zones are small boxes. Zones are cut within
 //! strata.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
 use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
 use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
 use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
+use crate::bucket::Buckets;
 use crate::codec::encode::encode_column;
 use crate::codec::zone_map::{Chunk, LazyZones, ZoneMap};
+use crate::error::Result;
 use crate::frame::{Frame, Places};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
@@ -30,10 +37,11 @@ const MOST_STRATA: usize = 16;
 
 /// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
+    frame: Arc<Frame>,
     batch: RecordBatch,
-    places: Places,
+    buckets: Option<Buckets>,
     /// Rows of `batch` in key order.
-    pub order: Vec<u32>,
+    order: Vec<u32>,
     /// In key order.
     keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
@@ -52,18 +60,45 @@ pub struct EncodedRun {
 }
 
 impl SortedRows {
-    /// Sorts a stored batch of fewer than 2^32 rows.
-    pub fn new(frame: &Frame, batch: RecordBatch) -> SortedRows {
-        let mut places = frame.places(&batch);
-        let sorted = sort(std::mem::take(&mut places.keys));
+    /// Sorts stored rows, fewer than 2^32, of one schema.
+    pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<SortedRows> {
+        let Places { keys, priorities } = frame.places(batches);
+        let buckets = Buckets::new(&keys);
+        let (batch, keys, priorities) = match &buckets {
+            None => (concat_batches(schema, batches)?, keys, priorities),
+            Some(buckets) => {
+                let batch = buckets.scatter_batches(batches)?;
+                let move_keys = || buckets.scatter(keys.iter().copied());
+                let (keys, priorities) = rayon::join(move_keys, || buckets.scatter(priorities.iter().copied()));
+                (batch, keys, priorities)
+            }
+        };
+        let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+        drop(keys);
         let order: Vec<u32> = sorted.par_iter().map(|entry| *entry as u32).collect();
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
-        let priorities = order.par_iter().map(|row| places.priorities[*row as usize]).collect();
-        SortedRows { batch, places, order, keys, priorities }
+        let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
     }
 
-    pub fn batch(&self) -> &RecordBatch {
-        &self.batch
+    /// What belongs to the rows as they were given, in key order.
+    pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
+        let values = match &self.buckets {
+            None => values,
+            Some(buckets) => buckets.scatter(values.into_iter()),
+        };
+        self.order.iter().map(|row| values[*row as usize]).collect()
+    }
+
+    /// All rows, by their places in key order.
+    pub fn all(&self) -> std::ops::Range<u32> {
+        0..self.order.len() as u32
+    }
+
+    /// Some rows, given by their places in key order.
+    pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
+        let rows = rows.iter().map(|row| self.order[*row as usize]);
+        Ok(take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows))?)
     }
 
     /// The places, in key order, of the rows inside a cube.
@@ -89,6 +124,11 @@ impl SortedRows {
         let key = |row: u32| self.keys[row as usize];
         place(geometry, capacity, known, top, above, &key, &self.priorities, rows, &mut placed);
         placed
+    }
+
+    /// The runs of placements, encoded in parallel.
+    pub fn encode_all(&self, placements: &[Placement]) -> Vec<EncodedRun> {
+        placements.par_iter().map(|placement| self.encode(placement)).collect()
     }
 
     /// Encodes the run of one placement.
@@ -120,11 +160,6 @@ impl SortedRows {
         let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
         let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
         let order: Vec<u32> = order.into_iter().map(|row| self.order[row as usize]).collect();
-        let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
-        for (d, column) in self.places.coordinates.iter().enumerate() {
-            let values = order.iter().map(|row| column[*row as usize]);
-            (low[d], high[d]) = (values.clone().min().unwrap_or(0), values.max().unwrap_or(0));
-        }
         let columns: Vec<_> =
             self.batch.columns().iter().map(|array| encode_column(array.as_ref(), &order, &zones)).collect();
         let pages = columns.first().map_or(0, |column| column.chunks.len());
@@ -141,6 +176,7 @@ impl SortedRows {
         }
         let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
         let rows = order.len() as u64;
+        let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, map) = (placement.cube, map.encode());
         EncodedRun { cube, rows, priorities: (first, last), low, high, data, data_length: offset, map }
     }
@@ -151,11 +187,12 @@ impl SortedRows {
 /// small ones are joined with the next, so that a cut through one wastes about
 /// as large a share of what it returns, wherever it falls.
 fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
-    let begins: Vec<u128> = (1..MOST_STRATA).map(|i| halved(top.to_u128(), i)).collect();
+    // Half of all rows are in the first two: looking through them beats a binary search.
+    let begins: [u64; MOST_STRATA - 1] = std::array::from_fn(|i| halved(top.to_u128(), i + 1) as u64);
     let mut strata = vec![Vec::new(); MOST_STRATA];
     for row in rows {
-        let priority = priorities[*row as usize] as u128;
-        strata[begins.partition_point(|begin| priority < *begin)].push(*row);
+        let priority = priorities[*row as usize];
+        strata[begins.iter().position(|begin| priority >= *begin).unwrap_or(MOST_STRATA - 1)].push(*row);
     }
     let mut joined: Vec<Vec<u32>> = Vec::new();
     let mut small = Vec::new();
@@ -189,42 +226,27 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     both
 }
 
-/// Keys with their row numbers below them (`key << 32 | row`), sorted.
-fn sort(keys: Vec<MortonKey>) -> Vec<u128> {
-    const BUCKET_BITS: u32 = 12;
-    let entries = |first: usize, keys: &[MortonKey]| -> Vec<u128> {
-        keys.iter().enumerate().map(|(row, key)| key << 32 | (first + row) as u128).collect()
-    };
-    if keys.len() < 1 << 14 {
-        let mut sorted = entries(0, &keys);
+/// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are
+/// in order already, if there are any.
+fn sort(keys: &[MortonKey], buckets: &[std::ops::Range<usize>]) -> Vec<u128> {
+    let entry = |row: usize| keys[row] << 32 | row as u128;
+    if buckets.is_empty() {
+        let mut sorted: Vec<u128> = (0..keys.len()).map(entry).collect();
         sorted.sort_unstable();
         return sorted;
     }
-    // One pass by the highest bits in which the keys differ, then each bucket.
-    let differing = keys.par_iter().map(|key| key ^ keys[0]).reduce(|| 0, |a, b| a | b);
-    let shift = (128 - differing.leading_zeros()).saturating_sub(BUCKET_BITS);
-    let bucket = |key: MortonKey| (key >> shift) as usize & ((1 << BUCKET_BITS) - 1);
-    let mut starts = vec![0usize; (1 << BUCKET_BITS) + 1];
-    keys.iter().for_each(|key| starts[bucket(*key) + 1] += 1);
-    for place in 1..starts.len() {
-        starts[place] += starts[place - 1];
-    }
-    let mut next = starts.clone();
     let mut sorted = vec![0u128; keys.len()];
-    for (row, key) in keys.iter().enumerate() {
-        let slot = &mut next[bucket(*key)];
-        sorted[*slot] = key << 32 | row as u128;
-        *slot += 1;
-    }
-    drop(keys);
-    let mut buckets = Vec::with_capacity(1 << BUCKET_BITS);
+    let mut parts = Vec::with_capacity(buckets.len());
     let mut rest = &mut sorted[..];
-    for pair in starts.windows(2) {
-        let (one, later) = rest.split_at_mut(pair[1] - pair[0]);
-        buckets.push(one);
+    for rows in buckets {
+        let (part, later) = rest.split_at_mut(rows.len());
+        parts.push((rows.clone(), part));
         rest = later;
     }
-    buckets.into_par_iter().for_each(|bucket| bucket.par_sort_unstable());
+    parts.into_par_iter().for_each(|(rows, part)| {
+        part.iter_mut().zip(rows).for_each(|(slot, row)| *slot = entry(row));
+        part.par_sort_unstable();
+    });
     sorted
 }
 
@@ -238,8 +260,12 @@ mod tests {
     fn sort_orders_keys_and_keeps_rows() {
         let mut rng = SmallRng::seed_from_u64(3);
         for (rows, mask) in [(0usize, u128::MAX), (100, u128::MAX), (50_000, u128::MAX), (50_000, 0), (40_000, 0xff)] {
-            let keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
-            let sorted = sort(keys.clone());
+            let mut keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
+            let buckets = Buckets::new(&keys);
+            if let Some(buckets) = &buckets {
+                keys = buckets.scatter(keys.into_iter());
+            }
+            let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
             assert!(sorted.is_sorted());
             let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
             assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));

@@ -2,12 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
-use kubist_index::cube::{Geometry, Interleaver, MortonKey};
+use kubist_index::cube::{Geometry, Interleaver, MAX_DIMENSIONS, MortonKey};
 use kubist_index::grid::Scale;
 use kubist_index::order::{self, Keyed};
 use kubist_index::{priority, with_exact_primitive};
 use rayon::prelude::*;
 
+use crate::codec::zone_map::ZoneMap;
 use crate::schema::TableSchema;
 
 /// Rows that one thread prepares at a time.
@@ -23,10 +24,8 @@ pub struct Frame {
     seed: u64,
 }
 
-/// Rows of a batch in space and in priority.
+/// Rows in space and in priority.
 pub struct Places {
-    /// `coordinates[d][row]`.
-    pub coordinates: Vec<Vec<u32>>,
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
 }
@@ -45,40 +44,68 @@ impl Frame {
             _ => unreachable!("{data_type} was refused as a dimension"))
     }
 
-    /// Where all rows of a stored batch lie, prepared in parallel.
-    pub fn places(&self, batch: &RecordBatch) -> Places {
-        let slices: Vec<Places> = (0..batch.num_rows())
-            .step_by(SLICE_ROWS)
-            .collect::<Vec<_>>()
-            .into_par_iter()
-            .map(|first| self.places_of_slice(&batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first))))
-            .collect();
-        if slices.len() == 1 {
-            return slices.into_iter().next().expect("one slice");
+    /// Where all rows of stored batches lie, prepared in parallel.
+    pub fn places(&self, batches: &[RecordBatch]) -> Places {
+        let slices = batches.iter().flat_map(|batch| {
+            let firsts = (0..batch.num_rows()).step_by(SLICE_ROWS);
+            firsts.map(|first| batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first)))
+        });
+        let slices: Vec<RecordBatch> = slices.collect();
+        let places: Vec<Places> = slices.par_iter().map(|slice| self.places_of_slice(slice)).collect();
+        if places.len() == 1 {
+            return places.into_iter().next().expect("one slice");
         }
-        let mut places = Places {
-            coordinates: vec![Vec::with_capacity(batch.num_rows()); self.dimensions.len()],
-            keys: Vec::with_capacity(batch.num_rows()),
-            priorities: Vec::with_capacity(batch.num_rows()),
-        };
-        for slice in slices {
-            for (all, part) in places.coordinates.iter_mut().zip(slice.coordinates) {
-                all.extend_from_slice(&part);
-            }
-            places.keys.extend_from_slice(&slice.keys);
-            places.priorities.extend_from_slice(&slice.priorities);
-        }
-        places
+        let (keys, priorities): (Vec<_>, Vec<_>) =
+            places.into_iter().map(|places| (places.keys, places.priorities)).unzip();
+        Places { keys: keys.concat(), priorities: priorities.concat() }
     }
 
     fn places_of_slice(&self, batch: &RecordBatch) -> Places {
-        let dimensions = self.dimensions.iter().enumerate();
-        let coordinates: Vec<Vec<u32>> =
-            dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect();
-        let mut keys = Vec::new();
-        self.interleaver.keys(&coordinates, &mut keys);
         let identity: Vec<&dyn Array> = self.identity.iter().map(|column| batch.column(*column).as_ref()).collect();
-        Places { coordinates, keys, priorities: priority::priorities(&identity, batch.num_rows(), self.seed) }
+        Places { keys: self.keys(batch), priorities: self.priorities(&identity, batch.num_rows()) }
+    }
+
+    /// The Morton keys of a stored batch.
+    pub fn keys(&self, batch: &RecordBatch) -> Vec<MortonKey> {
+        let mut keys = Vec::new();
+        self.interleaver.keys(&self.coordinates_of(batch), &mut keys);
+        keys
+    }
+
+    /// The coordinates of a stored batch: `[d][row]`.
+    pub fn coordinates_of(&self, batch: &RecordBatch) -> Vec<Vec<u32>> {
+        let dimensions = self.dimensions.iter().enumerate();
+        dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
+    }
+
+    /// The lowest and the highest coordinates of some rows of a stored batch, whose zones
+    /// these are.
+    pub fn extent(
+        &self,
+        batch: &RecordBatch,
+        rows: &[u32],
+        map: &ZoneMap,
+    ) -> ([u32; MAX_DIMENSIONS], [u32; MAX_DIMENSIONS]) {
+        let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
+        for (d, column) in self.dimensions.iter().enumerate() {
+            let (array, zones) = (batch.column(*column), &map.columns[*column]);
+            let (first, last) = order::number_keys(array.data_type());
+            let (min, max) = (zones.min.iter().min().copied(), zones.max.iter().max().copied());
+            let ends = match (min, max) {
+                // The scale is monotone, for all that is a number.
+                (Some(min), Some(max)) if zones.nulls.is_empty() && first <= min && max <= last => {
+                    let ends = [min, max].map(|key| order::number(array.data_type(), key));
+                    ends.map(|number| self.scales[d].coordinate(number, self.geometry.bits()))
+                }
+                _ => {
+                    let all = self.coordinates(d, array.as_ref());
+                    let of_rows = rows.iter().map(|row| all[*row as usize]);
+                    [of_rows.clone().min().unwrap_or(0), of_rows.max().unwrap_or(0)]
+                }
+            };
+            [low[d], high[d]] = ends;
+        }
+        (low, high)
     }
 
     /// Priorities from identity columns alone, in their order.

@@ -6,6 +6,7 @@
 //! it for any region at any precision. ARCHITECTURE.md walks through the modules.
 
 mod alter;
+mod bucket;
 mod build;
 mod checkpoint;
 mod clean;

@@ -77,7 +77,7 @@ impl Snapshot {
         let pages = self.read_sound(run)?.pages.into_iter();
         Ok(pages
             .map(|(_, batch)| {
-                let rows = frame.places(&batch).keys.into_iter().zip(row_hashes(&batch)).collect();
+                let rows = frame.keys(&batch).into_iter().zip(row_hashes(&batch)).collect();
                 (batch, rows)
             })
             .collect())

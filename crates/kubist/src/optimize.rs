@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use arrow_select::concat::concat_batches;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Capacity;
 use kubist_index::outlook::Replication;
@@ -234,13 +233,13 @@ impl Table {
         let view = core.view()?;
         let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
         let batches = one.runs.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
-        let sorted = SortedRows::new(&frame, concat_batches(&snapshot.view.schema.stored, &batches)?);
+        let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
         drop(batches);
         let geometry = core.geometry;
         let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| view.directory.cutoff(parent));
         let seen = Seen::without(&view, one.runs.iter().map(|run| run.id));
         let capacity = if one.whole { Capacity::new(core.header.capacity) } else { *adding };
-        let rows = (0..sorted.order.len() as u32).collect();
+        let rows = sorted.all().collect();
         let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
         // What rests below `top` relied on the cutoffs above it as well (I5).
         placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, view.directory.cutoff(cube))));

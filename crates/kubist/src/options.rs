@@ -59,7 +59,7 @@ pub struct WriterOptions {
     /// The writer's name; `None`: the first free one of `writer-1`, `writer-2`, …
     pub name: Option<String>,
     /// About how many bytes of rows are held in memory before a commit spills
-    /// to scratch files; `None`: 256 MiB.
+    /// to scratch files; `None`: 1 GiB.
     pub memory_bytes: Option<usize>,
     /// Restore the layout on a thread of its own after commits, with a part of one
     /// core; it ends with the writer.

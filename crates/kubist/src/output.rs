@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kubist_index::layout::Placement;
 use kubist_index::state::{Run, RunId};
 use kubist_store::Segment;
-use rayon::prelude::*;
 
 use crate::build::{EncodedRun, SortedRows};
 use crate::entry::Location;
@@ -29,9 +28,7 @@ impl<'a> Output<'a> {
         Output { segment, cancel, runs: Vec::new(), bytes: 0 }
     }
 
-    /// Encodes placements in parallel, group by group, and appends each group:
-    /// first the data of its runs, then their zone maps side by side, so that a
-    /// reader gets the maps of neighbouring cubes in one piece.
+    /// Encodes placements in parallel, group by group, and appends each group.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
         while !rest.is_empty() {
@@ -43,13 +40,14 @@ impl<'a> Output<'a> {
             });
             let (group, later) = rest.split_at(count.count().max(1));
             rest = later;
-            let runs: Vec<EncodedRun> = group.par_iter().map(|placement| rows.encode(placement)).collect();
-            self.append(runs)?;
+            self.append(rows.encode_all(group))?;
         }
         Ok(())
     }
 
-    fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
+    /// Appends runs: first their data, then their zone maps side by side, so that a
+    /// reader gets the maps of neighbouring cubes in one piece.
+    pub fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
         let segment: Arc<str> = self.segment.name().into();
         let data = runs.iter().flat_map(|run| &run.data);
         let parts: Vec<&[u8]> = data.chain(runs.iter().map(|run| &run.map)).map(Vec::as_slice).collect();

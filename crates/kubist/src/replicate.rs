@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_select::concat::concat_batches;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::outlook::Replication;
@@ -99,8 +98,9 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
     let batches = sources.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
     let source_of: Vec<u32> =
         batches.iter().zip(0u32..).flat_map(|(batch, source)| std::iter::repeat_n(source, batch.num_rows())).collect();
-    let sorted = SortedRows::new(&frame, concat_batches(&snapshot.view.schema.stored, &batches)?);
+    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
     drop(batches);
+    let source_of = sorted.arranged(source_of);
     let placements: Vec<Placement> = part
         .targets
         .par_iter()
@@ -109,7 +109,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
             let cutoff = parent.map_or(Threshold::ALL, |parent| snapshot.view.directory.cutoff(parent));
             let copied: HashSet<u32> = target.sources.iter().map(|run| place[&run.id]).collect();
             let rows = sorted.inside(&core.geometry, target.cube);
-            let rows = rows.filter(|row| copied.contains(&source_of[sorted.order[*row as usize] as usize]));
+            let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));
             let (within, overflow) = rows.partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
             Placement { cube: target.cube, within, overflow, cutoff }
         })

@@ -244,10 +244,10 @@ impl Table {
                     let batch = filter_record_batch(&batch, &kept)?;
                     report.rows += run.rows - batch.num_rows() as u64;
                     report.runs_rewritten += 1;
-                    let sorted = SortedRows::new(&frame, batch);
+                    let sorted = SortedRows::new(&frame, &batch.schema(), &[batch])?;
                     let cutoff = snapshot.view.directory.cutoff(run.cube);
                     let (within, overflow) =
-                        (0..sorted.order.len() as u32).partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+                        sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
                     output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
                 }
                 output_runs = output.runs;

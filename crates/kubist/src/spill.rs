@@ -1,32 +1,33 @@
-//! Rows beyond memory: distributed over parts of space, in scratch files.
+//! Many rows: distributed over parts of space, in memory or in scratch files.
 //!
 //! A part is a cube; together the parts cover space and none contains another.
-//! They are chosen from the first rows so that each gets a small share; a part
-//! that outgrows memory all the same is split again before it is loaded. Part by
-//! part, in key order, the rows then come back small enough to be sorted in
-//! memory.
+//! They are chosen from the rows at hand so that each gets a small share; a part
+//! that outgrows its bound all the same is split again before it is loaded. Part by
+//! part, in key order, the rows then come back few enough to be sorted side by side.
 
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_ipc::reader::StreamReader;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::take::take_record_batch;
 use kubist_index::cube::{CubeId, Geometry, MortonKey};
 use kubist_store::Scratch;
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, store_error};
+use crate::error::{Result, store_error};
 use crate::frame::Frame;
 use crate::options::Cancel;
 
-/// A part wants no more than this share of the rows.
-const PART_SHARE: usize = 24;
+/// Rows that a part wants.
+const PART_ROWS: usize = 1 << 18;
 const MOST_PARTS: usize = 200;
 const SAMPLED_KEYS: usize = 1 << 16;
 
 pub struct Spill {
-    scratch: Arc<dyn Scratch>,
+    /// Rows are kept in memory without it.
+    scratch: Option<Arc<dyn Scratch>>,
     geometry: Geometry,
     /// Ascending.
     cubes: Vec<CubeId>,
@@ -37,46 +38,43 @@ pub struct Spill {
 #[derive(Clone, Default)]
 struct Stored {
     rows: u64,
-    /// Offset and length in the scratch space of batches as Arrow IPC streams.
-    extents: Vec<(u64, u64)>,
+    bytes: u64,
+    extents: Vec<Extent>,
 }
 
-impl Stored {
-    fn bytes(&self) -> u64 {
-        self.extents.iter().map(|(_, length)| length).sum()
-    }
+#[derive(Clone)]
+enum Extent {
+    Memory(RecordBatch),
+    /// Offset and length in the scratch space of batches as an Arrow IPC stream.
+    Scratch(u64, u64),
 }
 
 /// The rows of a commit inside one cube.
 pub struct Part {
     pub cube: CubeId,
     pub rows: u64,
-    source: Source,
-}
-
-enum Source {
-    Memory(Vec<RecordBatch>),
-    Scratch(Arc<dyn Scratch>, Vec<(u64, u64)>),
+    pub bytes: u64,
+    scratch: Option<Arc<dyn Scratch>>,
+    extents: Vec<Extent>,
 }
 
 impl Spill {
     /// Chooses parts by the rows at hand.
-    pub fn new(scratch: Box<dyn Scratch>, frame: &Frame, batches: &[RecordBatch]) -> Spill {
+    pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Frame, batches: &[RecordBatch]) -> Spill {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let step = rows.div_ceil(SAMPLED_KEYS).max(1);
         let sampled = batches.iter().map(|batch| {
             let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
             take_record_batch(batch, &rows)
         });
-        let mut keys: Vec<MortonKey> =
-            sampled.filter_map(|batch| Some(frame.places(&batch.ok()?).keys)).flatten().collect();
+        let mut keys: Vec<MortonKey> = sampled.filter_map(|batch| Some(frame.keys(&batch.ok()?))).flatten().collect();
         keys.sort_unstable();
         let geometry = frame.geometry;
+        let wanted = (keys.len() * PART_ROWS / rows.max(1)).max(keys.len() / MOST_PARTS);
         let mut cubes = vec![(CubeId::ROOT, keys.len())];
         loop {
-            let splittable = |(_, (cube, count)): &(usize, &(CubeId, usize))| {
-                cube.level() < geometry.deepest() && *count > keys.len() / PART_SHARE
-            };
+            let splittable =
+                |(_, (cube, count)): &(usize, &(CubeId, usize))| cube.level() < geometry.deepest() && *count > wanted;
             let largest = cubes.iter().enumerate().filter(splittable).max_by_key(|(_, (_, count))| *count);
             let Some((place, (cube, _))) = largest else { break };
             if cubes.len() + (1 << geometry.dimensions()) > MOST_PARTS + 256 || cubes.len() > MOST_PARTS {
@@ -89,10 +87,10 @@ impl Spill {
             let children: Vec<_> = geometry.children(*cube).map(|child| (child, count(child))).collect();
             cubes.splice(place..=place, children);
         }
-        Spill::over(scratch.into(), geometry, cubes.into_iter().map(|(cube, _)| cube).collect())
+        Spill::over(scratch, geometry, cubes.into_iter().map(|(cube, _)| cube).collect())
     }
 
-    fn over(scratch: Arc<dyn Scratch>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
+    fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
         let stored = Mutex::new(vec![Stored::default(); cubes.len()]);
         Spill { scratch, geometry, cubes, stored }
     }
@@ -101,22 +99,27 @@ impl Spill {
     pub fn add(&self, frame: &Frame, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
         let mut stored = self.stored.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // A few batches at a time, so that their copies stay few.
-        for few in batches.chunks(2 * rayon::current_num_threads()) {
+        let mut batches = batches.into_iter();
+        loop {
             cancel.check()?;
-            let distributed: Vec<Vec<(usize, u64, Vec<u8>)>> =
-                few.par_iter().map(|batch| self.distribute(frame, batch)).collect::<Result<_>>()?;
-            for (part, rows, bytes) in distributed.into_iter().flatten() {
-                let offset = self.scratch.append(&bytes).map_err(store_error)?;
-                stored[part].rows += rows;
-                stored[part].extents.push((offset, bytes.len() as u64));
+            let few: Vec<RecordBatch> = batches.by_ref().take(2 * rayon::current_num_threads()).collect();
+            if few.is_empty() {
+                return Ok(());
+            }
+            let distributed: Vec<Vec<(usize, Stored)>> =
+                few.into_par_iter().map(|batch| self.distribute(frame, &batch)).collect::<Result<_>>()?;
+            for (part, mut more) in distributed.into_iter().flatten() {
+                let part = &mut stored[part];
+                part.rows += more.rows;
+                part.bytes += more.bytes;
+                part.extents.append(&mut more.extents);
             }
         }
-        Ok(())
     }
 
-    /// One batch, part by part: the part, how many rows, and they themselves.
-    fn distribute(&self, frame: &Frame, batch: &RecordBatch) -> Result<Vec<(usize, u64, Vec<u8>)>> {
-        let keys = frame.places(batch).keys;
+    /// One batch, part by part.
+    fn distribute(&self, frame: &Frame, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
+        let keys = frame.keys(batch);
         let part_of = |key: &MortonKey| self.cubes.partition_point(|cube| cube.first_key() <= *key) - 1;
         let parts: Vec<u32> = keys.iter().map(|key| part_of(key) as u32).collect();
         let mut ends = vec![0usize; self.cubes.len() + 1];
@@ -136,28 +139,46 @@ impl Spill {
             .map(|part| {
                 let rows = ends[part + 1] - ends[part];
                 let slice = sorted.slice(ends[part], rows);
-                let mut writer = StreamWriter::try_new(Vec::new(), &slice.schema())?;
-                writer.write(&slice)?;
-                Ok((part, rows as u64, writer.into_inner()?))
+                let (rows, bytes) = (rows as u64, batch_bytes(&slice) as u64);
+                let extent = match &self.scratch {
+                    None => Extent::Memory(slice),
+                    Some(scratch) => {
+                        let mut writer = StreamWriter::try_new(Vec::new(), &slice.schema())?;
+                        writer.write(&slice)?;
+                        let bytes = writer.into_inner()?;
+                        Extent::Scratch(scratch.append(&bytes).map_err(store_error)?, bytes.len() as u64)
+                    }
+                };
+                Ok((part, Stored { rows, bytes, extents: vec![extent] }))
             })
             .collect()
     }
 
     /// The parts that hold rows, each small enough that its rows and `row_bytes`
-    /// for each of them stay below `bound` (unless all lie on one grid point).
+    /// for each of them stay below `bound` (several with the same cube if all its rows
+    /// lie on one grid point).
     pub fn into_parts(self, frame: &Frame, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
         let stored = self.stored.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut parts = Vec::new();
         for (cube, stored) in self.cubes.into_iter().zip(stored).filter(|(_, stored)| stored.rows > 0) {
-            let large = stored.bytes() + stored.rows * row_bytes as u64 > bound as u64;
-            if !large || cube.level() >= self.geometry.deepest() {
-                let source = Source::Scratch(self.scratch.clone(), stored.extents);
-                parts.push(Part { cube, rows: stored.rows, source });
+            let of_rows = |rows: u64, bytes: u64| bytes + rows * row_bytes as u64;
+            let scratch = self.scratch.clone();
+            if of_rows(stored.rows, stored.bytes) <= bound as u64 {
+                let Stored { rows, bytes, extents } = stored;
+                parts.push(Part { cube, rows, bytes, scratch, extents });
                 continue;
             }
-            let split = Spill::over(self.scratch.clone(), self.geometry, self.geometry.children(cube).collect());
+            if cube.level() >= self.geometry.deepest() {
+                let share = of_rows(stored.rows, stored.bytes).div_ceil(bound.max(1) as u64).max(1);
+                let (count, rows, bytes) = (stored.extents.len() as u64, stored.rows / share, stored.bytes / share);
+                for extents in stored.extents.chunks(count.div_ceil(share) as usize) {
+                    parts.push(Part { cube, rows, bytes, scratch: scratch.clone(), extents: extents.to_vec() });
+                }
+                continue;
+            }
+            let split = Spill::over(scratch.clone(), self.geometry, self.geometry.children(cube).collect());
             for extent in stored.extents {
-                split.add(frame, read(self.scratch.as_ref(), extent)?, cancel)?;
+                split.add(frame, read(scratch.as_deref(), extent)?, cancel)?;
             }
             parts.extend(split.into_parts(frame, row_bytes, bound, cancel)?);
         }
@@ -166,40 +187,37 @@ impl Spill {
 }
 
 impl Part {
-    /// All rows of a commit that never left memory.
-    pub fn in_memory(batches: Vec<RecordBatch>) -> Part {
+    /// All rows of a commit.
+    pub fn whole(batches: Vec<RecordBatch>) -> Part {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        Part { cube: CubeId::ROOT, rows, source: Source::Memory(batches) }
+        let bytes = batches.iter().map(|batch| batch_bytes(batch) as u64).sum();
+        let extents = batches.into_iter().map(Extent::Memory).collect();
+        Part { cube: CubeId::ROOT, rows, bytes, scratch: None, extents }
     }
 
-    /// Its batches, in one group, or in several if they would exceed `bound`
-    /// bytes (a part that could not be split further).
-    pub fn load(self, bound: usize) -> impl Iterator<Item = Result<Vec<RecordBatch>>> {
-        let (mut memory, scratch) = match self.source {
-            Source::Memory(batches) => (Some(batches), None),
-            Source::Scratch(scratch, extents) => (None, Some((scratch, extents.into_iter().peekable()))),
-        };
-        let mut scratch = scratch;
-        std::iter::from_fn(move || {
-            if let Some(batches) = memory.take() {
-                return Some(Ok(batches));
-            }
-            let (scratch, extents) = scratch.as_mut()?;
-            let (mut group, mut bytes) = (Vec::new(), 0);
-            while let Some(extent) = extents.next_if(|(_, length)| bytes == 0 || bytes + length <= bound as u64) {
-                bytes += extent.1;
-                match read(scratch.as_ref(), extent) {
-                    Ok(mut batches) => group.append(&mut batches),
-                    Err(error) => return Some(Err(error)),
-                }
-            }
-            (!group.is_empty()).then_some(Ok(group))
-        })
+    pub fn load(self) -> Result<Vec<RecordBatch>> {
+        let batches = self.extents.into_iter().map(|extent| read(self.scratch.as_deref(), extent));
+        Ok(batches.collect::<Result<Vec<_>>>()?.concat())
     }
 }
 
-fn read(scratch: &dyn Scratch, (offset, length): (u64, u64)) -> Result<Vec<RecordBatch>> {
-    let bytes = scratch.read(offset..offset + length).map_err(store_error)?;
-    let reader = StreamReader::try_new(bytes.as_ref(), None)?;
-    reader.map(|batch| batch.map_err(Error::from)).collect()
+fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch>> {
+    let (offset, length, scratch) = match (extent, scratch) {
+        (Extent::Memory(batch), _) => return Ok(vec![batch]),
+        (Extent::Scratch(offset, length), Some(scratch)) => (offset, length, scratch),
+        (Extent::Scratch(..), None) => unreachable!("extents lie in the scratch space of their spill"),
+    };
+    let mut buffer = Buffer::from(scratch.read(offset..offset + length).map_err(store_error)?);
+    // The decoder's arrays are slices of the buffer.
+    let mut decoder = StreamDecoder::new();
+    let mut batches = Vec::new();
+    while let Some(batch) = decoder.decode(&mut buffer)? {
+        batches.push(batch);
+    }
+    Ok(batches)
+}
+
+/// Bytes of a batch in memory, as far as it uses its buffers.
+pub fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

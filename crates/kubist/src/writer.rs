@@ -13,16 +13,15 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_data::transform::MutableArrayData;
-use arrow_select::concat::concat_batches;
-use arrow_select::take::take_record_batch;
 use kubist_index::cube::CubeId;
 use kubist_index::grid::Scale;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::priority::Threshold;
 use kubist_index::state::Commit;
 use kubist_store::{LogOwner, Segment};
+use rayon::prelude::*;
 
-use crate::build::SortedRows;
+use crate::build::{EncodedRun, SortedRows};
 use crate::entry::{CommitEntry, Location, StepMark};
 use crate::error::{Error, Result, store_error};
 use crate::frame::{self, Frame};
@@ -32,12 +31,17 @@ use crate::output::{Output, identify};
 use crate::rewrite::unix_ms;
 use crate::schema::{NO_STEP, TableSchema};
 use crate::seen::Seen;
-use crate::spill::{Part, Spill};
+use crate::spill::{Part, Spill, batch_bytes};
 use crate::table::{Core, Table};
 
-const DEFAULT_MEMORY: usize = 256 << 20;
+/// What is held in memory unless somebody says otherwise: the rows of most commits.
+const DEFAULT_MEMORY: usize = 1 << 30;
 /// What sorting takes beside the values themselves, bytes a row.
 const SORT_BYTES: usize = 48;
+/// More rows than this are distributed over parts of space before they are sorted.
+const ONE_PART_ROWS: u64 = 1 << 19;
+/// Of the memory, what the parts that are at work may take, one to this many.
+const PART_SHARE: usize = 8;
 /// A larger batch is taken in slices of this size.
 const SLICE_ROWS: usize = 1 << 18;
 /// A segment larger than this is followed by a new one.
@@ -90,6 +94,15 @@ impl Pending {
     }
 }
 
+/// What became of the rows of a part.
+#[derive(Default)]
+struct Made {
+    /// Rows for the cubes above it.
+    upper: Vec<(CubeId, RecordBatch)>,
+    cutoffs: Vec<(CubeId, Threshold)>,
+    runs: Vec<EncodedRun>,
+}
+
 /// What a commit did.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Committed {
@@ -107,11 +120,6 @@ impl std::fmt::Debug for Writer {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Writer({:?} of {:?})", self.name(), self.core.store.location())
     }
-}
-
-/// Bytes of a batch in memory, as far as it uses its buffers.
-fn batch_bytes(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }
 
 /// A copy that shares no memory: callers may reuse their buffers after `append`.
@@ -178,11 +186,18 @@ impl Writer {
             self.schema = self.core.view()?.schema.clone();
         }
         let name = format!("{}{}", self.core.header.writer_tag, self.log.writer());
-        for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+        let firsts: Vec<usize> = (0..batch.num_rows()).step_by(SLICE_ROWS).collect();
+        let before = self.rows + self.pending.rows;
+        for some in firsts.chunks(rayon::current_num_threads()) {
             self.cancel.check()?;
-            let slice = batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first));
-            let stored = self.schema.to_stored(&slice, &name, self.rows + self.pending.rows)?;
-            self.keep(own(&stored)?)?;
+            let schema = &self.schema;
+            let stored = some.par_iter().map(|first| {
+                let slice = batch.slice(*first, SLICE_ROWS.min(batch.num_rows() - first));
+                own(&schema.to_stored(&slice, &name, before + *first as u64)?)
+            });
+            for stored in stored.collect::<Result<Vec<_>>>()? {
+                self.keep(stored)?;
+            }
         }
         if batch.num_rows() == 0 {
             self.schema.to_stored(batch, &name, 0)?;
@@ -193,7 +208,7 @@ impl Writer {
     /// Keeps rows in stored form, hidden columns too, that nobody else holds.
     pub(crate) fn keep(&mut self, stored: RecordBatch) -> Result<()> {
         self.pending.rows += stored.num_rows() as u64;
-        self.pending.bytes += batch_bytes(&stored) + stored.num_rows() * SORT_BYTES;
+        self.pending.bytes += batch_bytes(&stored);
         self.pending.batches.push(stored);
         if self.pending.bytes > self.memory {
             self.pending.torn = true;
@@ -371,7 +386,7 @@ impl Writer {
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
             let scratch = self.core.store.scratch().map_err(store_error)?;
-            self.pending.spill = Some(Spill::new(scratch, &frame, &batches));
+            self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
         let spill = self.pending.spill.as_ref().expect("made above");
         spill.add(&frame, batches, &self.cancel)
@@ -388,17 +403,17 @@ impl Writer {
         let (memory, cancel) = (self.memory, self.cancel.clone());
         let batches = std::mem::take(&mut pending.batches);
         let parts: Vec<Part> = match pending.spill.take() {
-            None => vec![Part::in_memory(batches)],
-            Some(spill) => {
+            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(batches)],
+            spill => {
+                let spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
                 spill.add(&frame, batches, &cancel)?;
-                spill.into_parts(&frame, SORT_BYTES, memory, &cancel)?
+                spill.into_parts(&frame, SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
-        let sorted = |batches: &[RecordBatch]| -> Result<SortedRows> {
+        let sorted = |batches: Vec<RecordBatch>| -> Result<SortedRows> {
             // Rows that were pending when a column was added have it not.
-            let batches = batches.iter().map(|batch| schema.widened(batch)).collect::<Result<Vec<_>>>()?;
-            let rows = concat_batches(&schema.stored, &batches)?;
-            Ok(SortedRows::new(&frame, schema.with_step(rows, step)?))
+            let ready = |batch: &RecordBatch| schema.with_step(schema.widened(batch)?, step);
+            SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?)
         };
         // Cutoffs of the cubes above the parts, from the counts alone.
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -413,41 +428,65 @@ impl Writer {
             }
         }
         let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
-        let mut upper: BTreeMap<CubeId, (Threshold, Vec<RecordBatch>)> = BTreeMap::new();
-        let mut output = Output::new(self.segment()?.as_mut(), &cancel);
-        for part in parts {
-            let (cube, ancestors) = (part.cube, geometry.ancestors(part.cube).collect::<Vec<_>>());
-            for batches in part.load(memory) {
-                cancel.check()?;
-                let sorted = sorted(&batches?)?;
-                let mut own: Vec<u32> = (0..sorted.order.len() as u32).collect();
-                // The first ancestor whose cutoff admits a row keeps it.
-                for ancestor in &ancestors {
-                    let cutoff = above[ancestor];
-                    let (kept, rest): (Vec<u32>, Vec<u32>) =
-                        own.into_iter().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
-                    own = rest;
-                    if !kept.is_empty() {
-                        let rows = kept.iter().map(|row| sorted.order[*row as usize]).collect::<Vec<_>>();
-                        let rows = take_record_batch(sorted.batch(), &arrow_array::UInt32Array::from(rows))?;
-                        upper.entry(*ancestor).or_insert_with(|| (cutoff, vec![])).1.push(rows);
-                    }
-                }
-                let floor = ancestors.last().map_or(Threshold::NONE, |parent| above[parent]);
-                let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
-                cutoffs.extend(placed.cutoffs);
-                output.write(&sorted, &placed.placements)?;
+        let make = |part: Part| -> Result<Made> {
+            cancel.check()?;
+            let (cube, mut made) = (part.cube, Made::default());
+            let sorted = sorted(part.load()?)?;
+            // The first ancestor whose cutoff admits a row keeps it.
+            let ancestors: Vec<(CubeId, Threshold)> =
+                geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
+            let highest = ancestors.iter().map(|(_, cutoff)| *cutoff).max().unwrap_or(Threshold::NONE);
+            let (kept, own): (Vec<u32>, Vec<u32>) =
+                sorted.all().partition(|row| highest.admits(sorted.priorities[*row as usize]));
+            let mut kept_by: BTreeMap<CubeId, Vec<u32>> = BTreeMap::new();
+            for row in kept {
+                let mut admitting =
+                    ancestors.iter().filter(|(_, cutoff)| cutoff.admits(sorted.priorities[row as usize]));
+                let (ancestor, _) = admitting.next().expect("the highest cutoff admits it");
+                kept_by.entry(*ancestor).or_default().push(row);
             }
+            for (ancestor, rows) in kept_by {
+                made.upper.push((ancestor, sorted.take(&rows)?));
+            }
+            let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
+            let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
+            (made.cutoffs, made.runs) = (placed.cutoffs, sorted.encode_all(&placed.placements));
+            Ok(made)
+        };
+        let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
+        let at_once =
+            (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, rayon::current_num_threads() as u64);
+        let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
+        let mut output = Output::new(self.segment()?.as_mut(), &cancel);
+        let (mut parts, mut done) = (parts.into_iter(), Vec::new());
+        loop {
+            let some: Vec<Part> = parts.by_ref().take(at_once as usize).collect();
+            if some.is_empty() && done.is_empty() {
+                break;
+            }
+            let append = || -> Result<()> {
+                for Made { upper: rows, cutoffs: of_part, runs } in done {
+                    rows.into_iter().for_each(|(cube, rows)| upper.entry(cube).or_default().push(rows));
+                    cutoffs.extend(of_part);
+                    output.append(runs)?;
+                }
+                Ok(())
+            };
+            // What is ready is written while the next parts are made.
+            let (appended, made) =
+                rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());
+            appended?;
+            done = made?;
         }
-        for (cube, (cutoff, batches)) in upper {
-            let sorted = sorted(&batches)?;
-            let within = (0..sorted.order.len() as u32).collect();
+        for (cube, batches) in upper {
+            let (sorted, cutoff) = (sorted(batches)?, above[&cube]);
+            let within = sorted.all().collect();
             output.write(&sorted, &[Placement { cube, within, overflow: vec![], cutoff }])?;
         }
         cancel.check()?;
         let (runs, bytes) = (output.runs, output.bytes);
         self.segment()?.sync().map_err(store_error)?;
-        // The same cube may have been passed through by several loads of one part.
+        // The same cube may have been passed through by several parts of one grid point.
         cutoffs.sort_unstable();
         cutoffs.dedup_by_key(|(cube, _)| *cube);
         Ok((Commit { runs, cutoffs }, bytes))

@@ -11,6 +11,10 @@ use kubist::{Bound, Dimension, Domain, Query, Stats, Table, TableOptions, Value}
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+/// As in the command and the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub const ROW_BYTES: u64 = 36;
 pub const BATCH_ROWS: usize = 1 << 18;
 pub const COLUMNS: [&str; 8] = ["id", "x", "y", "z", "a", "b", "c", "d"];

@@ -72,7 +72,7 @@ impl Ledger {
             sum.hashes = hashes.iter().fold(sum.hashes, |sum, hash| sum.wrapping_add(*hash));
             return;
         }
-        let keys = frame.places(batch).keys;
+        let keys = frame.keys(batch);
         for replica in replicas.into_iter().flatten() {
             let sum = self.expected.entry(replica.id).or_default();
             for (key, hash) in keys.iter().zip(&hashes) {

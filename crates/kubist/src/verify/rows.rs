@@ -72,7 +72,7 @@ fn check_page(
     batch: &RecordBatch,
 ) -> std::result::Result<(u64, u64), String> {
     let (geometry, place) = (snapshot.core.geometry, &run.payload);
-    let places = frame.places(batch);
+    let (places, coordinates) = (frame.places(std::slice::from_ref(batch)), frame.coordinates_of(batch));
     let cutoffs = geometry.ancestors(run.cube).map(|ancestor| snapshot.view.directory.cutoff(ancestor));
     let highest_above = match run.is_replica() {
         true => None,
@@ -91,7 +91,7 @@ fn check_page(
                 return Err(format!("row {row} of page {page} has a priority that belongs above its cube"));
             }
             let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
-            if !places.coordinates.iter().enumerate().all(inside) {
+            if !coordinates.iter().enumerate().all(inside) {
                 return Err(format!("row {row} of page {page} lies outside its run's box"));
             }
         }

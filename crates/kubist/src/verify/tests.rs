@@ -54,7 +54,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = &table.core;
     let count = rows.num_rows() as u32;
-    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), rows);
+    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows]).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement);
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
@@ -94,7 +94,7 @@ fn findings(table: &Table) -> (usize, Vec<String>) {
 fn left(table: &Table) -> (CubeId, RecordBatch) {
     let cube = table.core.geometry.children(CubeId::ROOT).next().unwrap();
     let (_, rows) = only_run(table);
-    let places = table.core.frame().unwrap().unwrap().places(&rows);
+    let places = table.core.frame().unwrap().unwrap().places(std::slice::from_ref(&rows));
     let inside = (0..rows.num_rows()).filter(|row| table.core.geometry.contains_key(cube, places.keys[*row]));
     let rows: Vec<RecordBatch> = inside.map(|row| rows.slice(row, 1)).collect();
     (cube, concat_batches(&rows[0].schema(), &rows).unwrap())
