@@ -126,6 +126,21 @@ impl SortedRows {
         placed
     }
 
+    /// Cuts rows, ascending in key order, into zones: where neighbours are furthest apart
+    /// in the tree of cubes, so that a zone is rather a box than a stretch of the curve that
+    /// turns a corner.
+    fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
+        let (least, most) = zone_limits(wanted);
+        let mut first = 0;
+        while rows.len() - first > most {
+            let apart = |end: &usize| self.keys[rows[end - 1] as usize] ^ self.keys[rows[*end] as usize];
+            let end = (first + least..=first + most).max_by_key(apart).expect("at least one place");
+            zones.push((end - first) as u8);
+            first = end;
+        }
+        zones.extend((rows.len() > first).then_some((rows.len() - first) as u8));
+    }
+
     /// The runs of placements, encoded in parallel.
     pub fn encode_all(&self, placements: &[Placement]) -> Vec<EncodedRun> {
         placements.par_iter().map(|placement| self.encode(placement)).collect()
@@ -143,8 +158,7 @@ impl SortedRows {
         let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
         for (rows, top, stratum_rows) in [within, overflow] {
             for stratum in strata(rows, top, &self.priorities, stratum_rows) {
-                let count = stratum.len().div_ceil(zone_rows);
-                zones.extend((0..count).map(|i| ((i + 1) * stratum.len() / count - i * stratum.len() / count) as u8));
+                self.cut(&stratum, zone_rows, &mut zones);
                 order.extend(stratum);
             }
         }
@@ -180,6 +194,11 @@ impl SortedRows {
         let (cube, map) = (placement.cube, map.encode());
         EncodedRun { cube, rows, priorities: (first, last), low, high, data, data_length: offset, map }
     }
+}
+
+/// The smallest and the largest zone, for so many rows wanted.
+fn zone_limits(wanted: usize) -> (usize, usize) {
+    ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }
 
 /// Rows by strata of `[0, top)`, lowest first; order within is kept. Each

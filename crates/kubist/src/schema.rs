@@ -23,7 +23,6 @@ use kubist_expr::{Nulls, Zone};
 use kubist_index::{order, priority};
 
 use crate::alter::{Alteration, Metadata, UNIT};
-use crate::codec::zone_map::ZoneMap;
 use crate::column_type::{check_lengths, stored_type, to_type, user_type};
 use crate::error::{Error, Result};
 use crate::options::TableOptions;
@@ -283,9 +282,9 @@ impl TableSchema {
         self.added[column - self.base()].default.as_ref()
     }
 
-    /// What a zone of a run holds of a stored column, written or not.
-    pub fn zone(&self, map: &ZoneMap, zone: usize, column: usize) -> Zone {
-        if column < map.columns.len() { map.zone(zone, column) } else { self.added[column - self.base()].zone }
+    /// What the rows of a run that has this stored column not hold of it.
+    pub fn zone_of_default(&self, column: usize) -> Zone {
+        self.added[column - self.base()].zone
     }
 
     /// A stored batch of an earlier version as one of this.

@@ -50,11 +50,14 @@ pub struct LazyZones {
     /// Checked to be long enough.
     packed: Bytes,
     unpacked: OnceLock<ColumnZones>,
+    /// All zones as one.
+    whole: OnceLock<Zone>,
 }
 
 impl From<ColumnZones> for LazyZones {
     fn from(unpacked: ColumnZones) -> LazyZones {
-        LazyZones { zones: unpacked.min.len(), packed: Bytes::new(), unpacked: unpacked.into() }
+        let (zones, packed) = (unpacked.min.len(), Bytes::new());
+        LazyZones { zones, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
     }
 }
 
@@ -131,9 +134,27 @@ impl ZoneMap {
         self.rows[self.page_zones(page)].iter().map(|rows| *rows as usize).sum()
     }
 
-    /// The zone of a column as predicates want it.
-    pub fn zone(&self, zone: usize, column: usize) -> Zone {
-        let zones = &self.columns[column];
+    /// What all zones together hold of a column.
+    pub fn whole(&self, column: usize) -> Zone {
+        *self.columns[column].whole.get_or_init(|| {
+            let zones: &ColumnZones = &self.columns[column];
+            let both = |a: Zone, b: Zone| match (a.nulls, b.nulls) {
+                (Nulls::All, Nulls::All) => a,
+                (Nulls::All, _) => Zone { nulls: Nulls::Some, ..b },
+                (_, Nulls::All) => Zone { nulls: Nulls::Some, ..a },
+                (x, y) => {
+                    let nulls = if matches!((x, y), (Nulls::None, Nulls::None)) { Nulls::None } else { Nulls::Some };
+                    Zone { min: a.min.min(b.min), max: a.max.max(b.max), nulls }
+                }
+            };
+            let all = (0..self.zones()).map(|zone| self.zone(zone, zones));
+            all.reduce(both).unwrap_or(Zone { min: 0, max: 0, nulls: Nulls::All })
+        })
+    }
+
+    /// The zone of a column of this map as predicates want it.
+    #[inline]
+    pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
             0 => Nulls::None,
             count if count == self.rows[zone] => Nulls::All,
@@ -216,6 +237,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         zones,
         packed: packed.slice(start..*end),
         unpacked: OnceLock::new(),
+        whole: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());

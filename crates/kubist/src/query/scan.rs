@@ -10,19 +10,18 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
-use kubist_expr::{Nulls, Verdict, Zone};
+use kubist_expr::{Verdict, Zone};
 use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 
 use super::Question;
 use crate::codec::decode::{self, PageColumn, Pick, Rows, Span, all_rows, for_rows};
-use crate::codec::zone_map::{ZONES_PER_PAGE, ZoneMap};
+use crate::codec::zone_map::{ColumnZones, ZONES_PER_PAGE, ZoneMap};
 use crate::entry::Location;
 use crate::error::{Error, Result};
 use crate::fetch::{Piece, fetch};
 use crate::options::Stats;
-use crate::schema::TableSchema;
 
 /// A run to read, perhaps only inside some boxes, which have no point in common.
 #[derive(Clone)]
@@ -140,16 +139,15 @@ impl Reading<'_> {
         let schema = &self.question.snapshot.view.schema;
         let columns = predicate.columns();
         let (mut whole, mut open) = (Vec::new(), Vec::new());
+        let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
-            let of_run = match columns.is_empty() {
-                true => predicate.verdict(&|_| Zone { min: 0, max: 0, nulls: Nulls::None }),
-                false => {
-                    let zones: Vec<Zone> =
-                        columns.iter().map(|column| run_zone(schema, map, schema.places[*column])).collect();
-                    predicate
-                        .verdict(&|column| zones[columns.binary_search(&column).expect("a column of the predicate")])
-                }
-            };
+            zones.clear();
+            zones.extend(columns.iter().map(|column| match schema.places[*column] {
+                place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
+                place => ZonesOfRun::Default(schema.zone_of_default(place)),
+            }));
+            let zones_of = |column: usize| &zones[columns.iter().position(|c| *c == column).expect("one of them")];
+            let of_run = predicate.verdict(&|column| zones_of(column).whole());
             if of_run == Verdict::None {
                 continue;
             }
@@ -159,7 +157,7 @@ impl Reading<'_> {
                     continue;
                 }
                 let verdict = match of_run {
-                    Verdict::Some => predicate.verdict(&|column| schema.zone(map, zone, schema.places[column])),
+                    Verdict::Some => predicate.verdict(&|column| zones_of(column).zone(zone)),
                     decided => decided,
                 };
                 let place = visit.within.as_ref().map_or(Verdict::All, |boxes| self.place_of(boxes, map, zone));
@@ -332,19 +330,27 @@ impl Reading<'_> {
                 missing.extend(absent.map(|column| (run.run, page, *column)));
             }
         }
-        let pieces: Vec<Piece> = missing
-            .iter()
-            .map(|(run, page, column)| {
-                let place = &self.visits[*run].run.payload;
-                let chunk = self.maps[*run].chunk(*page, *column);
-                let offset = place.data_offset + chunk.offset;
-                Piece { segment: place.segment.clone(), offset, length: chunk.length as u64 }
-            })
-            .collect();
+        // Chunks side by side are one piece.
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut places = Vec::with_capacity(missing.len());
+        let mut last_run = usize::MAX;
+        for (run, page, column) in &missing {
+            let (place, chunk) = (&self.visits[*run].run.payload, self.maps[*run].chunk(*page, *column));
+            let (offset, length) = (place.data_offset + chunk.offset, chunk.length as u64);
+            match pieces.last_mut() {
+                Some(piece) if *run == last_run && piece.offset + piece.length == offset => piece.length += length,
+                _ => pieces.push(Piece { segment: place.segment.clone(), offset, length }),
+            }
+            last_run = *run;
+            let piece = pieces.last().expect("pushed above");
+            places.push((pieces.len() - 1, (piece.length - length) as usize));
+        }
         let fetched = fetch(&self.question.snapshot.core, &pieces)?;
         self.bytes_read += fetched.bytes_read;
-        for ((run, page, column), bytes) in missing.into_iter().zip(fetched.pieces) {
-            if crc32c::crc32c(&bytes) != self.maps[run].chunk(page, column).checksum {
+        for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
+            let chunk = self.maps[run].chunk(page, column);
+            let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
+            if crc32c::crc32c(&bytes) != chunk.checksum {
                 return Err(self.damaged(run, page, column, "the checksum does not match".into()));
             }
             let place = page * self.maps[run].columns.len() + column;
@@ -372,23 +378,29 @@ fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
     (low | high) & all_rows(count as u8)
 }
 
+/// What the zones of a run hold of a column.
+enum ZonesOfRun<'a> {
+    Written(&'a ZoneMap, usize, &'a ColumnZones),
+    Default(Zone),
+}
+
+impl ZonesOfRun<'_> {
+    fn zone(&self, zone: usize) -> Zone {
+        match self {
+            ZonesOfRun::Written(map, _, zones) => map.zone(zone, zones),
+            ZonesOfRun::Default(all) => *all,
+        }
+    }
+
+    fn whole(&self) -> Zone {
+        match self {
+            ZonesOfRun::Written(map, column, _) => map.whole(*column),
+            ZonesOfRun::Default(all) => *all,
+        }
+    }
+}
+
 /// How many rows are picked.
 fn rows_in(picks: &[RunPicks]) -> usize {
     picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum()
-}
-
-/// What all zones of a run together hold of a column.
-fn run_zone(schema: &TableSchema, map: &ZoneMap, column: usize) -> Zone {
-    let zones = (0..map.zones()).map(|zone| schema.zone(map, zone, column));
-    zones
-        .reduce(|a, b| match (a.nulls, b.nulls) {
-            (Nulls::All, Nulls::All) => a,
-            (Nulls::All, _) => Zone { nulls: Nulls::Some, ..b },
-            (_, Nulls::All) => Zone { nulls: Nulls::Some, ..a },
-            (x, y) => {
-                let nulls = if matches!((x, y), (Nulls::None, Nulls::None)) { Nulls::None } else { Nulls::Some };
-                Zone { min: a.min.min(b.min), max: a.max.max(b.max), nulls }
-            }
-        })
-        .unwrap_or(Zone { min: 0, max: 0, nulls: Nulls::All })
 }
