@@ -26,7 +26,7 @@ use crate::frame::{Frame, Places};
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
 const LEAF_ZONE_ROWS: usize = 48;
-const INNER_ZONE_ROWS: usize = 12;
+const INNER_ZONE_ROWS: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
