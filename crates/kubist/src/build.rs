@@ -49,6 +49,9 @@ pub struct EncodedRun {
     pub data: Vec<Vec<u8>>,
     pub data_length: u64,
     pub map: Vec<u8>,
+    /// Rows of the batch in the run's order, and how many each zone has.
+    pub order: Vec<u32>,
+    pub zones: Vec<u8>,
 }
 
 impl SortedRows {
@@ -142,8 +145,9 @@ impl SortedRows {
         columns.iter_mut().for_each(|zones| zones.nulls.shrink_to_fit());
         let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
         let rows = order.len() as u64;
-        let (cube, map) = (placement.cube, map.encode());
-        EncodedRun { cube, rows, priorities: (first, last), low, high, data, data_length: offset, map }
+        let (cube, bytes) = (placement.cube, map.encode());
+        let priorities = (first, last);
+        EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map: bytes, order, zones: map.rows }
     }
 }
 

@@ -24,6 +24,7 @@ mod heal;
 mod heat;
 mod history;
 mod lease;
+mod lookup;
 mod maps;
 mod mend;
 mod optimize;

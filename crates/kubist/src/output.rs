@@ -10,23 +10,29 @@ use rayon::prelude::*;
 use crate::build::{EncodedRun, SortedRows};
 use crate::entry::Location;
 use crate::error::{Result, store_error};
+use crate::lookup::write::Gathered;
 use crate::options::Cancel;
+use crate::table::Core;
 
 /// Rows of runs that are encoded side by side before they are written.
 const GROUP_ROWS: usize = 1 << 19;
 
 /// Collects the runs of one commit or rewrite.
 pub struct Output<'a> {
-    pub segment: &'a mut dyn Segment,
-    pub cancel: &'a Cancel,
+    segment: &'a mut dyn Segment,
+    cancel: &'a Cancel,
     /// Numbered by their place; an id is known once the entry's number is.
-    pub runs: Vec<Run<Location>>,
-    pub bytes: u64,
+    runs: Vec<Run<Location>>,
+    bytes: u64,
+    /// Of the last runs, not written yet.
+    lookup: Gathered,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(segment: &'a mut dyn Segment, cancel: &'a Cancel) -> Output<'a> {
-        Output { segment, cancel, runs: Vec::new(), bytes: 0 }
+    /// Holds the postings of some parts in memory, for each lookup column about an
+    /// eighth of `memory` bytes.
+    pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
+        Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup: Gathered::new(core, memory / 8) }
     }
 
     /// Encodes placements in parallel, group by group, and appends each group:
@@ -34,6 +40,7 @@ impl<'a> Output<'a> {
     /// reader gets the maps of neighbouring cubes in one piece.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
+        let keys = self.lookup.keys(rows.batch());
         while !rest.is_empty() {
             self.cancel.check()?;
             let mut total = 0;
@@ -44,9 +51,24 @@ impl<'a> Output<'a> {
             let (group, later) = rest.split_at(count.count().max(1));
             rest = later;
             let runs: Vec<EncodedRun> = group.par_iter().map(|placement| rows.encode(placement)).collect();
+            runs.iter().for_each(|run| self.lookup.add(&keys, &run.order, &run.zones));
             self.append(runs)?;
         }
+        if self.lookup.is_full() {
+            self.write_lookup()?;
+        }
         Ok(())
+    }
+
+    fn write_lookup(&mut self) -> Result<()> {
+        self.bytes += self.lookup.write(self.segment, &mut self.runs)?;
+        Ok(())
+    }
+
+    /// All runs, with what looks into them, and how many bytes they take.
+    pub fn finish(mut self) -> Result<(Vec<Run<Location>>, u64)> {
+        self.write_lookup()?;
+        Ok((self.runs, self.bytes))
     }
 
     fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
@@ -65,6 +87,7 @@ impl<'a> Output<'a> {
                 low: run.low,
                 high: run.high,
                 origin: None,
+                lookup: None,
             };
             data_offset += run.data_length;
             map_offset += run.map.len() as u64;

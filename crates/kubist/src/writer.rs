@@ -35,7 +35,7 @@ use crate::seen::Seen;
 use crate::spill::{Part, Spill};
 use crate::table::{Core, Table};
 
-const DEFAULT_MEMORY: usize = 256 << 20;
+pub const DEFAULT_MEMORY: usize = 256 << 20;
 /// What sorting takes beside the values themselves, bytes a row.
 const SORT_BYTES: usize = 48;
 /// A larger batch is taken in slices of this size.
@@ -414,7 +414,8 @@ impl Writer {
         }
         let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
         let mut upper: BTreeMap<CubeId, (Threshold, Vec<RecordBatch>)> = BTreeMap::new();
-        let mut output = Output::new(self.segment()?.as_mut(), &cancel);
+        let core = self.core.clone();
+        let mut output = Output::new(&core, self.segment()?.as_mut(), memory, &cancel);
         for part in parts {
             let (cube, ancestors) = (part.cube, geometry.ancestors(part.cube).collect::<Vec<_>>());
             for batches in part.load(memory) {
@@ -445,7 +446,7 @@ impl Writer {
             output.write(&sorted, &[Placement { cube, within, overflow: vec![], cutoff }])?;
         }
         cancel.check()?;
-        let (runs, bytes) = (output.runs, output.bytes);
+        let (runs, bytes) = output.finish()?;
         self.segment()?.sync().map_err(store_error)?;
         // The same cube may have been passed through by several loads of one part.
         cutoffs.sort_unstable();

@@ -73,6 +73,7 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
         low: encoded.low,
         high: encoded.high,
         origin: None,
+        lookup: None,
     };
     Run { id: RunId(0), cube, rows: encoded.rows, priorities: encoded.priorities, copies: vec![], payload }
 }
