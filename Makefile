@@ -6,6 +6,7 @@
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make bench-lookup   all records of one particle: what a lookup costs and saves
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -15,7 +16,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live bench-replication structures crash stress clean
+.PHONY: build demo test bench bench-live bench-replication bench-lookup structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -40,6 +41,9 @@ bench-live:
 
 bench-replication:
 	cargo run --release --locked --target-dir target -p kubist --example bench_replication
+
+bench-lookup:
+	cargo run --release --locked --target-dir target -p kubist --example bench_lookup
 
 structures:
 	cargo run --release --locked --target-dir target -p kubist --example structures

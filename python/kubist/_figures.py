@@ -53,13 +53,16 @@ class Stats:
     bytes_read: int
     pages_read: int
     cubes_visited: int
+    runs_looked_up: int
+    """Runs of which a lookup said where the values asked for are, if anywhere."""
     seconds: float
     """From the start of the query to its last batch, or until now."""
 
     def __repr__(self) -> str:
+        looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
         return (
             f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
-            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.cubes_visited:,} cubes, "
+            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.cubes_visited:,} cubes{looked_up}, "
             f"{self.seconds * 1000:.3g} ms>"
         )
 
@@ -125,6 +128,7 @@ class DiskUse:
     """Data of live runs, each record once."""
     replicas: int
     zone_maps: int
+    lookups: int
     dead: int
     """Replaced, failed or under way: what `Table.clean` can delete, and a little more."""
     logs: int
@@ -161,6 +165,8 @@ class Info:
     """Levels of the cube tree."""
     dimensions: list[Dimension]
     identity: list[str]
+    lookup: list[str]
+    """Columns by whose values records are found without a scan."""
     capacity: int
     """How many rows a cube wants to keep."""
     seed: int
@@ -214,6 +220,8 @@ class Info:
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),
         ]
+        if self.lookup:
+            lines.append(("lookup", ", ".join(self.lookup)))
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
         lines += _titled("columns", [str(each) for each in self.columns])
         lines += _titled("metadata", [f"{key}: {value}" for key, value in self.metadata.items()])

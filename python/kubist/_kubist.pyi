@@ -81,6 +81,7 @@ class Table:
         *,
         dimensions: list[tuple[str, str, _Plain, _Plain]],
         identity: list[str],
+        lookup: list[str],
         capacity: int | None,
         seed: int,
         replication: str | None,

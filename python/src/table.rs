@@ -47,7 +47,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
     /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, capacity, seed, replication, units, metadata, exist_ok))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, units, metadata, exist_ok))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -55,6 +55,7 @@ impl Table {
         schema: &Schema,
         dimensions: Vec<(String, String, End, End)>,
         identity: Vec<String>,
+        lookup: Vec<String>,
         capacity: Option<u32>,
         seed: u64,
         replication: Option<&str>,
@@ -64,7 +65,8 @@ impl Table {
     ) -> PyResult<Table> {
         let (dimensions, metadata) = (with_domains(dimensions), from_json(py, metadata)?);
         let replication = policy(py, replication)?.unwrap_or_default();
-        let options = TableOptions { dimensions, identity, capacity, seed, replication, units, metadata, exist_ok };
+        let options =
+            TableOptions { dimensions, identity, lookup, capacity, seed, replication, units, metadata, exist_ok };
         run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
     }
 

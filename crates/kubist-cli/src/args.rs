@@ -70,6 +70,12 @@ pub struct Ingest {
     /// The columns that tell records apart, of a new table: what a sample keeps or drops together
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan, of a new table
+    ///
+    /// A query with --where "pid = 17", or with a list of values, joined by AND with
+    /// whatever else, then reads only where such records are.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub lookup: Vec<String>,
     /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
     ///
     /// Records outside are kept and found all the same. Without it a domain is

@@ -45,6 +45,9 @@ fn page(info: &Info) -> String {
     );
     let identity = if info.identity.is_empty() { "each record its own".to_string() } else { info.identity.join(", ") };
     line("identity", format!("{identity} (seed {})", info.seed));
+    if !info.lookup.is_empty() {
+        line("lookup", info.lookup.join(", "));
+    }
     line("disk", disk(&info.disk));
     page.push('\n');
     let dimensions = info.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
@@ -98,6 +101,7 @@ fn disk(disk: &DiskUse) -> String {
         ("records", disk.primary),
         ("replicas", disk.replicas),
         ("zone maps", disk.zone_maps),
+        ("lookups", disk.lookups),
         ("dead", disk.dead),
         ("logs", disk.logs),
         ("rewrites", disk.rewrites),

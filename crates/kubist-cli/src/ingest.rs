@@ -83,6 +83,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
     let options = TableOptions {
         dimensions: parse::dimensions(&command.dimensions, &command.domain, &schema)?,
         identity: command.identity.clone(),
+        lookup: command.lookup.clone(),
         capacity: command.capacity,
         seed: command.seed.unwrap_or(0),
         replication: command.replication.unwrap_or_default(),
@@ -107,6 +108,9 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     }
     if !command.identity.is_empty() && command.identity != info.identity {
         return Err(differs("the identity", &info.identity.join(","), &command.identity.join(",")));
+    }
+    if !command.lookup.is_empty() && command.lookup != info.lookup {
+        return Err(differs("the lookup", &info.lookup.join(","), &command.lookup.join(",")));
     }
     if let Some(capacity) = command.capacity.filter(|capacity| *capacity != info.capacity) {
         return Err(differs("the capacity", &info.capacity, &capacity));

@@ -148,9 +148,13 @@ pub fn cost(stats: &Stats, precision: f64) -> String {
     } else {
         format!(", {:.2} each", stats.rows_read as f64 / stats.rows_returned as f64)
     };
+    let looked_up = match stats.runs_looked_up {
+        0 => String::new(),
+        runs => format!(", {} looked up", human::counted(runs, "run")),
+    };
     let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
     format!(
-        "{}{sample}; {} read{per_record}; {} in {} of {}; {}",
+        "{}{sample}; {} read{per_record}; {} in {} of {}{looked_up}; {}",
         human::counted(stats.rows_returned, "record"),
         human::count(stats.rows_read),
         human::bytes(stats.bytes_read),
@@ -172,10 +176,13 @@ mod tests {
             bytes_read: 1536,
             pages_read: 1,
             cubes_visited: 12,
+            runs_looked_up: 0,
             seconds: 0.0042,
         };
         let line = cost(&stats, 0.01);
         assert_eq!(line, "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes; 4.2 ms");
+        let line = cost(&Stats { runs_looked_up: 12, ..stats }, 1.0);
+        assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up; 4.2 ms"), "{line}");
         assert!(cost(&Stats::default(), 1.0).starts_with("0 records; 0 read; "));
     }
 }

@@ -157,7 +157,7 @@ fn the_disk_is_accounted_for() {
     let disk = &place.run("info t --json").ok().json()["disk"];
     let bytes: u64 = files_below(&place.path("t")).iter().map(|path| path.metadata().unwrap().len()).sum();
     assert_eq!(disk["total"], bytes);
-    let causes = ["primary", "replicas", "zone_maps", "dead", "logs", "rewrites", "checkpoints", "other"];
+    let causes = ["primary", "replicas", "zone_maps", "lookups", "dead", "logs", "rewrites", "checkpoints", "other"];
     assert_eq!(causes.iter().map(|cause| disk[cause].as_u64().unwrap()).sum::<u64>(), bytes);
     assert!(disk["dead"].as_u64().unwrap() > 1000);
     let info = place.run("info t").ok().out;
@@ -180,4 +180,21 @@ fn the_optimizer_copies_what_the_table_says() {
     place.run("verify t --deep").ok();
     // One run of the optimizer may do otherwise.
     assert_eq!(place.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
+}
+
+#[test]
+fn records_are_looked_up() {
+    let place = Place::new();
+    place.save("in.parquet", &particles(0, 5000));
+    place.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --lookup kind,pid").ok();
+    place.run("ingest t in.parquet --lookup pid").fails(2, &["the lookup kind,pid, not pid"]);
+    place.run("ingest u in.parquet --dimensions x --lookup none").fails(2, &["lookup column \"none\" is not in"]);
+    let info = place.run("info t").ok().out;
+    assert!(info.contains("\nlookup      kind, pid\n") && info.contains(", lookups "), "{info}");
+    let cost = |filter: &str| place.run_of(&["query", "t", "--json", "-o", "a.csv", "--where", filter]).ok().json();
+    let found = cost("pid IN (17, 4999) AND x < 1e9");
+    assert_eq!(found["rows_returned"], 2);
+    assert!(found["runs_looked_up"].as_u64() > Some(0) && found["rows_read"].as_u64() < Some(500), "{found}");
+    assert_eq!(cost("x < 1e9")["runs_looked_up"], 0);
+    place.run("verify t --deep").ok();
 }

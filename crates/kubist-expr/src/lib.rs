@@ -77,6 +77,7 @@ mod moment;
 mod names;
 mod number;
 mod parse;
+mod points;
 mod syntax;
 mod value;
 mod zone;

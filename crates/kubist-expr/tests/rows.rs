@@ -3,9 +3,10 @@
 
 mod oracle;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, BooleanArray, RecordBatch};
 use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone, key_range};
 use kubist_index::order;
+use kubist_index::priority::{is_identity_type, priorities};
 use oracle::{Cell, Cond, Lit, Names, Rng, Table};
 use std::cmp::Ordering;
 
@@ -24,6 +25,22 @@ fn zones(batch: &RecordBatch) -> Vec<Zone> {
         Zone { min: min.unwrap_or(77), max: max.unwrap_or(7), nulls }
     };
     batch.columns().iter().map(|array| zone(array.as_ref())).collect()
+}
+
+/// A selected row's value is among those that the predicate says, by canonical hash.
+fn values_hold_what_is_selected(predicate: &Predicate, table: &Table, found: &BooleanArray, sql: &str) {
+    for (column, array) in table.batch.columns().iter().enumerate() {
+        if !is_identity_type(array.data_type()) {
+            continue;
+        }
+        let Some(values) = predicate.values_of(column, array.data_type()) else { continue };
+        assert_eq!(values.null_count(), 0);
+        let values = priorities(&[values.as_ref()], values.len(), 1);
+        let rows = priorities(&[array.as_ref()], array.len(), 1);
+        for (row, hash) in rows.iter().enumerate().filter(|(row, _)| found.value(*row)) {
+            assert!(values.contains(hash), "row {row} of column {column}: {sql}");
+        }
+    }
 }
 
 fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
@@ -47,6 +64,8 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
     let mut columns = predicate.columns();
     columns.reverse();
     assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap()).unwrap(), found, "{seed}: {sql}");
+
+    values_hold_what_is_selected(&predicate, table, &found, &sql);
 
     let mut start = 0;
     while start < rows {

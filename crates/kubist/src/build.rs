@@ -22,6 +22,7 @@ use crate::codec::encode::encode_column;
 use crate::codec::zone_map::{Chunk, LazyZones, ZoneMap};
 use crate::error::Result;
 use crate::frame::{Frame, Places};
+use crate::lookup::write::Keys;
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
@@ -57,6 +58,9 @@ pub struct EncodedRun {
     pub data: Vec<Vec<u8>>,
     pub data_length: u64,
     pub map: Vec<u8>,
+    pub zones: u32,
+    /// Where each lookup column has which keys.
+    pub postings: Vec<Vec<u64>>,
 }
 
 impl SortedRows {
@@ -79,6 +83,11 @@ impl SortedRows {
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
         Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
+    }
+
+    /// The rows, brought near each other.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
     }
 
     /// What belongs to the rows as they were given, in key order.
@@ -142,12 +151,12 @@ impl SortedRows {
     }
 
     /// The runs of placements, encoded in parallel.
-    pub fn encode_all(&self, placements: &[Placement]) -> Vec<EncodedRun> {
-        placements.par_iter().map(|placement| self.encode(placement)).collect()
+    pub fn encode_all(&self, placements: &[Placement], keys: &Keys) -> Vec<EncodedRun> {
+        placements.par_iter().map(|placement| self.encode(placement, keys)).collect()
     }
 
     /// Encodes the run of one placement.
-    pub fn encode(&self, placement: &Placement) -> EncodedRun {
+    pub fn encode(&self, placement: &Placement, keys: &Keys) -> EncodedRun {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
         let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
@@ -191,8 +200,9 @@ impl SortedRows {
         let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
-        let (cube, map) = (placement.cube, map.encode());
-        EncodedRun { cube, rows, priorities: (first, last), low, high, data, data_length: offset, map }
+        let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
+        let (priorities, zones, map) = ((first, last), map.zones() as u32, map.encode());
+        EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, postings }
     }
 }
 

@@ -121,6 +121,7 @@ impl Snapshot {
             capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
             seed: core.header.seed,
             replication: core.header.replication,
+            lookup: core.header.lookup.clone(),
             metadata: core.header.metadata.clone(),
             ..TableOptions::default()
         };

@@ -82,6 +82,8 @@ impl Table {
             "dimensions or domains"
         } else if own.identity != other.identity {
             "identity"
+        } else if own.lookup != other.lookup {
+            "lookup"
         } else if own.seed != other.seed {
             "seed"
         } else if own.capacity != other.capacity {
@@ -144,6 +146,7 @@ impl Plan {
             priority: "hash".into(),
             id: fresh_id(),
             replication: options.replication,
+            lookup: options.lookup.clone(),
             writer_tag: String::new(),
             metadata: options.metadata.clone(),
         };

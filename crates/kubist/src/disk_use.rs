@@ -4,7 +4,8 @@ use kubist_store::Kept;
 
 use crate::checkpoint::CHECKPOINTS;
 use crate::error::{Result, store_error};
-use crate::table::{Core, REWRITES};
+use crate::lookup::covering;
+use crate::table::{Core, REWRITES, View};
 
 /// Bytes of a table's store by cause; together they are all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -15,6 +16,8 @@ pub struct DiskUse {
     pub replicas: u64,
     /// Zone maps of both.
     pub zone_maps: u64,
+    /// Lookups into both.
+    pub lookups: u64,
     /// The rest of the segments: replaced runs that wait for cleaning, commits that
     /// are under way or failed, and the few bytes that begin each file.
     pub dead: u64,
@@ -38,6 +41,7 @@ impl DiskUse {
             found.replicas += run.payload.data_length;
             found.zone_maps += run.payload.map_length as u64;
         }
+        found.lookups = lookup_bytes(&view);
         let mut segments = 0;
         for size in core.store.sizes().map_err(store_error)? {
             *match size.kind {
@@ -48,9 +52,15 @@ impl DiskUse {
                 Kept::Object | Kept::Temporary => &mut found.other,
             } += size.bytes;
         }
-        let live = found.primary + found.replicas + found.zone_maps;
+        let live = found.primary + found.replicas + found.zone_maps + found.lookups;
         found.dead = segments.saturating_sub(live);
         found.total = live + found.dead + found.logs + found.rewrites + found.checkpoints + found.other;
         Ok(found)
     }
+}
+
+/// Bytes of the lookups into live runs.
+pub(crate) fn lookup_bytes(view: &View) -> u64 {
+    let runs = view.directory.runs().iter().chain(view.directory.replicas());
+    covering(runs.map(|run| run.as_ref())).values().map(|lookup| lookup.length()).sum()
 }

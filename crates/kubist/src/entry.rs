@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alter::Metadata;
 use crate::codec::wire::{Reader, Short, put_text};
+use crate::lookup::{self, Lookup};
 
 /// The version of the format that this code writes and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -36,6 +37,9 @@ pub struct Location {
     pub high: [u32; MAX_DIMENSIONS],
     /// The commit that wrote it; not stored with the run, and none for a rewrite's.
     pub origin: Option<Origin>,
+    /// Which zones hold a value; not stored with the run, and none if its writer did
+    /// not know of lookups.
+    pub lookup: Option<Arc<Lookup>>,
 }
 
 /// Where a run was committed.
@@ -94,7 +98,8 @@ mod section {
     pub const RETRACT: u16 = 14;
     pub const TIME: u16 = 16;
     pub const STEPS: u16 = 18;
-    pub const KNOWN: [u16; 9] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS];
+    pub const LOOKUPS: u16 = 21;
+    pub const KNOWN: [u16; 10] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, LOOKUPS];
 }
 
 /// Why an entry cannot be read.
@@ -148,6 +153,9 @@ fn put_runs(runs: &[Run<Location>], geometry: &Geometry, out: &mut Vec<u8>) {
         }
     }
     put_section(section::RUNS, &body, out);
+    if let Some(lookups) = lookup::encode(runs) {
+        put_section(section::LOOKUPS, &lookups, out);
+    }
 }
 
 fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryError> {
@@ -174,7 +182,17 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryErr
         }
         let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
         let segment = segment.clone();
-        let payload = Location { segment, data_offset, data_length, map_offset, map_length, low, high, origin: None };
+        let payload = Location {
+            segment,
+            data_offset,
+            data_length,
+            map_offset,
+            map_length,
+            low,
+            high,
+            origin: None,
+            lookup: None,
+        };
         runs.push(Run { id, cube, rows, priorities, copies, payload });
     }
     Ok(runs)
@@ -263,6 +281,7 @@ impl CommitEntry {
                     }
                 }
                 section::RUNS => commit.runs = runs(body, geometry)?,
+                section::LOOKUPS => lookup::attach(body, &mut commit.runs)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
@@ -304,6 +323,7 @@ impl RewriteEntry {
             let mut reader = Reader::new(body);
             match tag {
                 section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
+                section::LOOKUPS => lookup::attach(body, &mut entry.rewrite.runs)?,
                 section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
                 section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
@@ -341,6 +361,9 @@ pub struct Header {
     /// Which records the optimizer copies downwards.
     #[serde(default)]
     pub replication: Replication,
+    /// Columns by whose values records are found without a scan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lookup: Vec<String>,
     /// In a copy of a table without identity: put before the writers' names that
     /// stand in for one, so that its own rows are not taken for copied ones.
     #[serde(default, skip_serializing_if = "String::is_empty")]

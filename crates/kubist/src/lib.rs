@@ -25,6 +25,7 @@ mod heal;
 mod heat;
 mod history;
 mod lease;
+mod lookup;
 mod maps;
 mod mend;
 mod optimize;

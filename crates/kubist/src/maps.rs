@@ -1,21 +1,22 @@
-//! Zone maps, read once and kept within a bound.
+//! Zone maps, and the directories of lookups, read once and kept within a bound.
 //!
 //! Two generations: what was used lately is in the young one; when that is full
 //! it becomes the old one, and what was old and not used since is dropped.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use kubist_index::state::RunId;
-
 use crate::codec::zone_map::ZoneMap;
+use crate::lookup::postings::Directory;
 
-/// Bytes of both generations together.
-const BOUND: usize = 128 << 20;
+/// Bytes of both generations of zone maps together.
+pub const MAP_BYTES: usize = 128 << 20;
+/// The same of directories.
+pub const DIRECTORY_BYTES: usize = 32 << 20;
 
-/// Run ids begin with a hash, and only neighbours differ in little: no more hashing is
-/// needed than to bring their parts together.
+/// Keys begin with a hash or a name, and only neighbours differ in little: no more hashing
+/// is needed than to bring their parts together.
 type Spread = BuildHasherDefault<Folding>;
 
 #[derive(Default)]
@@ -36,44 +37,68 @@ impl Hasher for Folding {
     }
 }
 
-#[derive(Default)]
-pub struct MapCache(Mutex<Generations>);
-
-#[derive(Default)]
-struct Generations {
-    young: HashMap<RunId, Arc<ZoneMap>, Spread>,
-    old: HashMap<RunId, Arc<ZoneMap>, Spread>,
-    young_bytes: usize,
+/// What knows how much memory it takes.
+pub trait Held {
+    fn bytes(&self) -> usize;
 }
 
-impl Generations {
-    fn insert(&mut self, run: RunId, map: Arc<ZoneMap>) {
-        if self.young_bytes > BOUND / 2 {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
-        self.young_bytes += map.memory();
-        self.young.insert(run, map);
+impl Held for ZoneMap {
+    fn bytes(&self) -> usize {
+        self.memory()
     }
 }
 
-impl MapCache {
-    /// For each run its map, if it is here.
-    pub fn get(&self, runs: impl Iterator<Item = RunId>) -> Vec<Option<Arc<ZoneMap>>> {
-        let mut generations = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        runs.map(|run| {
-            if let Some(map) = generations.young.get(&run) {
-                return Some(map.clone());
+impl Held for Directory {
+    fn bytes(&self) -> usize {
+        self.memory()
+    }
+}
+
+pub struct Cache<K, V> {
+    bound: usize,
+    generations: Mutex<Generations<K, V>>,
+}
+
+struct Generations<K, V> {
+    young: HashMap<K, Arc<V>, Spread>,
+    old: HashMap<K, Arc<V>, Spread>,
+    young_bytes: usize,
+}
+
+impl<K: Eq + Hash, V: Held> Generations<K, V> {
+    fn insert(&mut self, key: K, value: Arc<V>, bound: usize) {
+        if self.young_bytes > bound / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += value.bytes();
+        self.young.insert(key, value);
+    }
+}
+
+impl<K: Eq + Hash, V: Held> Cache<K, V> {
+    /// Keeps about so many bytes.
+    pub fn new(bound: usize) -> Cache<K, V> {
+        let generations = Generations { young: HashMap::default(), old: HashMap::default(), young_bytes: 0 };
+        Cache { bound, generations: Mutex::new(generations) }
+    }
+
+    /// For each key what it stands for, if that is here.
+    pub fn get(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
+        let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        keys.map(|key| {
+            if let Some(value) = generations.young.get(&key) {
+                return Some(value.clone());
             }
-            let map = generations.old.remove(&run)?;
-            generations.insert(run, map.clone());
-            Some(map)
+            let value = generations.old.remove(&key)?;
+            generations.insert(key, value.clone(), self.bound);
+            Some(value)
         })
         .collect()
     }
 
-    pub fn insert(&self, maps: impl Iterator<Item = (RunId, Arc<ZoneMap>)>) {
-        let mut generations = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        maps.for_each(|(run, map)| generations.insert(run, map));
+    pub fn insert(&self, values: impl Iterator<Item = (K, Arc<V>)>) {
+        let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        values.for_each(|(key, value)| generations.insert(key, value, self.bound));
     }
 }

@@ -36,6 +36,9 @@ pub struct TableOptions {
     /// The columns whose values decide a record's priority; empty: each record
     /// is its own unit (the writer's name and a row counter stand in).
     pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan: an equality or a list
+    /// of values of one of them, joined by AND, then reads only the zones that hold such.
+    pub lookup: Vec<String>,
     /// How many records a cube wants to keep; `None`: the default.
     pub capacity: Option<u32>,
     /// Decides which records a sample holds; two tables with the same seed and
@@ -157,6 +160,9 @@ pub struct Stats {
     pub bytes_read: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
+    /// Runs of which a lookup said which zones hold the values asked for, if any do; the
+    /// others were read by their zone maps.
+    pub runs_looked_up: u64,
     /// Since the query began, until its last batch (or now).
     pub seconds: f64,
 }
@@ -168,5 +174,6 @@ impl Stats {
         self.bytes_read += part.bytes_read;
         self.pages_read += part.pages_read;
         self.cubes_visited += part.cubes_visited;
+        self.runs_looked_up += part.runs_looked_up;
     }
 }

@@ -9,28 +9,40 @@ use kubist_store::Segment;
 use crate::build::{EncodedRun, SortedRows};
 use crate::entry::Location;
 use crate::error::{Result, store_error};
+use crate::lookup::write::{Gathered, LookupColumns};
 use crate::options::Cancel;
+use crate::table::Core;
 
 /// Rows of runs that are encoded side by side before they are written.
 const GROUP_ROWS: usize = 1 << 19;
 
 /// Collects the runs of one commit or rewrite.
 pub struct Output<'a> {
-    pub segment: &'a mut dyn Segment,
-    pub cancel: &'a Cancel,
+    segment: &'a mut dyn Segment,
+    cancel: &'a Cancel,
     /// Numbered by their place; an id is known once the entry's number is.
-    pub runs: Vec<Run<Location>>,
-    pub bytes: u64,
+    runs: Vec<Run<Location>>,
+    bytes: u64,
+    /// Of the last runs, not written yet.
+    lookup: Gathered,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(segment: &'a mut dyn Segment, cancel: &'a Cancel) -> Output<'a> {
-        Output { segment, cancel, runs: Vec::new(), bytes: 0 }
+    /// Holds the postings of some parts in memory, for each lookup column about an
+    /// eighth of `memory` bytes.
+    pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
+        Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup: Gathered::new(core, memory / 8) }
+    }
+
+    /// What an [`EncodedRun`] for this output needs to know of lookup columns.
+    pub fn lookup_columns(&self) -> LookupColumns {
+        self.lookup.columns.clone()
     }
 
     /// Encodes placements in parallel, group by group, and appends each group.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
+        let keys = self.lookup.columns.keys(rows);
         while !rest.is_empty() {
             self.cancel.check()?;
             let mut total = 0;
@@ -40,9 +52,20 @@ impl<'a> Output<'a> {
             });
             let (group, later) = rest.split_at(count.count().max(1));
             rest = later;
-            self.append(rows.encode_all(group))?;
+            self.append(rows.encode_all(group, &keys))?;
         }
         Ok(())
+    }
+
+    fn write_lookup(&mut self) -> Result<()> {
+        self.bytes += self.lookup.write(self.segment, &mut self.runs)?;
+        Ok(())
+    }
+
+    /// All runs, with what looks into them, and how many bytes they take.
+    pub fn finish(mut self) -> Result<(Vec<Run<Location>>, u64)> {
+        self.write_lookup()?;
+        Ok((self.runs, self.bytes))
     }
 
     /// Appends runs: first their data, then their zone maps side by side, so that a
@@ -63,12 +86,17 @@ impl<'a> Output<'a> {
                 low: run.low,
                 high: run.high,
                 origin: None,
+                lookup: None,
             };
             data_offset += run.data_length;
             map_offset += run.map.len() as u64;
             self.bytes += run.data_length + run.map.len() as u64;
+            self.lookup.add(run.postings, run.zones);
             let EncodedRun { cube, rows, priorities, .. } = run;
             self.runs.push(Run { id: RunId(self.runs.len() as u128), cube, rows, priorities, copies: vec![], payload });
+        }
+        if self.lookup.is_full() {
+            self.write_lookup()?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Asking: from a question to a plan, from the plan to a stream of batches.
 
+mod lookup;
 mod pipeline;
 mod refine;
 mod scan;
@@ -23,6 +24,7 @@ use crate::frame::Frame;
 use crate::options::{Bound, Cancel, PerCell, Query, Stats};
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
+use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
 use scan::{Scanned, Visit, Wanted, scan};
@@ -31,6 +33,9 @@ use scan::{Scanned, Visit, Wanted, scan};
 const TASK_ROWS: f64 = 65_536.0;
 /// Runs of one task, whatever their rows.
 const TASK_RUNS: usize = 512;
+/// What reading a page for few of its zones costs, in rows, and each of them.
+const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
+const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
 
@@ -47,6 +52,7 @@ pub(crate) struct Question {
     /// Stored columns of the answer.
     columns: Vec<usize>,
     per_cell: Option<(PerCell, Vec<usize>)>,
+    looked_up: LookedUp,
     pub cancel: Cancel,
 }
 
@@ -67,6 +73,7 @@ impl Question {
             precision: query.precision.unwrap_or(1.0).min(query.window.map_or(1.0, |window| window.1)),
             columns: answer_columns(snapshot, query)?,
             per_cell: None,
+            looked_up: LookedUp::default(),
             frame,
             cancel: query.cancel.clone(),
         };
@@ -85,6 +92,7 @@ impl Question {
         if let Some(per_cell) = &query.per_cell {
             question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
         }
+        question.find_values();
         Ok(question)
     }
 
@@ -136,8 +144,11 @@ impl Question {
     }
 
     /// Runs that may hold records with priorities in `range`, in depth-first
-    /// order of cubes, and how many cubes were looked at.
-    fn visits(&self, range: PriorityRange) -> (Vec<Visit>, u64) {
+    /// order of cubes, and what it cost to know.
+    fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
+        if let Some(found) = self.looked_up(range)? {
+            return Ok(found);
+        }
         let plan = self.snapshot.view.directory.plan(&self.grid_box, range);
         let k = self.snapshot.core.geometry.dimensions();
         let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
@@ -147,15 +158,16 @@ impl Question {
         let visits = plan.visits.into_iter().filter(meets).map(|visit| {
             let within =
                 visit.within.map(|cubes| cubes.iter().map(|cube| self.snapshot.core.geometry.span(*cube)).collect());
-            Visit { run: visit.run.clone(), within }
+            Visit { run: visit.run.clone(), within, zones: None }
         });
-        (visits.collect(), plan.cubes_visited)
+        let mut stats = Stats { cubes_visited: plan.cubes_visited, ..Stats::default() };
+        Ok((self.narrow(visits.collect(), &mut stats)?, stats))
     }
 
     /// Reads the records with priorities in `range` on several threads.
-    fn scan(self: &Arc<Self>, range: PriorityRange, wanted: Wanted) -> (Pipeline<Scanned>, u64) {
-        let (visits, cubes) = self.visits(range);
-        (self.scan_visits(visits, range, wanted, Arc::new(|_, _| false)), cubes)
+    fn scan(self: &Arc<Self>, range: PriorityRange, wanted: Wanted) -> Result<(Pipeline<Scanned>, Stats)> {
+        let (visits, stats) = self.visits(range)?;
+        Ok((self.scan_visits(visits, range, wanted, Arc::new(|_, _| false)), stats))
     }
 
     fn scan_visits(
@@ -231,13 +243,17 @@ pub(crate) fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl I
     let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
     let everything = PriorityRange { first: 0, last: u64::MAX };
     let found = Arc::new(question)
-        .scan(everything, wanted)
+        .scan(everything, wanted)?
         .0
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
     Ok(found.map(move |scanned| Ok(RecordBatch::try_new(stored.clone(), scanned?.columns)?)))
 }
 
 type SharedSkip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
+
+fn zones_cost(zones: &[u32]) -> f64 {
+    LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS
+}
 
 /// Where tasks end in a list of visits.
 fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
@@ -247,7 +263,7 @@ fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
         let (first, last) = visit.run.priorities;
         let share =
             (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
-        rows += visit.run.rows as f64 * share.clamp(0.0, 1.0);
+        rows += visit.zones.as_ref().map_or(visit.run.rows as f64 * share.clamp(0.0, 1.0), |zones| zones_cost(zones));
         if rows >= target || place + 1 - begin >= TASK_RUNS {
             ends.push(place + 1);
             (rows, begin, target) = (0.0, place + 1, TASK_ROWS);
@@ -370,8 +386,8 @@ impl QueryStream {
             (Some(range), None) if question.per_cell.is_none() => {
                 let question = Arc::new(question);
                 let wanted = Wanted { columns: question.columns.clone(), priorities: false };
-                let (pipeline, cubes) = question.scan(range, wanted);
-                stats.cubes_visited = cubes;
+                let (pipeline, planned) = question.scan(range, wanted)?;
+                stats.add(&planned);
                 Source::Scan(question, pipeline)
             }
             (Some(range), limit) => {
@@ -522,7 +538,7 @@ pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
         return Ok(snapshot.view.directory.rows().min(limit));
     }
     let mut rows = 0;
-    for scanned in Arc::new(question).scan(range, Wanted::default()).0 {
+    for scanned in Arc::new(question).scan(range, Wanted::default())?.0 {
         rows += scanned?.rows as u64;
     }
     Ok(rows.min(limit))

@@ -25,6 +25,7 @@ use crate::error::{Error, Result, store_error};
 use crate::options::Cancel;
 use crate::output::{Output, identify};
 use crate::table::{Core, REWRITES, Table, View};
+use crate::writer::DEFAULT_MEMORY;
 
 /// How long to wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -150,9 +151,9 @@ impl NewRuns {
         cancel: &Cancel,
     ) -> Result<NewRuns> {
         let mut segment = create_segment(core, view)?;
-        let mut output = Output::new(segment.as_mut(), cancel);
+        let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
         output.write(rows, placements)?;
-        let (runs, bytes) = (output.runs, output.bytes);
+        let (runs, bytes) = output.finish()?;
         segment.sync().map_err(store_error)?;
         Ok(NewRuns { runs, segment: segment.name().to_string(), bytes })
     }
@@ -236,7 +237,7 @@ impl Table {
             let mut output_runs = Vec::new();
             if let (false, Some(frame)) = (mixed.is_empty(), core.frame()?) {
                 let mut segment = create_segment(core, &snapshot.view)?;
-                let mut output = Output::new(segment.as_mut(), cancel);
+                let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
                 for run in mixed {
                     let (batch, _) = snapshot.read_run(&run)?;
                     let steps = batch.column(column).as_primitive::<Int64Type>();
@@ -250,7 +251,7 @@ impl Table {
                         sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
                     output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
                 }
-                output_runs = output.runs;
+                output_runs = output.finish()?.0;
                 segment.sync().map_err(store_error)?;
             }
             let cutoffs = output_runs.iter().flat_map(|run| core.geometry.ancestors(run.cube));

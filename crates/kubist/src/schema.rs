@@ -50,6 +50,8 @@ pub struct TableSchema {
     pub dimensions: Vec<usize>,
     /// Stored columns that decide the priority, in their order.
     pub identity: Vec<usize>,
+    /// Stored columns by whose values records are looked up.
+    pub lookup: Vec<usize>,
     /// What is said about the table.
     pub metadata: Metadata,
     /// What is said about columns, their units too, by name.
@@ -90,10 +92,15 @@ impl Added {
 impl TableSchema {
     pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
         let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-        TableSchema::from_names(schema, &names, &options.identity)
+        TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
     }
 
-    pub fn from_names(schema: &Schema, dimensions: &[&str], identity: &[String]) -> Result<TableSchema> {
+    pub fn from_names(
+        schema: &Schema,
+        dimensions: &[&str],
+        identity: &[String],
+        lookup: &[String],
+    ) -> Result<TableSchema> {
         let mut user = Vec::new();
         for (place, field) in schema.fields().iter().enumerate() {
             let name = field.name();
@@ -129,20 +136,25 @@ impl TableSchema {
             }
             places.push(place);
         }
-        let mut identities = Vec::new();
-        for name in identity {
-            let place = find(name, "identity")?;
-            if !priority::is_identity_type(schema.field(place).data_type()) {
-                let data_type = schema.field(place).data_type();
-                return Err(Error::invalid(format!(
-                    "column {name:?} has the type {data_type} and cannot be an identity"
-                )));
+        let hashed = |names: &[String], role: &str| {
+            let mut found = Vec::new();
+            for name in names {
+                let place = find(name, role)?;
+                if !priority::is_identity_type(schema.field(place).data_type()) {
+                    let data_type = schema.field(place).data_type();
+                    return Err(Error::invalid(format!(
+                        "column {name:?} has the type {data_type} and cannot be of the {role}"
+                    )));
+                }
+                if found.contains(&place) {
+                    return Err(Error::invalid(format!("column {name:?} is given twice in the {role}")));
+                }
+                found.push(place);
             }
-            if identities.contains(&place) {
-                return Err(Error::invalid(format!("column {name:?} is given twice in the identity")));
-            }
-            identities.push(place);
-        }
+            Ok(found)
+        };
+        let mut identities = hashed(identity, "identity")?;
+        let lookup = hashed(lookup, "lookup")?;
         let hidden = identity.is_empty();
         let mut stored: Vec<Arc<Field>> = user.iter().map(|field| as_stored(field)).collect();
         stored.push(Arc::new(Field::new(STEP, DataType::Int64, false)));
@@ -167,6 +179,7 @@ impl TableSchema {
             stored: Arc::new(Schema::new_with_metadata(stored, schema.metadata().clone())),
             dimensions: places,
             identity: identities,
+            lookup,
             hidden,
         })
     }

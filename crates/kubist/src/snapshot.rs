@@ -8,7 +8,7 @@ use kubist_index::layout::Capacity;
 
 use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
-use crate::disk_use::DiskUse;
+use crate::disk_use::{DiskUse, lookup_bytes};
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
 use crate::options::Query;
@@ -49,6 +49,8 @@ pub struct Info {
     pub height: u32,
     pub dimensions: Vec<DimensionInfo>,
     pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan.
+    pub lookup: Vec<String>,
     pub capacity: u32,
     pub seed: u64,
     pub replication: String,
@@ -56,7 +58,7 @@ pub struct Info {
     /// What is said about the table.
     pub metadata: Metadata,
     pub writers: Vec<WriterInfo>,
-    /// Bytes of live runs and their zone maps.
+    /// Bytes of live runs, their zone maps and the lookups into them.
     pub bytes: u64,
     pub bytes_per_row: f64,
     /// What the whole store takes, as of now and not of the snapshot.
@@ -169,7 +171,8 @@ impl Snapshot {
             }
         });
         let runs = directory.runs().iter().chain(directory.replicas());
-        let bytes = runs.map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+        let of_runs: u64 = runs.map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+        let bytes = of_runs + lookup_bytes(&self.view);
         let rows = directory.rows();
         Ok(Info {
             location: core.store.location().into(),
@@ -188,6 +191,7 @@ impl Snapshot {
             height: directory.height(),
             dimensions: dimensions.collect(),
             identity: core.header.identity.clone(),
+            lookup: core.header.lookup.clone(),
             capacity: core.header.capacity,
             seed: core.header.seed,
             replication: core.header.replication.to_string(),

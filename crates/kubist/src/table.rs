@@ -18,13 +18,16 @@ use kubist_store::Store;
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint;
+use crate::codec::zone_map::ZoneMap;
 use crate::drop::{DROPPED, check_not_dropped};
 use crate::entry::{self, CommitEntry, EntryError, Header, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::heat::Heat;
 use crate::history::{Declared, History};
-use crate::maps::MapCache;
+use crate::lookup::live::Live;
+use crate::lookup::postings::Directory as LookupDirectory;
+use crate::maps::{Cache, DIRECTORY_BYTES, MAP_BYTES};
 use crate::options::{Cancel, WriterOptions};
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
@@ -48,7 +51,9 @@ pub(crate) struct Core {
     /// The columns of the table's creation; those of a moment are its view's.
     pub created: Arc<TableSchema>,
     pub geometry: Geometry,
-    pub maps: MapCache,
+    pub maps: Cache<RunId, ZoneMap>,
+    /// Of lookups, by segment and offset of the postings.
+    pub directories: Cache<(Arc<str>, u64), LookupDirectory>,
     pub heat: Heat,
     process: u32,
     frame: OnceLock<Arc<Frame>>,
@@ -82,6 +87,24 @@ pub(crate) struct View {
     /// How far each log was read, and how many rewrites are applied.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
+    lookups: OnceLock<Live>,
+}
+
+impl View {
+    pub fn new(
+        schema: Arc<TableSchema>,
+        directory: Directory<Location>,
+        history: History,
+        state: &State<Location>,
+    ) -> View {
+        let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
+        View { schema, directory, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
+    }
+
+    /// The lookups into the primary runs, arranged when they are first asked for.
+    pub fn lookups(&self) -> &Live {
+        self.lookups.get_or_init(|| Live::new(self.directory.runs()))
+    }
 }
 
 impl std::fmt::Debug for Table {
@@ -140,7 +163,7 @@ impl Table {
         let (header, schema) =
             entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-        let schema = TableSchema::from_names(&schema, &names, &header.identity)?;
+        let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)?;
         Table::with(store, header, schema)
     }
 
@@ -153,7 +176,8 @@ impl Table {
             header,
             created: Arc::new(schema),
             geometry,
-            maps: MapCache::default(),
+            maps: Cache::new(MAP_BYTES),
+            directories: Cache::new(DIRECTORY_BYTES),
             heat: Heat::default(),
             process: std::process::id(),
             frame: OnceLock::new(),
@@ -288,13 +312,8 @@ impl Core {
                 (Some(view), Some(gained)) => view.directory.with_added(&tail.state, gained),
                 _ => Directory::new(self.geometry, &tail.state),
             };
-            let view = View {
-                schema: tail.schema.as_ref().unwrap_or(&self.created).clone(),
-                directory,
-                history: tail.history.clone(),
-                positions: tail.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
-                rewrites: tail.state.rewrites(),
-            };
+            let schema = tail.schema.as_ref().unwrap_or(&self.created).clone();
+            let view = View::new(schema, directory, tail.history.clone(), &tail.state);
             tail.view = Some(Arc::new(view));
             tail.stale = false;
             tail.gained = Some(Vec::new());

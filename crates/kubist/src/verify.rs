@@ -1,14 +1,16 @@
 //! Looking whether a table is sound.
 //!
 //! The quick look reads what leads to the rows: header, grid, logs, rewrites,
-//! checkpoints and all zone maps, and sees that every live run's segment is there
+//! checkpoints, all zone maps and lookups, and sees that every live run's segment is there
 //! and long enough. The deep one also reads every page and recomputes what should
 //! hold: each row's cube, priority and zone from its values, each zone map exactly
-//! (I1, I2), cutoffs (I3), and that each replica holds the rows of the runs that it
-//! names inside its cube, no more and no less (I4). Findings are listed, with what
+//! (I1, I2), cutoffs (I3), that each replica holds the rows of the runs that it names
+//! inside its cube, no more and no less (I4), and that lookups name the zones that hold
+//! a value, these and no others. Findings are listed, with what
 //! each damaged place costs; nothing is changed.
 
 mod entries;
+mod lookups;
 mod replicas;
 mod rows;
 #[cfg(test)]
@@ -26,6 +28,7 @@ use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
 use crate::table::Table;
 
+use lookups::Postings;
 use replicas::Ledger;
 
 /// How thoroughly [`Table::verify`] looks.
@@ -119,8 +122,9 @@ impl Table {
             true => run.payload.data_length + run.payload.map_length as u64,
             false => run.payload.map_length as u64,
         };
-        let total: u64 = runs.iter().map(|run| length(run)).sum();
+        let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookups::bytes(&runs);
         let mut ledger = Ledger::new(&snapshot, &mut report);
+        let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
         let mut damaged: HashSet<RunId> = missing.clone();
         for some in runs.chunks(MAPS_AT_ONCE) {
             options.cancel.check()?;
@@ -134,7 +138,8 @@ impl Table {
                     false => report.runs += 1,
                 }
                 if options.deep {
-                    if !rows::check(&snapshot, run, &missing, &mut ledger, &mut report)? {
+                    if !rows::check(&snapshot, run, &missing, &mut ledger, &mut postings, &mut report)? {
+                        postings.lose(run.id);
                         damaged.insert(run.id);
                     }
                 } else if !run.is_replica() && !damaged.contains(&run.id) {
@@ -146,6 +151,7 @@ impl Table {
         }
         if options.deep {
             ledger.close(&snapshot, &mut report);
+            postings.close(&snapshot, &runs, &mut report);
             if report.rows_lost > 0 {
                 let mended = snapshot.mend(&damaged, &options.cancel)?;
                 report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum();

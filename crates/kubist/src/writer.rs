@@ -35,7 +35,7 @@ use crate::spill::{Part, Spill, batch_bytes};
 use crate::table::{Core, Table};
 
 /// What is held in memory unless somebody says otherwise: the rows of most commits.
-const DEFAULT_MEMORY: usize = 1 << 30;
+pub const DEFAULT_MEMORY: usize = 1 << 30;
 /// What sorting takes beside the values themselves, bytes a row.
 const SORT_BYTES: usize = 48;
 /// More rows than this are distributed over parts of space before they are sorted.
@@ -428,6 +428,9 @@ impl Writer {
             }
         }
         let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
+        let core = self.core.clone();
+        let mut output = Output::new(&core, self.segment()?.as_mut(), memory, &cancel);
+        let lookup = output.lookup_columns();
         let make = |part: Part| -> Result<Made> {
             cancel.check()?;
             let (cube, mut made) = (part.cube, Made::default());
@@ -450,14 +453,13 @@ impl Writer {
             }
             let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
             let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
-            (made.cutoffs, made.runs) = (placed.cutoffs, sorted.encode_all(&placed.placements));
+            (made.cutoffs, made.runs) = (placed.cutoffs, sorted.encode_all(&placed.placements, &lookup.keys(&sorted)));
             Ok(made)
         };
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
         let at_once =
             (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, rayon::current_num_threads() as u64);
         let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
-        let mut output = Output::new(self.segment()?.as_mut(), &cancel);
         let (mut parts, mut done) = (parts.into_iter(), Vec::new());
         loop {
             let some: Vec<Part> = parts.by_ref().take(at_once as usize).collect();
@@ -484,7 +486,7 @@ impl Writer {
             output.write(&sorted, &[Placement { cube, within, overflow: vec![], cutoff }])?;
         }
         cancel.check()?;
-        let (runs, bytes) = (output.runs, output.bytes);
+        let (runs, bytes) = output.finish()?;
         self.segment()?.sync().map_err(store_error)?;
         // The same cube may have been passed through by several parts of one grid point.
         cutoffs.sort_unstable();

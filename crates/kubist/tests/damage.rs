@@ -39,6 +39,7 @@ fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
         identity: vec!["id".into()],
+        lookup: vec!["name".into(), "id".into()],
         capacity: Some(32),
         ..Default::default()
     };
@@ -62,11 +63,12 @@ fn build(at: &Path) {
     }
 }
 
-/// All rows in a canonical form.
-fn read(at: &Path) -> Result<Vec<String>> {
+/// All rows, or those that a lookup finds, in a canonical form.
+fn rows(at: &Path, filter: Option<&str>) -> Result<Vec<String>> {
     let table = Table::open(at.to_str().unwrap())?;
     let mut rows = Vec::new();
-    for batch in table.snapshot()?.query(&Query::default())? {
+    let query = Query { filter: filter.map(str::to_string), ..Query::default() };
+    for batch in table.snapshot()?.query(&query)? {
         let batch = batch?;
         let of =
             |row: usize| batch.columns().iter().map(|column| format!("{:?}", column.slice(row, 1))).collect::<String>();
@@ -76,13 +78,20 @@ fn read(at: &Path) -> Result<Vec<String>> {
     Ok(rows)
 }
 
+/// All rows, and again those that lookups find.
+fn read(at: &Path) -> Result<Vec<String>> {
+    let filters = [None, Some("name = 'droplet 3'"), Some("id IN (7, 811, 1500) AND x >= 0")];
+    let found = filters.into_iter().map(|filter| rows(at, filter)).collect::<Result<Vec<_>>>()?;
+    Ok(found.concat())
+}
+
 #[test]
 fn damage_is_noticed_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let sound = folder.path().join("sound");
     build(&sound);
     let whole = read(&sound).unwrap();
-    assert_eq!(whole.len() as i64, ROWS * COMMITS);
+    assert_eq!(whole.len() as i64, ROWS * COMMITS + (0..ROWS * COMMITS).filter(|id| id % 13 == 3).count() as i64 + 2);
     let mut rng = SmallRng::seed_from_u64(9);
     let mut noticed = 0;
     for file in files(&sound) {

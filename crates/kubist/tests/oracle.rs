@@ -2,207 +2,30 @@
 //! dimensions, every supported type, nulls, NaN, infinities, values outside the
 //! domain, identical points, big and small commits, spilled and not.
 
+mod values;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::*;
-use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
-use half::f16;
 use kubist::store::MemoryStore;
 use kubist::{
     Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, VerifyOptions,
     WriterOptions,
 };
-use kubist_index::priority::{Threshold, priorities};
+use kubist_index::priority::{Threshold, is_identity_type, priorities};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-
-fn dimension_types() -> Vec<DataType> {
-    use DataType::*;
-    vec![
-        Float32,
-        Float32,
-        Float64,
-        Float16,
-        Int8,
-        Int16,
-        Int32,
-        Int64,
-        UInt8,
-        UInt16,
-        UInt32,
-        UInt64,
-        Date32,
-        Date64,
-        Time32(TimeUnit::Second),
-        Time64(TimeUnit::Nanosecond),
-        Timestamp(TimeUnit::Microsecond, None),
-        Timestamp(TimeUnit::Second, Some("UTC".into())),
-    ]
-}
-
-fn other_types() -> Vec<DataType> {
-    use DataType::*;
-    vec![
-        Boolean,
-        Utf8,
-        LargeUtf8,
-        Utf8View,
-        Binary,
-        LargeBinary,
-        BinaryView,
-        FixedSizeBinary(3),
-        Decimal32(7, 2),
-        Decimal64(12, 3),
-        Decimal128(30, 4),
-        Decimal256(50, 2),
-        Duration(TimeUnit::Millisecond),
-        Interval(IntervalUnit::YearMonth),
-        Interval(IntervalUnit::DayTime),
-        Interval(IntervalUnit::MonthDayNano),
-        Dictionary(Box::new(Int32), Box::new(Utf8)),
-        Dictionary(Box::new(Int32), Box::new(Int16)),
-    ]
-}
-
-/// A value for every type, from a small integer; many rows share one.
-fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
-    let spread = *[3i64, 50, 1000, 100_000].choose(rng).unwrap();
-    let nulls = *[0.0, 0.0, 0.1, 0.9].choose(rng).unwrap();
-    let wild = rng.random_bool(0.5);
-    let numbers: Vec<Option<i64>> =
-        (0..rows).map(|_| (!rng.random_bool(nulls)).then(|| rng.random_range(-spread..=spread))).collect();
-    let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e30, -1e-30, f64::MIN_POSITIVE];
-    match data_type {
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-            let values: Vec<Option<f64>> = numbers
-                .iter()
-                .map(|n| {
-                    n.map(|n| {
-                        if wild && n % 17 == 0 { special[(n.unsigned_abs() / 17 % 9) as usize] } else { n as f64 / 7.0 }
-                    })
-                })
-                .collect();
-            match data_type {
-                DataType::Float16 => Arc::new(values.iter().map(|v| v.map(f16::from_f64)).collect::<Float16Array>()),
-                DataType::Float32 => Arc::new(values.iter().map(|v| v.map(|v| v as f32)).collect::<Float32Array>()),
-                _ => Arc::new(Float64Array::from(values)),
-            }
-        }
-        DataType::Int64 | DataType::UInt64 if wild => {
-            let values: Vec<Option<i64>> =
-                numbers.iter().map(|n| n.map(|n| n.wrapping_mul(0x1234_5678_9abc_def1))).collect();
-            match data_type {
-                DataType::Int64 => Arc::new(Int64Array::from(values)),
-                _ => Arc::new(values.iter().map(|v| v.map(|v| v as u64)).collect::<UInt64Array>()),
-            }
-        }
-        DataType::Int8 => Arc::new(numbers.iter().map(|n| n.map(|n| n as i8)).collect::<Int8Array>()),
-        DataType::UInt8 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u8)).collect::<UInt8Array>()),
-        DataType::Int16 => Arc::new(numbers.iter().map(|n| n.map(|n| n as i16)).collect::<Int16Array>()),
-        DataType::UInt16 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u16)).collect::<UInt16Array>()),
-        DataType::UInt32 => Arc::new(numbers.iter().map(|n| n.map(|n| n as u32)).collect::<UInt32Array>()),
-        DataType::UInt64 => Arc::new(numbers.iter().map(|n| n.map(|n| n.unsigned_abs())).collect::<UInt64Array>()),
-        DataType::Boolean => Arc::new(numbers.iter().map(|n| n.map(|n| n % 2 == 0)).collect::<BooleanArray>()),
-        DataType::Interval(IntervalUnit::DayTime) => {
-            let value = |n: i64| arrow_buffer::IntervalDayTime::new(n as i32, 2);
-            Arc::new(numbers.iter().map(|n| n.map(value)).collect::<IntervalDayTimeArray>())
-        }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let value = |n: i64| arrow_buffer::IntervalMonthDayNano::new(n as i32, 2, n);
-            Arc::new(numbers.iter().map(|n| n.map(value)).collect::<IntervalMonthDayNanoArray>())
-        }
-        DataType::Interval(_) => {
-            Arc::new(numbers.iter().map(|n| n.map(|n| n as i32)).collect::<IntervalYearMonthArray>())
-        }
-        DataType::FixedSizeBinary(_) => {
-            let values = numbers.iter().map(|n| n.map(|n| n.to_be_bytes()[5..].to_vec()));
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 3).unwrap())
-        }
-        DataType::Utf8View
-        | DataType::BinaryView
-        | DataType::Utf8
-        | DataType::LargeUtf8
-        | DataType::Binary
-        | DataType::LargeBinary => {
-            let text = StringArray::from_iter(numbers.iter().map(|n| {
-                n.map(|n| format!("{}{n}", ["", "drop", "längere Zeichenkette "][(n.unsigned_abs() % 3) as usize]))
-            }));
-            arrow_cast::cast(&text, data_type).unwrap()
-        }
-        DataType::Dictionary(_, values) if **values == DataType::Utf8 => {
-            let text = StringArray::from_iter(numbers.iter().map(|n| n.map(|n| format!("name {}", n % 9))));
-            arrow_cast::cast(&text, data_type).unwrap()
-        }
-        DataType::Date32 | DataType::Int32 | DataType::Time32(_) => {
-            let narrow = Int32Array::from_iter(numbers.iter().map(|n| n.map(|n| n.unsigned_abs() as i32)));
-            arrow_cast::cast(&narrow, data_type).unwrap()
-        }
-        DataType::Decimal32(_, _)
-        | DataType::Decimal64(_, _)
-        | DataType::Decimal128(_, _)
-        | DataType::Decimal256(_, _) => {
-            let small = Int64Array::from_iter(numbers.iter().map(|n| n.map(|n| n % 9999)));
-            arrow_cast::cast(&small, data_type).unwrap()
-        }
-        DataType::Dictionary(_, values) => {
-            let small = Int16Array::from_iter(numbers.iter().map(|n| n.map(|n| n as i16)));
-            arrow_cast::cast(&arrow_cast::cast(&small, values).unwrap(), data_type).unwrap()
-        }
-        other => {
-            let wide = Int64Array::from_iter(numbers.iter().map(|n| n.map(i64::abs)));
-            arrow_cast::cast(&wide, other).unwrap()
-        }
-    }
-}
-
-/// A value as a number that compares as the column does; `None`: NaN or null.
-enum Number {
-    Int(i128),
-    Float(f64),
-}
-
-fn number(array: &dyn Array, row: usize) -> Option<Number> {
-    if array.is_null(row) {
-        return None;
-    }
-    let float = |value: f64| (!value.is_nan()).then_some(Number::Float(value));
-    match array.data_type() {
-        DataType::Float16 => float(array.as_primitive::<types::Float16Type>().value(row).to_f64()),
-        DataType::Float32 => float(array.as_primitive::<types::Float32Type>().value(row) as f64),
-        DataType::Float64 => float(array.as_primitive::<types::Float64Type>().value(row)),
-        DataType::UInt64 => Some(Number::Int(array.as_primitive::<types::UInt64Type>().value(row) as i128)),
-        DataType::Date32 | DataType::Time32(_) => {
-            let ints = arrow_cast::cast(&array.slice(row, 1), &DataType::Int32).unwrap();
-            Some(Number::Int(ints.as_primitive::<types::Int32Type>().value(0) as i128))
-        }
-        _ => {
-            let ints = arrow_cast::cast(&array.slice(row, 1), &DataType::Int64).unwrap();
-            Some(Number::Int(ints.as_primitive::<Int64Type>().value(0) as i128))
-        }
-    }
-}
-
-fn value(number: &Number) -> Value {
-    match number {
-        Number::Int(value) => Value::Int(*value),
-        Number::Float(value) => Value::Float(*value),
-    }
-}
-
-fn at_most(a: &Number, b: &Number) -> bool {
-    match (a, b) {
-        (Number::Int(a), Number::Int(b)) => a <= b,
-        (Number::Float(a), Number::Float(b)) => a <= b,
-        _ => unreachable!("one column has one kind of number"),
-    }
-}
+use values::{Number, array, at_most, dimension_types, equal, literal, number, other_types, plain, value};
 
 struct Case {
     table: Table,
+    /// Columns by whose values records are looked up.
+    lookup: Vec<String>,
     truth: RecordBatch,
     dimensions: Vec<String>,
     /// Other columns that hold numbers.
@@ -228,6 +51,11 @@ fn table(rng: &mut SmallRng) -> Case {
         2 => vec!["rid".into()],
         _ => vec!["rid".into(), "d0".into()],
     };
+    let names = schema.fields().iter().filter(|field| is_identity_type(field.data_type())).map(|field| field.name());
+    let lookup: Vec<String> = match rng.random_bool(0.7) {
+        true => names.filter(|_| rng.random_bool(0.4)).cloned().collect(),
+        false => vec![],
+    };
     let domains = [Domain::Learned, Domain::Quantile, Domain::Linear(Value::Int(0), Value::Int(40))];
     let options = TableOptions {
         dimensions: dimensions
@@ -235,6 +63,7 @@ fn table(rng: &mut SmallRng) -> Case {
             .map(|name| Dimension { column: name.clone(), domain: domains.choose(rng).unwrap().clone() })
             .collect(),
         identity: identity.clone(),
+        lookup: lookup.clone(),
         capacity: Some(*[16, 64, 300].choose(rng).unwrap()),
         seed: rng.random(),
         ..Default::default()
@@ -305,7 +134,7 @@ fn table(rng: &mut SmallRng) -> Case {
             identity.iter().map(|name| truth.column_by_name(name).unwrap().as_ref()).collect();
         priorities(&columns, truth.num_rows(), options.seed)
     });
-    Case { table, truth, dimensions, numbers, priorities: known }
+    Case { table, lookup, truth, dimensions, numbers, priorities: known }
 }
 
 fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
@@ -336,7 +165,7 @@ fn add_column(
             let known = number(default.as_ref(), 0);
             let unknown = if default.is_null(0) { Value::Null } else { Value::Float(f64::NAN) };
             numbers.push(name.clone());
-            (data_type, default, known.as_ref().map_or(unknown, self::value))
+            (data_type, default, known.as_ref().map_or(unknown, value))
         }
     };
     let column =
@@ -368,6 +197,26 @@ fn optimize(rng: &mut SmallRng, table: &Table) {
 fn rids(batches: &[RecordBatch]) -> Vec<i64> {
     let columns = batches.iter().map(|batch| batch.column_by_name("rid").unwrap().as_primitive::<Int64Type>());
     columns.flat_map(|column| column.values().to_vec()).collect()
+}
+
+/// Asks for some values of a lookup column beside what else is asked.
+fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
+    let Some(name) = case.lookup.choose(rng) else { return };
+    let column = plain(case.truth.column_by_name(name).unwrap());
+    let rows: Vec<usize> = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
+    let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
+    let mut filter = match &listed[..] {
+        [one] => format!("{name} = {one}"),
+        list if rng.random_bool(0.3) => {
+            list.iter().map(|one| format!("{name} = {one}")).collect::<Vec<_>>().join(" OR ")
+        }
+        list => format!("{name} IN ({})", list.join(", ")),
+    };
+    if let Some(other) = query.filter.take() {
+        filter = format!("({other}) AND ({filter})");
+    }
+    query.filter = Some(filter);
+    matching.retain(|row| rows.iter().any(|listed| equal(&column, *listed, *row)));
 }
 
 /// One random question and its brute-force answer: the matching rows.
@@ -421,6 +270,9 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
         }
         _ => {}
     }
+    if truth.num_rows() > 0 && rng.random_bool(0.4) {
+        look_up(rng, case, &mut query, &mut matching);
+    }
     if let Some(priorities) = &case.priorities {
         if rng.random_bool(0.5) {
             let precision = *[0.001, 0.02, 0.3, 0.9, 1.0].choose(rng).unwrap();
@@ -437,7 +289,8 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-fn check(rng: &mut SmallRng, case: &Case, label: &str) {
+/// Asks, compares, and says of how many runs a lookup spoke.
+fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();
     assert_eq!(snapshot.count(&query).unwrap(), matching.len() as u64, "{label}: count of {query:?}");
@@ -481,10 +334,6 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) {
             let original = case.truth.column_by_name(field.name()).unwrap();
             assert_eq!(original.data_type(), column.data_type(), "{label}: {field}");
             let expected = arrow_select::take::take(original, &wanted, None).unwrap();
-            let plain = |array: &ArrayRef| match array.data_type() {
-                DataType::Dictionary(_, values) => arrow_cast::cast(array, values).unwrap(),
-                _ => array.clone(),
-            };
             let (expected, found) = (plain(&expected), plain(column));
             // NaN equals NaN through Debug.
             if expected.as_ref() != found.as_ref() {
@@ -492,10 +341,12 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) {
             }
         }
     }
+    stats.runs_looked_up
 }
 
 #[test]
 fn queries_equal_brute_force() {
+    let mut runs_looked_up = 0;
     for seed in 0..160 {
         let mut rng = SmallRng::seed_from_u64(seed);
         let case = table(&mut rng);
@@ -503,9 +354,10 @@ fn queries_equal_brute_force() {
         assert_eq!(report.findings, Vec::<String>::new(), "seed {seed}");
         assert_eq!(report.rows, case.truth.num_rows() as u64, "seed {seed}");
         for round in 0..20 {
-            check(&mut rng, &case, &format!("seed {seed}, round {round}"));
+            runs_looked_up += check(&mut rng, &case, &format!("seed {seed}, round {round}"));
         }
     }
+    assert!(runs_looked_up > 10_000, "{runs_looked_up}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn build(at: &Path) {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
         // Each record for itself: hidden columns must come along.
         identity: vec![],
+        lookup: vec!["name".into()],
         capacity: Some(32),
         replication: Replication::Full { height: u32::MAX },
         ..Default::default()
@@ -122,6 +123,12 @@ fn check(to: &Path, report: &SalvageReport, truth: &Truth, what: &str) {
     let found = ids(&snapshot, &Query::default());
     assert_eq!(found.len() as u64, report.rows, "{what}");
     assert!(found.iter().all(|id| truth.ids.binary_search(id).is_ok()), "{what}");
+    assert_eq!(snapshot.info().unwrap().lookup, ["name"], "{what}");
+    let mut stream =
+        snapshot.query(&Query { filter: Some("name = 'droplet 5'".into()), ..Default::default() }).unwrap();
+    let looked_up: usize = stream.by_ref().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(looked_up, found.iter().filter(|id| *id % 13 == 5).count(), "{what}");
+    assert!(found.is_empty() || stream.stats().runs_looked_up > 0, "{what}");
     let sampled: Vec<i64> = truth.sample.iter().copied().filter(|id| found.binary_search(id).is_ok()).collect();
     assert_eq!(ids(&snapshot, &sample()), sampled, "{what}: other samples");
     for step in 0..COMMITS / 2 {

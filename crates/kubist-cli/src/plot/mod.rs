@@ -103,6 +103,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
             "bytes_read": stats.bytes_read,
             "pages_read": stats.pages_read,
             "cubes_visited": stats.cubes_visited,
+            "runs_looked_up": stats.runs_looked_up,
             "seconds": stats.seconds,
         }));
     }

@@ -28,6 +28,8 @@ use crate::options::Stats;
 pub struct Visit {
     pub run: Arc<Run<Location>>,
     pub within: Option<Arc<[GridBox]>>,
+    /// Only these zones, ascending, can hold what is looked up.
+    pub zones: Option<Arc<[u32]>>,
 }
 
 /// What a scan is to bring.
@@ -147,13 +149,17 @@ impl Reading<'_> {
                 place => ZonesOfRun::Default(schema.zone_of_default(place)),
             }));
             let zones_of = |column: usize| &zones[columns.iter().position(|c| *c == column).expect("one of them")];
-            let of_run = predicate.verdict(&|column| zones_of(column).whole());
+            let of_run = match visit.zones {
+                Some(_) => Verdict::Some,
+                None => predicate.verdict(&|column| zones_of(column).whole()),
+            };
             if of_run == Verdict::None {
                 continue;
             }
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
             for (zone, priorities) in map.priorities.iter().enumerate() {
-                if !range.meets(priorities.first, priorities.last) || skip(map, zone) {
+                let out = visit.zones.as_ref().is_some_and(|zones| zones.binary_search(&(zone as u32)).is_err());
+                if out || !range.meets(priorities.first, priorities.last) || skip(map, zone) {
                     continue;
                 }
                 let verdict = match of_run {
@@ -267,7 +273,11 @@ impl Reading<'_> {
     fn note_waste(&self, open: &[RunPicks], survivors: &[RunPicks]) {
         let mut found = survivors.iter().peekable();
         let wasted = open.iter().map(|looked| {
-            let examined = self.rows_of(std::slice::from_ref(looked));
+            // Where a lookup led no other layout would help.
+            let examined = match self.visits[looked.run].zones {
+                Some(_) => 0,
+                None => self.rows_of(std::slice::from_ref(looked)),
+            };
             let same = found.next_if(|picks| picks.run == looked.run);
             let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
             (self.visits[looked.run].run.cube, examined.saturating_sub(matched))

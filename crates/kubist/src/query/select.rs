@@ -116,7 +116,7 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
     let mut found = Found::default();
     let enough = limit.saturating_add(1);
     let mut low = range.first;
-    let expected = expected_rows(question, range).max(1.0);
+    let expected = expected_rows(question, range, &mut found.stats)?.max(1.0);
     let width = (range.last - range.first) as f64;
     // With this many expected, too few would be a rare surprise.
     let mut share = (enough as f64 + 4.0 * (enough as f64).sqrt() + 16.0) / expected;
@@ -126,8 +126,8 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
             false => (range.first as f64 + width * share).min(range.last as f64) as u64,
         };
         let last = last.clamp(low, range.last);
-        let (pipeline, cubes) = question.scan(PriorityRange { first: low, last }, wanted(question, with_ties));
-        found.stats.cubes_visited += cubes;
+        let (pipeline, planned) = question.scan(PriorityRange { first: low, last }, wanted(question, with_ties))?;
+        found.stats.add(&planned);
         for scanned in pipeline {
             let scanned = scanned?;
             if scanned.rows == 0 {
@@ -153,11 +153,16 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
 }
 
 /// About how many records lie in the box: runs by the part of their own box that
-/// the question's box covers.
-fn expected_rows(question: &Question, range: PriorityRange) -> f64 {
+/// the question's box covers, or one for each zone that a lookup names.
+fn expected_rows(question: &Question, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
     let k = question.snapshot.core.geometry.dimensions();
-    let (visits, _) = question.visits(range);
+    let (visits, planned) = question.visits(range)?;
+    // What lookups read for it is not read again.
+    stats.bytes_read += planned.bytes_read;
     let expected = visits.iter().map(|visit| {
+        if let Some(zones) = &visit.zones {
+            return zones.len() as f64;
+        }
         let place = &visit.run.payload;
         let share: f64 = (0..k)
             .map(|d| {
@@ -168,7 +173,7 @@ fn expected_rows(question: &Question, range: PriorityRange) -> f64 {
             .product();
         visit.run.rows as f64 * share
     });
-    expected.sum()
+    Ok(expected.sum())
 }
 
 /// A cell of the grid: its index in each of the grid's dimensions.
@@ -196,12 +201,12 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
     let mut wanted = wanted(question, with_ties);
     wanted.columns.extend(columns);
     let (mut low, width) = (range.first, (range.last - range.first) as f64);
-    let mut share = 16_384.0 / expected_rows(question, range).max(1.0);
+    let mut share = 16_384.0 / expected_rows(question, range, &mut found.stats)?.max(1.0);
     loop {
         let last = if share >= 1.0 { range.last } else { (range.first as f64 + width * share) as u64 };
         let window = PriorityRange { first: low, last: last.clamp(low, range.last) };
-        let (visits, cubes) = question.visits(window);
-        found.stats.cubes_visited += cubes;
+        let (visits, planned) = question.visits(window)?;
+        found.stats.add(&planned);
         let full = full_cells(&cells, rows);
         let (grid_of_zones, data_types) = (grid.clone(), core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &grid_of_zones, &data_types, map, zone);

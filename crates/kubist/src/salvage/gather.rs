@@ -30,13 +30,7 @@ pub fn snapshot(table: Table, notes: &mut Vec<String>) -> Result<Snapshot> {
         follow(core, &writer, &mut state, &mut history, notes)?;
     }
     follow_rewrites(core, &mut state, &mut history, notes)?;
-    let view = View {
-        schema: schema(core, notes)?,
-        directory: Directory::new(core.geometry, &state),
-        history,
-        positions: state.positions().map(|(writer, position)| (writer.to_string(), position)).collect(),
-        rewrites: state.rewrites(),
-    };
+    let view = View::new(schema(core, notes)?, Directory::new(core.geometry, &state), history, &state);
     Ok(Snapshot::new(table.core.clone(), Arc::new(view)))
 }
 

@@ -15,6 +15,7 @@ use crate::frame::Frame;
 use crate::snapshot::Snapshot;
 
 use super::VerifyReport;
+use super::lookups::Postings;
 use super::replicas::Ledger;
 
 /// Reads a run and checks it; `false` if rows of it cannot be read.
@@ -23,6 +24,7 @@ pub fn check(
     run: &Arc<Run<Location>>,
     missing: &HashSet<RunId>,
     ledger: &mut Ledger,
+    postings: &mut Postings,
     report: &mut VerifyReport,
 ) -> Result<bool> {
     if missing.contains(&run.id) {
@@ -46,6 +48,7 @@ pub fn check(
             report.rows += batch.num_rows() as u64;
         }
         ledger.count(run, &frame, batch);
+        postings.count(snapshot, run, map, *page, batch);
         match check_page(snapshot, run, map, &frame, *page, batch) {
             Ok((low, high)) => {
                 lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));

@@ -56,7 +56,7 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
     let count = rows.num_rows() as u32;
     let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows]).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
-    let encoded = sorted.encode(&placement);
+    let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
     change(&mut map);
     let map = map.encode();
@@ -73,6 +73,7 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
         low: encoded.low,
         high: encoded.high,
         origin: None,
+        lookup: None,
     };
     Run { id: RunId(0), cube, rows: encoded.rows, priorities: encoded.priorities, copies: vec![], payload }
 }

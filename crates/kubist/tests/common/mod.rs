@@ -37,6 +37,7 @@ pub fn options() -> TableOptions {
     TableOptions {
         dimensions: vec![dimension("x"), dimension("y")],
         identity: vec!["id".into()],
+        lookup: vec!["id".into()],
         capacity: Some(64),
         replication: Replication::Outlook { boost: 1.0 },
         exist_ok: true,
@@ -107,6 +108,12 @@ pub fn whole_commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, V
     let count = ids.len() as u64;
     if snapshot.rows()? != count {
         return Err(Wrong::Rows(format!("{count} rows were found and {:?} counted", snapshot.rows())));
+    }
+    if let Some(id) = ids.last() {
+        let found = snapshot.count(&Query { filter: Some(format!("id = {id}")), ..Query::default() })?;
+        if found != 1 {
+            return Err(Wrong::Rows(format!("row {id} was looked up and found {found} times")));
+        }
     }
     ids.sort_unstable();
     if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
