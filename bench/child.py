@@ -22,7 +22,7 @@ import numpy as np
 from .data import Dataset
 from .keys import checksum, column, row_hashes
 from .limits import confined
-from .measure import Cost, drop_caches, measured, server_cost
+from .measure import Cost, drop_caches, measured
 from .question import Answer, Question, Unable
 from .systems import load
 from .systems.base import System, stored_bytes, sync
@@ -55,9 +55,10 @@ def perform(task: Figures) -> Figures:
 
 def build(system: System, task: Figures) -> Figures:
     system.remove()
-    with measured() as cost:
+    with measured(system.server()) as cost:
         system.build(system.data.batches())
-        sync(system.path)
+        if not system.durable:
+            sync(system.path)
     return _stored(system, cost, task)
 
 
@@ -73,10 +74,12 @@ def stream(system: System, task: Figures) -> Figures:
         for batch in batches:
             began = time.perf_counter()
             system.commit(batch)
-            sync_new(system.path)
+            if not system.durable:
+                sync_new(system.path)
             seconds.append(time.perf_counter() - began)
         system.end_stream()
-        sync(system.path)
+        if not system.durable:
+            sync(system.path)
     figures = _stored(system, cost, task)
     return {**figures, "commits": commits, "rows": rows * commits, "commit_seconds": seconds}
 
@@ -128,16 +131,13 @@ def _cold(system: System, question: Question, how: str) -> Figures:
     system.open()
     _one(system, question, how)
     system.close()
+    system.prepare()
     dropped = drop_caches(system.path)
-    with measured() as cost:
+    with measured(system.server()) as cost:
         system.open()
         answer = _one(system, question, how)
-        server = system.server()
-    run = {**_run(cost, answer), "cold_by": dropped}
-    if server is not None:
-        run.update(server_cost(server))  # started for this question: all of it counts
     system.close()
-    return run
+    return {**_run(cost, answer), "cold_by": dropped}
 
 
 def _one(system: System, question: Question, how: str) -> Answer | int:

@@ -46,17 +46,8 @@ def measured(server: int | None = None) -> Iterator[Cost]:
         cost.rchar, cost.read_bytes, cost.write_bytes = (
             after[name] - io[name] for name in ("rchar", "read_bytes", "write_bytes")
         )
-        cost.peak_bytes = max(_peak(pid) for pid in ["self", *_tree(server)])
-
-
-def server_cost(server: int) -> dict[str, Any]:
-    """All that a server and its children have cost since it started, time aside."""
-    own = Cost(cpu_seconds=_cpu(server) - _cpu(None), peak_bytes=max(map(_peak, _tree(server))))
-    mine, both = _io(None), _io(server)
-    own.rchar, own.read_bytes, own.write_bytes = (
-        both[name] - mine[name] for name in ("rchar", "read_bytes", "write_bytes")
-    )
-    return {name: value for name, value in own.as_json().items() if name != "seconds"}
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        cost.peak_bytes = max(ended, *(_peak(pid) for pid in ["self", *_tree(server)]))
 
 
 def drop_caches(path: Path) -> str:

@@ -29,7 +29,7 @@ from .work import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(os.environ.get("RESULTS") or ROOT / "bench" / "results")
-USUAL = ["main", "box", "examined", "postgis", "noise", "clusters", "droplets", "stream"]
+USUAL = ["main", "box", "examined", "postgis", "inhaler", "noise", "clusters", "droplets", "stream"]
 CHECKED_ROWS = 30_000_000
 """Up to here all rows are hashed to compare answers; beyond, counts are compared."""
 
@@ -271,6 +271,8 @@ def main() -> int:
         print(f"no suite {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     stores = Path(os.environ.get("STORES") or tempfile.mkdtemp(prefix="kubist-bench-"))
+    stores.mkdir(parents=True, exist_ok=True)
+    stores.chmod(0o711)  # PostgreSQL's server runs as another user
     RESULTS.mkdir(parents=True, exist_ok=True)
     differences = 0
     for name in wanted:

@@ -104,6 +104,13 @@ def suites() -> dict[str, Suite]:
             ["kubist", "postgis"],
             lambda made: work.field_cells(made, places),
         ),
+        Suite(
+            "inhaler",
+            "Droplets of an inhalation, beside PostGIS",
+            data("droplets", postgis_rows),
+            ["kubist", "postgis"],
+            lambda made: work.droplet_cells(made, places),
+        ),
         *fields,
         Suite(
             "droplets",

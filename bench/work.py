@@ -205,10 +205,8 @@ def sample_cells(data: Dataset, share: float) -> list[Cell]:
     """A sample of everything, and the first of a progressive query."""
     said = f"{_rows(data.rows)} rows"
     return [
-        Cell(
-            f"sample-{share}", f"{_percent(share)} of {_rows(data.rows)}", [Question(share=share)]
-        ),
-        Cell("first", f"first batch, {_rows(data.rows)}", [Question()], how="first"),
+        Cell(f"sample-{share}", f"{_percent(share)} of {said}", [Question(share=share)]),
+        Cell("first", f"first batch of a progressive query, {said}", [Question()], how="first"),
     ]
 
 

@@ -35,6 +35,8 @@ class System(ABC):
     """What gives a uniform sample."""
     indexes: ClassVar[bool] = True
     """Whether it can find a box without looking at everything."""
+    durable: ClassVar[bool] = False
+    """Whether a commit is on the disk by the system's own doing; else its files are synced."""
     readers: ClassVar[str] = "processes"
     """How several readers share it: ``processes`` or ``threads``."""
 
@@ -70,6 +72,9 @@ class System(ABC):
     def end_stream(self) -> None:
         """Leaves the store as a reader will find it."""
         self.close()
+
+    def prepare(self) -> None:  # noqa: B027 most systems have no server
+        """Starts a server, which a first question need not wait for."""
 
     @abstractmethod
     def open(self) -> None:

@@ -50,7 +50,7 @@ class ChDB(System):
         columns += ["h UInt32", "c UInt16", *indexes, *self.skip_indexes]
         self._session.query(
             f"CREATE TABLE t ({', '.join(columns)}) ENGINE = MergeTree ORDER BY (c, h) "
-            "SAMPLE BY h SETTINGS index_granularity = 2048, fsync_after_insert = 1"
+            "SAMPLE BY h SETTINGS index_granularity = 2048"
         )
 
     def commit(self, batch: pa.RecordBatch) -> None:
@@ -58,9 +58,10 @@ class ChDB(System):
 
     def _insert(self, rows: pa.Table) -> None:
         bits = 63 if len(self.data.domain) == 3 else 60
-        keyed = pa.Table.from_batches([with_keys(b, self.data.domain) for b in rows.to_batches()])
+        batches = [with_keys(batch, self.data.domain) for batch in rows.to_batches()]
+        keyed = pa.Table.from_batches(batches)  # noqa: F841
         names = ", ".join(self.data.columns)
-        # chDB finds `keyed` by its name in this frame.
+        # It finds `keyed` by its name in this frame.
         self._session.query(
             f"INSERT INTO t SELECT {names}, toUInt32(r * 4294967296.), "
             f"toUInt16(bitShiftRight(m, {bits - CELLS})) FROM Python(keyed)"

@@ -12,8 +12,6 @@ from ..keys import with_keys
 from .base import CORES
 from .duckdb_table import DuckTable
 
-GROUP_ROWS = 122_880
-
 
 class DuckParquet(DuckTable):
     name = "DuckDB on Parquet"
@@ -22,6 +20,7 @@ class DuckParquet(DuckTable):
         "one file in Morton order, row groups of 16,384 rows (the fastest of 16,384 to 122,880 "
         "here for boxes), zstd; all cores"
     )
+    durable = False
     group_rows = 16_384
 
     def build(self, batches: Iterator[pa.RecordBatch]) -> None:

@@ -20,6 +20,7 @@ class DuckTable(System):
         "a table of its own in Morton order, so that its zone maps prune (its guide on indexing: "
         "order by what you filter by); all cores"
     )
+    durable = True
     order: ClassVar[str] = "m"
     index: ClassVar[str | None] = None
 

@@ -21,6 +21,7 @@ class Kubist(System):
         "by default"
     )
     sampling = "by priority, built in"
+    durable = True
     optimize = False
     lookup: tuple[str, ...] = ()
 

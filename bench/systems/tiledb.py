@@ -116,14 +116,18 @@ class TileDB(System):
             dims=list(self.data.domain),
             cond=" and ".join(said) or None,
             order="U",
-            return_arrow=True,
         )
-        ends = (question.box.get(name, (None, None)) for name in self.data.domain)
-        found = query.df[tuple(slice(low, high) for low, high in ends)]
-        if question.limit is not None and found.num_rows > question.limit:
-            lowest = np.argpartition(column(found, "r"), question.limit)
-            found = found.take(lowest[: question.limit])
-        return Answer(found.select(self.data.columns))
+        # Ranges beyond the domain are refused, so a box is cut to it.
+        ranges = []
+        for name, (low, high) in self.data.domain.items():
+            asked = question.box.get(name, (low, high))
+            ranges.append(slice(max(low, asked[0]), min(high, asked[1])))
+        found = query.multi_index[tuple(ranges)]
+        if question.limit is not None and len(found["r"]) > question.limit:
+            lowest = np.argpartition(found["r"], question.limit)[: question.limit]
+            found = {name: values[lowest] for name, values in found.items()}
+        columns = {name: found[name] for name in self.data.columns}
+        return Answer(pa.table(columns, schema=self.data.schema))
 
     def close(self) -> None:
         self._array.close()
