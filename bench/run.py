@@ -30,6 +30,8 @@ from .work import Cell
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(os.environ.get("RESULTS") or ROOT / "bench" / "results")
 USUAL = ["main", "box", "examined", "postgis", "inhaler", "noise", "clusters", "droplets", "stream"]
+LEAST_MEMORY = 128 << 20
+"""Less than this only shows how a process dies that is not let live."""
 CHECKED_ROWS = 30_000_000
 """Up to here all rows are hashed to compare answers; beyond, counts are compared."""
 
@@ -174,7 +176,11 @@ class Run:
         more: dict[str, Any] = {"questions": questions, "state": state, "repeats": self.repeats}
         more["how"] = cell.how
         if bounded and self.suite.memory_bytes is not None:
-            more["memory_bytes"] = self.suite.memory_bytes(self.report["build"][key]["stored"])
+            allowed = self.suite.memory_bytes(self.report["build"][key]["stored"])
+            if allowed < LEAST_MEMORY:
+                found["reason"] = f"{allowed / 1e6:.0f} MB are too few for any process"
+                return
+            more["memory_bytes"] = allowed
         if cell.how == "readers":
             more["readers"] = number("READERS", 8)
         result = self._child(key, "readers" if cell.how == "readers" else "ask", **more)
