@@ -47,7 +47,7 @@ bench-replication:
 # from `apt-get install postgis postgresql`, the converter of COPC from crates.io.
 BENCH       := bench/.venv/bin
 BENCH_DIRS  := DATA STORES RESULTS
-BENCH_ARGS  := ROWS SUITES PLACES TURNS REPEATS READERS COMMITS TIMEOUT \
+BENCH_ARGS  := ROWS SUITES PLACES TURNS REPEATS READERS COMMITS TIMEOUT BUDGET \
                BOX_ROWS FIELD_ROWS STREAM_ROWS POSTGIS_ROWS DROPLET_ROWS LARGE_ROWS EXAMINED_PLACES
 export $(BENCH_DIRS) $(BENCH_ARGS)
 bench-peers: build bench/.venv/.ready bench/tools/.ready

@@ -42,7 +42,8 @@ class Run:
     def __init__(self, suite: Suite, stores: Path) -> None:
         self.suite = suite
         self.stores = stores / suite.name
-        self.turns, self.repeats = number("TURNS", 2), number("REPEATS", 3)
+        self.turns, self.repeats = number("TURNS", 1), number("REPEATS", 3)
+        self.budget = number("BUDGET", 8)
         self.timeout = number("TIMEOUT", 300)
         self.systems: list[str] = []
         self.report: dict[str, Any] = {
@@ -170,11 +171,11 @@ class Run:
 
     def _once(self, found: dict[str, Any], key: str, cell: Cell, state: str, bounded: bool) -> None:
         """One child's worth of runs; what failed once is not tried again."""
-        if "reason" in found:
+        if "reason" in found or sum(run["seconds"] for run in found["runs"]) > self.budget:
             return
         questions = [question.as_json() for question in cell.questions]
         more: dict[str, Any] = {"questions": questions, "state": state, "repeats": self.repeats}
-        more["how"] = cell.how
+        more |= {"how": cell.how, "budget": self.budget}
         if bounded and self.suite.memory_bytes is not None:
             allowed = self.suite.memory_bytes(self.report["build"][key]["stored"])
             if allowed < LEAST_MEMORY:

@@ -50,7 +50,7 @@ class Suite:
 def suites() -> dict[str, Suite]:
     cache = os.environ.get("DATA") or "bench/data"
     rows = number("ROWS", 20_000_000)
-    places, readers = number("PLACES", 5), number("READERS", 8)
+    places, readers = number("PLACES", 3), number("READERS", 8)
 
     def data(kind: str, count: int) -> Dataset:
         return Dataset(kind, count, cache)

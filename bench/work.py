@@ -108,7 +108,9 @@ def thesis_cells(boxes: Boxes, sizes: dict[str, int]) -> list[Cell]:
             ("ten", "10 %", {"share": 0.1}, "thinned"),
         ):
             asked = [Question(box=box, **more) for box in boxes.found[size]]
-            cells.append(Cell(f"{name}-{key}", f"{said}, {label}", asked, target=target))
+            # Any rows are no sample: one state is enough to show what choosing costs.
+            states = ("warm",) if key == "any" else ("cold", "warm")
+            cells.append(Cell(f"{name}-{key}", f"{said}, {label}", asked, "ask", states, target))
     return cells
 
 
