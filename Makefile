@@ -7,6 +7,8 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
 # make bench-lookup   all records of one particle: what a lookup costs and saves
+# make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
+#                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -16,7 +18,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live bench-replication bench-lookup structures crash stress clean
+.PHONY: build demo test bench bench-live bench-replication bench-lookup bench-peers structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -44,6 +46,27 @@ bench-replication:
 
 bench-lookup:
 	cargo run --release --locked --target-dir target -p kubist --example bench_lookup
+# In an environment of its own. What cannot be had is said in the tables: PostGIS comes
+# from `apt-get install postgis postgresql`, the converter of COPC from crates.io.
+BENCH       := bench/.venv/bin
+BENCH_DIRS  := DATA STORES RESULTS
+BENCH_ARGS  := ROWS SUITES PLACES TURNS REPEATS READERS COMMITS TIMEOUT BUDGET \
+               BOX_ROWS FIELD_ROWS STREAM_ROWS POSTGIS_ROWS DROPLET_ROWS LARGE_ROWS EXAMINED_PLACES
+export $(BENCH_DIRS) $(BENCH_ARGS)
+bench-peers: build bench/.venv/.ready bench/tools/.ready
+	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
+	  PYTHONPATH=python $(BENCH)/python -m bench.run
+	$(BENCH)/python -m bench.report
+
+bench/.venv/.ready: bench/requirements.txt
+	$(PYTHON) -m venv bench/.venv
+	$(BENCH)/pip install --quiet -r $<
+	@touch $@
+
+# Without it COPC is skipped, and the tables say so.
+bench/tools/.ready:
+	-cargo install --quiet --locked --root bench/tools copc_converter@0.16.0
+	@mkdir -p $(@D) && touch $@
 
 structures:
 	cargo run --release --locked --target-dir target -p kubist --example structures
@@ -61,8 +84,8 @@ stress:
 	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test trouble -- --nocapture
 
 clean:
-	rm -rf target $(VENV) demo python/kubist/*.so
-	find python examples scripts -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf target $(VENV) demo python/kubist/*.so bench/.venv bench/tools bench/data bench/results
+	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp each, so that pip is asked only when its list has changed.
 $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
