@@ -8,9 +8,9 @@ use bytes::Bytes;
 use crate::error::{Error, Result, store_error};
 use crate::table::Core;
 
-/// Pieces closer than this are read in one go: on most devices skipping costs
-/// more than reading on (block-index paper, threshold alpha * beta / B).
-const MERGE_GAP: u64 = 16 << 10;
+/// Pieces closer than this are read in one go (block-index paper, threshold alpha * beta
+/// / B): what a system call costs, from memory; the system itself reads ahead on a disk.
+const MERGE_GAP: u64 = 4 << 10;
 /// A merged read is no longer than this, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
 

@@ -3,7 +3,7 @@
 //! A zone is a stretch of up to 128 rows of a run, in the run's order; zones do
 //! not cross strata. Its map gives the rows, the range of priorities and, for
 //! each column, the smallest and largest order key and how many values are
-//! null. Sixty-four zones make a page; each column of a page is a chunk of bytes
+//! null. Thirty-two zones make a page; each column of a page is a chunk of bytes
 //! with a checksum of its own. For fixed-width columns the smallest and largest
 //! keys of a page also are the frame in which its values are packed.
 
@@ -17,8 +17,8 @@ use kubist_index::priority::PriorityRange;
 use super::bits;
 use super::wire::{Reader, Short};
 
-/// Zones of a page: the unit of input and output is about 4096 rows.
-pub const ZONES_PER_PAGE: usize = 64;
+/// Zones of a page: the unit of input and output is about 1500 rows.
+pub const ZONES_PER_PAGE: usize = 32;
 /// Rows of a zone at most.
 const MOST_ZONE_ROWS: usize = 128;
 /// And of a page.
