@@ -9,6 +9,7 @@
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
+# make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -18,7 +19,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live bench-replication bench-lookup bench-peers structures crash stress clean
+.PHONY: build demo test bench bench-live bench-replication bench-lookup bench-peers instructions structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -67,6 +68,10 @@ bench/.venv/.ready: bench/requirements.txt
 bench/tools/.ready:
 	-cargo install --quiet --locked --root bench/tools copc_converter@0.16.0
 	@mkdir -p $(@D) && touch $@
+
+instructions:
+	cargo build --release --locked --target-dir target -p kubist --example micro
+	$(PYTHON) scripts/instructions.py $(if $(UPDATE),--update)
 
 structures:
 	cargo run --release --locked --target-dir target -p kubist --example structures

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 
-/// Fewer rows than this are near each other anyway.
-const FEW_ROWS: usize = 1 << 14;
+/// Fewer rows than this are near each other anyway: in a cache.
+const FEW_ROWS: usize = 1 << 17;
 /// Rows that a bucket wants.
 const BUCKET_ROWS: usize = 512;
 /// Each open bucket costs a cache line.
@@ -98,22 +98,22 @@ mod tests {
     fn rows_stay_whole_and_buckets_are_in_order() {
         let mut rng = SmallRng::seed_from_u64(5);
         for mask in [u128::MAX, 0xff, 0] {
-            let keys: Vec<MortonKey> = (0..40_000).map(|_| rng.random::<u128>() >> 32 & mask).collect();
-            let numbers = Int64Array::from_iter_values(0..40_000);
-            let text = StringArray::from_iter((0..40_000).map(|row| (row % 7 != 0).then(|| row.to_string())));
-            let halves = Float32Array::from_iter_values((0..40_000).map(|row| row as f32 / 2.0));
+            let keys: Vec<MortonKey> = (0..150_000).map(|_| rng.random::<u128>() >> 32 & mask).collect();
+            let numbers = Int64Array::from_iter_values(0..150_000);
+            let text = StringArray::from_iter((0..150_000).map(|row| (row % 7 != 0).then(|| row.to_string())));
+            let halves = Float32Array::from_iter_values((0..150_000).map(|row| row as f32 / 2.0));
             let columns: [(&str, ArrayRef); 3] =
                 [("n", Arc::new(numbers)), ("t", Arc::new(text)), ("h", Arc::new(halves))];
             let batch =
                 RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
             let buckets = Buckets::new(&keys).unwrap();
-            let moved = buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 40_000 - 123)]).unwrap();
+            let moved = buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)]).unwrap();
             let rows: Vec<i64> = moved.column(0).as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
             let from = UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32));
             assert_eq!(moved, arrow_select::take::take_record_batch(&batch, &from).unwrap());
             let mut all = rows.clone();
             all.sort_unstable();
-            assert!(all.into_iter().eq(0..40_000));
+            assert!(all.into_iter().eq(0..150_000));
             let moved_keys = buckets.scatter(keys.iter().copied());
             let filled: Vec<&[MortonKey]> =
                 buckets.rows.iter().map(|rows| &moved_keys[rows.clone()]).filter(|keys| !keys.is_empty()).collect();

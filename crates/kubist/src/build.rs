@@ -6,6 +6,7 @@
 //! little, and inside a stratum the zones are small boxes. Zones are cut within
 //! strata.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -100,7 +101,7 @@ impl SortedRows {
     }
 
     /// All rows, by their places in key order.
-    pub fn all(&self) -> std::ops::Range<u32> {
+    pub fn all(&self) -> Range<u32> {
         0..self.order.len() as u32
     }
 
@@ -111,7 +112,7 @@ impl SortedRows {
     }
 
     /// The places, in key order, of the rows inside a cube.
-    pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> std::ops::Range<u32> {
+    pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
         let count = self.keys[first..].partition_point(|key| *key <= last);
@@ -257,14 +258,12 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
 
 /// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are
 /// in order already, if there are any.
-fn sort(keys: &[MortonKey], buckets: &[std::ops::Range<usize>]) -> Vec<u128> {
-    let entry = |row: usize| keys[row] << 32 | row as u128;
+fn sort(keys: &[MortonKey], buckets: &[Range<usize>]) -> Vec<u128> {
+    let mut sorted = vec![0u128; keys.len()];
     if buckets.is_empty() {
-        let mut sorted: Vec<u128> = (0..keys.len()).map(entry).collect();
-        sorted.sort_unstable();
+        sort_rows(keys, 0..keys.len(), &mut sorted);
         return sorted;
     }
-    let mut sorted = vec![0u128; keys.len()];
     let mut parts = Vec::with_capacity(buckets.len());
     let mut rest = &mut sorted[..];
     for rows in buckets {
@@ -272,11 +271,42 @@ fn sort(keys: &[MortonKey], buckets: &[std::ops::Range<usize>]) -> Vec<u128> {
         parts.push((rows.clone(), part));
         rest = later;
     }
-    parts.into_par_iter().for_each(|(rows, part)| {
-        part.iter_mut().zip(rows).for_each(|(slot, row)| *slot = entry(row));
-        part.par_sort_unstable();
-    });
+    parts.into_par_iter().for_each(|(rows, part)| sort_rows(keys, rows, part));
     sorted
+}
+
+/// Fewer rows are sorted at once, more by the highest bits in which they differ first.
+const SORTED_AT_ONCE: usize = 1 << 10;
+
+fn sort_rows(keys: &[MortonKey], rows: Range<usize>, sorted: &mut [u128]) {
+    let entry = |row: usize| keys[row] << 32 | row as u128;
+    if rows.len() <= SORTED_AT_ONCE {
+        sorted.iter_mut().zip(rows).for_each(|(slot, row)| *slot = entry(row));
+        sorted.sort_unstable();
+        return;
+    }
+    let first = keys[rows.start];
+    let differing = keys[rows.clone()].iter().fold(0, |bits, key| bits | (key ^ first));
+    // About eight rows each, if they are spread evenly.
+    let bits = (rows.len() / 8).ilog2().min(12);
+    let shift = (128 - differing.leading_zeros()).saturating_sub(bits);
+    let digit = |key: MortonKey| (key >> shift) as usize & ((1 << bits) - 1);
+    let mut ends = vec![0u32; 1 << bits];
+    keys[rows.clone()].iter().for_each(|key| ends[digit(*key)] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    for row in rows {
+        let slot = &mut ends[digit(keys[row])];
+        sorted[*slot as usize] = entry(row);
+        *slot += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        sorted[start..end as usize].sort_unstable();
+        start = end as usize;
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +318,14 @@ mod tests {
     #[test]
     fn sort_orders_keys_and_keeps_rows() {
         let mut rng = SmallRng::seed_from_u64(3);
-        for (rows, mask) in [(0usize, u128::MAX), (100, u128::MAX), (50_000, u128::MAX), (50_000, 0), (40_000, 0xff)] {
+        for (rows, mask) in [
+            (0usize, u128::MAX),
+            (100, u128::MAX),
+            (50_000, u128::MAX),
+            (50_000, 0),
+            (40_000, 0xff),
+            (200_000, u128::MAX),
+        ] {
             let mut keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
             let buckets = Buckets::new(&keys);
             if let Some(buckets) = &buckets {

@@ -31,6 +31,8 @@ use scan::{Scanned, Visit, Wanted, scan};
 
 /// About how many rows one task reads.
 const TASK_ROWS: f64 = 65_536.0;
+/// And the last ones.
+const LAST_TASK_ROWS: f64 = 16_384.0;
 /// Runs of one task, whatever their rows.
 const TASK_RUNS: usize = 512;
 /// What reading a page for few of its zones costs, in rows, and each of them.
@@ -255,18 +257,25 @@ fn zones_cost(zones: &[u32]) -> f64 {
     LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS
 }
 
-/// Where tasks end in a list of visits.
+/// Where tasks end in a list of visits. They shrink towards the end, so that no thread
+/// waits long for the last (block-index paper 4.2).
 fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let (mut rows, mut begin, mut target) = (0.0, 0, FIRST_TASK_ROWS);
-    for (place, visit) in visits.iter().enumerate() {
+    let rows_of = |visit: &Visit| {
         let (first, last) = visit.run.priorities;
         let share =
             (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
-        rows += visit.zones.as_ref().map_or(visit.run.rows as f64 * share.clamp(0.0, 1.0), |zones| zones_cost(zones));
+        visit.zones.as_ref().map_or(visit.run.rows as f64 * share.clamp(0.0, 1.0), |zones| zones_cost(zones))
+    };
+    let mut left: f64 = visits.iter().map(rows_of).sum();
+    let mut ends = Vec::new();
+    let (mut rows, mut begin, mut target) = (0.0, 0, FIRST_TASK_ROWS);
+    for (place, visit) in visits.iter().enumerate() {
+        rows += rows_of(visit);
         if rows >= target || place + 1 - begin >= TASK_RUNS {
             ends.push(place + 1);
-            (rows, begin, target) = (0.0, place + 1, TASK_ROWS);
+            left -= rows;
+            target = (left / (4 * pipeline::threads()) as f64).clamp(LAST_TASK_ROWS, TASK_ROWS);
+            (rows, begin) = (0.0, place + 1);
         }
     }
     if begin < visits.len() {

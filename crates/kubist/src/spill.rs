@@ -12,7 +12,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::take::take_record_batch;
-use kubist_index::cube::{CubeId, Geometry, MortonKey};
+use kubist_index::cube::{CubeId, Geometry, KEY_BITS, MortonKey};
 use kubist_store::Scratch;
 use rayon::prelude::*;
 
@@ -20,9 +20,10 @@ use crate::error::{Result, store_error};
 use crate::frame::Frame;
 use crate::options::Cancel;
 
-/// Rows that a part wants.
-const PART_ROWS: usize = 1 << 18;
-const MOST_PARTS: usize = 200;
+/// Rows that a part wants, and how many parts there are at most: in memory few rows,
+/// so that they stay in a cache from here on, but long pieces in scratch files.
+const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
+const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
 
 pub struct Spill {
@@ -31,8 +32,13 @@ pub struct Spill {
     geometry: Geometry,
     /// Ascending.
     cubes: Vec<CubeId>,
+    /// By the highest bits of a key, the last part that begins at or before them.
+    parts: Vec<u32>,
     stored: Mutex<Vec<Stored>>,
 }
+
+/// Bits of a key that lead to its part, or near it.
+const LEADING_BITS: u32 = 15;
 
 /// The rows of one part so far.
 #[derive(Clone, Default)]
@@ -70,14 +76,15 @@ impl Spill {
         let mut keys: Vec<MortonKey> = sampled.filter_map(|batch| Some(frame.keys(&batch.ok()?))).flatten().collect();
         keys.sort_unstable();
         let geometry = frame.geometry;
-        let wanted = (keys.len() * PART_ROWS / rows.max(1)).max(keys.len() / MOST_PARTS);
+        let (part_rows, most_parts) = if scratch.is_none() { MEMORY_PARTS } else { SCRATCH_PARTS };
+        let wanted = (keys.len() * part_rows / rows.max(1)).max(keys.len() / most_parts);
         let mut cubes = vec![(CubeId::ROOT, keys.len())];
         loop {
             let splittable =
                 |(_, (cube, count)): &(usize, &(CubeId, usize))| cube.level() < geometry.deepest() && *count > wanted;
             let largest = cubes.iter().enumerate().filter(splittable).max_by_key(|(_, (_, count))| *count);
             let Some((place, (cube, _))) = largest else { break };
-            if cubes.len() + (1 << geometry.dimensions()) > MOST_PARTS + 256 || cubes.len() > MOST_PARTS {
+            if cubes.len() + (1 << geometry.dimensions()) > most_parts + 256 || cubes.len() > most_parts {
                 break;
             }
             let count = |cube: CubeId| {
@@ -92,7 +99,23 @@ impl Spill {
 
     fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
         let stored = Mutex::new(vec![Stored::default(); cubes.len()]);
-        Spill { scratch, geometry, cubes, stored }
+        let mut parts = Vec::with_capacity(1 << LEADING_BITS);
+        let mut part = 0;
+        for leading in 0..1u128 << LEADING_BITS {
+            while part + 1 < cubes.len() && cubes[part + 1].first_key() <= leading << (KEY_BITS - LEADING_BITS) {
+                part += 1;
+            }
+            parts.push(part as u32);
+        }
+        Spill { scratch, geometry, cubes, parts, stored }
+    }
+
+    /// The part that holds a key.
+    fn part_of(&self, key: MortonKey) -> usize {
+        let leading = (key >> (KEY_BITS - LEADING_BITS)) as usize;
+        let first = self.parts[leading] as usize;
+        let last = self.parts.get(leading + 1).map_or(self.cubes.len() - 1, |next| *next as usize);
+        first + self.cubes[first + 1..=last].partition_point(|cube| cube.first_key() <= key)
     }
 
     /// Distributes batches over the parts.
@@ -120,8 +143,7 @@ impl Spill {
     /// One batch, part by part.
     fn distribute(&self, frame: &Frame, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
         let keys = frame.keys(batch);
-        let part_of = |key: &MortonKey| self.cubes.partition_point(|cube| cube.first_key() <= *key) - 1;
-        let parts: Vec<u32> = keys.iter().map(|key| part_of(key) as u32).collect();
+        let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
         let mut ends = vec![0usize; self.cubes.len() + 1];
         parts.iter().for_each(|part| ends[*part as usize + 1] += 1);
         for place in 1..ends.len() {

@@ -458,7 +458,7 @@ impl Writer {
         };
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
         let at_once =
-            (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, rayon::current_num_threads() as u64);
+            (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, 8 * rayon::current_num_threads() as u64);
         let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
         let (mut parts, mut done) = (parts.into_iter(), Vec::new());
         loop {
@@ -480,10 +480,15 @@ impl Writer {
             appended?;
             done = made?;
         }
-        for (cube, batches) in upper {
+        let upper: Vec<(CubeId, Vec<RecordBatch>)> = upper.into_iter().collect();
+        let encode = |(cube, batches): (CubeId, Vec<RecordBatch>)| -> Result<Vec<EncodedRun>> {
             let (sorted, cutoff) = (sorted(batches)?, above[&cube]);
             let within = sorted.all().collect();
-            output.write(&sorted, &[Placement { cube, within, overflow: vec![], cutoff }])?;
+            let placement = Placement { cube, within, overflow: vec![], cutoff };
+            Ok(sorted.encode_all(&[placement], &lookup.keys(&sorted)))
+        };
+        for runs in upper.into_par_iter().map(encode).collect::<Result<Vec<_>>>()? {
+            output.append(runs)?;
         }
         cancel.check()?;
         let (runs, bytes) = output.finish()?;

@@ -121,15 +121,28 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, places: Range<usize>, base: W, 
     if packed_len(places.end, width) > bytes.len() || width > W::BITS {
         return None;
     }
-    let before = out.len();
     if width == 0 {
-        out.resize(before + places.len(), base);
+        out.resize(out.len() + places.len(), base);
         return Some(());
     }
-    let (first, blocks) = (places.start / 8, places.end.div_ceil(8) - places.start / 8);
-    // Blocks are written whole, and what is too much at both ends taken off again.
+    let (mut first, mut count) = (places.start, places.len());
+    let skipped = first % 8;
+    if skipped > 0 {
+        // The rest of a block that begins before.
+        let mut block = [MaybeUninit::uninit(); 8];
+        unpack_last(&bytes[first / 8 * width as usize..], width, base, &mut block);
+        let head = count.min(8 - skipped);
+        // SAFETY: the block was written.
+        out.extend(block[skipped..skipped + head].iter().map(|value| unsafe { value.assume_init() }));
+        (first, count) = (first + head, count - head);
+    }
+    if count == 0 {
+        return Some(());
+    }
+    let (before, blocks) = (out.len(), count.div_ceil(8));
+    // Blocks are written whole, and what is too much of the last taken off again.
     out.reserve(blocks * 8);
-    let bytes = &bytes[first * width as usize..];
+    let bytes = &bytes[first / 8 * width as usize..];
     let direct = (bytes.len().saturating_sub(REACH) / width as usize).min(blocks);
     let (near, last) = out.spare_capacity_mut()[..blocks * 8].split_at_mut(direct * 8);
     if !near.is_empty() {
@@ -139,9 +152,7 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, places: Range<usize>, base: W, 
         unpack_last(&bytes[direct * width as usize..], width, base, last);
     }
     // SAFETY: all of them were written just now.
-    unsafe { out.set_len(before + blocks * 8) };
-    out.drain(before..before + places.start % 8);
-    out.truncate(before + places.len());
+    unsafe { out.set_len(before + count) };
     Some(())
 }
 

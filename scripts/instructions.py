@@ -1,0 +1,64 @@
+"""How many instructions five small works take: a guard that no busy machine blurs.
+
+    python scripts/instructions.py [--update]
+
+Runs `target/release/examples/micro` under valgrind, on one core, and compares with
+`bench/instructions.json`; more than 5 % above it fails. Counts depend a little on
+the compiler: `--update` writes the counts of today, with the compiler that made them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MICRO = ROOT / "target" / "release" / "examples" / "micro"
+KEPT = ROOT / "bench" / "instructions.json"
+WORKS = {"commit": 3, "scan": 5, "box": 5, "sample": 5, "where": 5}
+TOLERANCE = 1.05
+
+
+def instructions(work: str, times: int) -> int:
+    """All that the process executes for the work done so many times."""
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    command = ["taskset", "-c", "0", *valgrind, str(MICRO), work, str(times)]
+    environment = {"RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    found = re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)
+    if ran.returncode or not found:
+        sys.exit(f"{' '.join(command)} failed:\n{ran.stderr[-2000:]}")
+    return int(found[1].replace(",", ""))
+
+
+def main() -> int:
+    """Counts, prints, compares."""
+    if not shutil.which("valgrind"):
+        sys.exit("valgrind is not installed: apt-get install valgrind")
+    compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"instructions": {}}
+    found = {}
+    print(f"{'work':8} {'instructions':>14} {'kept':>14} {'ratio':>6}")
+    for work, times in WORKS.items():
+        once, often = instructions(work, 1), instructions(work, 1 + times)
+        found[work] = (often - once) // times
+        before = kept["instructions"].get(work)
+        ratio = f"{found[work] / before:6.3f}" if before else ""
+        print(f"{work:8} {found[work]:14,} {before or 0:14,} {ratio}")
+    if "--update" in sys.argv:
+        KEPT.write_text(
+            json.dumps({"compiler": compiler.stdout.strip(), "instructions": found}, indent=2) + "\n"
+        )
+        return 0
+    worse = [work for work, count in found.items() if count > TOLERANCE * kept["instructions"][work]]
+    if worse:
+        print(f"more than 5 % above what is kept ({kept['compiler']}): {', '.join(worse)}")
+    return int(bool(worse))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
