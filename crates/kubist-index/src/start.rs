@@ -16,7 +16,7 @@ use crate::priority::PriorityRange;
 use crate::state::Run;
 
 /// Rows that are read together at least: about those of a page of small zones.
-const PAGE_ROWS: f64 = 384.0;
+const PAGE_ROWS: f64 = 256.0;
 /// What touching a run costs besides, in rows: finding it, and its zone map.
 const TOUCH_ROWS: f64 = 32.0;
 

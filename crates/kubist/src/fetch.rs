@@ -11,7 +11,7 @@ use crate::table::Core;
 /// Pieces closer than this are read in one go (block-index paper, threshold alpha * beta
 /// / B): what a system call costs, from memory; the system itself reads ahead on a disk.
 const MERGE_GAP: u64 = 4 << 10;
-/// A merged read is no longer than this, so that buffers stay small.
+/// Pieces are merged up to this length, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
 
 /// A stretch of a segment.

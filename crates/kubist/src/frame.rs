@@ -1,7 +1,8 @@
 //! The frame of a table: how its rows map to space and to priorities.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_select::take::take;
 use kubist_index::cube::{Geometry, Interleaver, MAX_DIMENSIONS, MortonKey};
 use kubist_index::grid::Scale;
 use kubist_index::order::{self, Keyed};
@@ -98,9 +99,10 @@ impl Frame {
                     ends.map(|number| self.scales[d].coordinate(number, self.geometry.bits()))
                 }
                 _ => {
-                    let all = self.coordinates(d, array.as_ref());
-                    let of_rows = rows.iter().map(|row| all[*row as usize]);
-                    [of_rows.clone().min().unwrap_or(0), of_rows.max().unwrap_or(0)]
+                    let rows = UInt32Array::from(rows.to_vec());
+                    let of_rows = take(array, &rows, None).expect("rows of the batch");
+                    let of_rows = self.coordinates(d, of_rows.as_ref());
+                    [of_rows.iter().min().copied().unwrap_or(0), of_rows.iter().max().copied().unwrap_or(0)]
                 }
             };
             [low[d], high[d]] = ends;

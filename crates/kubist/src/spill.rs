@@ -32,13 +32,14 @@ pub struct Spill {
     geometry: Geometry,
     /// Ascending.
     cubes: Vec<CubeId>,
-    /// By the highest bits of a key, the last part that begins at or before them.
+    /// By the highest bits of a key (as many as make its length), the last part that begins
+    /// at or before them.
     parts: Vec<u32>,
     stored: Mutex<Vec<Stored>>,
 }
 
-/// Bits of a key that lead to its part, or near it.
-const LEADING_BITS: u32 = 15;
+/// Bits of a key that lead to its part, or near it: so many for 1024 parts.
+const MOST_LEADING_BITS: u32 = 15;
 
 /// The rows of one part so far.
 #[derive(Clone, Default)]
@@ -99,10 +100,11 @@ impl Spill {
 
     fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
         let stored = Mutex::new(vec![Stored::default(); cubes.len()]);
-        let mut parts = Vec::with_capacity(1 << LEADING_BITS);
+        let leading_bits = (cubes.len().ilog2() + 5).min(MOST_LEADING_BITS);
+        let mut parts = Vec::with_capacity(1 << leading_bits);
         let mut part = 0;
-        for leading in 0..1u128 << LEADING_BITS {
-            while part + 1 < cubes.len() && cubes[part + 1].first_key() <= leading << (KEY_BITS - LEADING_BITS) {
+        for leading in 0..1u128 << leading_bits {
+            while part + 1 < cubes.len() && cubes[part + 1].first_key() <= leading << (KEY_BITS - leading_bits) {
                 part += 1;
             }
             parts.push(part as u32);
@@ -112,7 +114,7 @@ impl Spill {
 
     /// The part that holds a key.
     fn part_of(&self, key: MortonKey) -> usize {
-        let leading = (key >> (KEY_BITS - LEADING_BITS)) as usize;
+        let leading = (key >> (KEY_BITS - self.parts.len().ilog2())) as usize;
         let first = self.parts[leading] as usize;
         let last = self.parts.get(leading + 1).map_or(self.cubes.len() - 1, |next| *next as usize);
         first + self.cubes[first + 1..=last].partition_point(|cube| cube.first_key() <= key)
@@ -191,10 +193,12 @@ impl Spill {
                 continue;
             }
             if cube.level() >= self.geometry.deepest() {
-                let share = of_rows(stored.rows, stored.bytes).div_ceil(bound.max(1) as u64).max(1);
-                let (count, rows, bytes) = (stored.extents.len() as u64, stored.rows / share, stored.bytes / share);
-                for extents in stored.extents.chunks(count.div_ceil(share) as usize) {
-                    parts.push(Part { cube, rows, bytes, scratch: scratch.clone(), extents: extents.to_vec() });
+                let share = of_rows(stored.rows, stored.bytes).div_ceil(bound.max(1) as u64).max(1) as usize;
+                let each = stored.extents.len().div_ceil(share).max(1);
+                let pieces = stored.extents.len().div_ceil(each) as u64;
+                for extents in stored.extents.chunks(each) {
+                    let (rows, bytes, extents) = (stored.rows / pieces, stored.bytes / pieces, extents.to_vec());
+                    parts.push(Part { cube, rows, bytes, scratch: scratch.clone(), extents });
                 }
                 continue;
             }

@@ -481,14 +481,17 @@ impl Writer {
             done = made?;
         }
         let upper: Vec<(CubeId, Vec<RecordBatch>)> = upper.into_iter().collect();
-        let encode = |(cube, batches): (CubeId, Vec<RecordBatch>)| -> Result<Vec<EncodedRun>> {
-            let (sorted, cutoff) = (sorted(batches)?, above[&cube]);
+        let encode = |(cube, batches): &(CubeId, Vec<RecordBatch>)| -> Result<Vec<EncodedRun>> {
+            cancel.check()?;
+            let (sorted, cutoff) = (sorted(batches.clone())?, above[cube]);
             let within = sorted.all().collect();
-            let placement = Placement { cube, within, overflow: vec![], cutoff };
+            let placement = Placement { cube: *cube, within, overflow: vec![], cutoff };
             Ok(sorted.encode_all(&[placement], &lookup.keys(&sorted)))
         };
-        for runs in upper.into_par_iter().map(encode).collect::<Result<Vec<_>>>()? {
-            output.append(runs)?;
+        for some in upper.chunks(8 * rayon::current_num_threads()) {
+            for runs in some.par_iter().map(encode).collect::<Result<Vec<_>>>()? {
+                output.append(runs)?;
+            }
         }
         cancel.check()?;
         let (runs, bytes) = output.finish()?;

@@ -59,7 +59,7 @@ pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
 
-/// Calls `$body` with `$WIDTH` as a constant from 1 to 64.
+/// Calls a function with the width, 1 to 64, as its first constant parameter.
 macro_rules! with_width {
     ($width:expr, $call:ident::<$W:ty>($($argument:expr),*)) => {
         with_width!(@ $width, $call, $W, ($($argument),*),

@@ -3,8 +3,8 @@
 //!
 //! A type with an exact order key is packed: in each page the difference from the
 //! page's smallest key, in as many bits as the largest difference needs, behind a
-//! bitmap of the non-null rows if some but not all are null. The frame follows from
-//! the zone map. Every other type is opaque: a validity bitmap, the
+//! bitmap of the non-null rows if some but not all are null. The frame stands
+//! in the zone map. Every other type is opaque: a validity bitmap, the
 //! lengths (if they vary) and the bytes of the page's values, compressed
 //! together with LZ4.
 

@@ -61,8 +61,8 @@ impl Question {
     }
 
     /// All that lookups and, of runs that none covers, zone maps have to say; `None` if
-    /// no value is sought, or only inside a box. Primary runs alone hold each record once (I1), so this needs
-    /// no walk over the cubes.
+    /// no value is sought, or only inside a box. Primary runs alone hold each record once
+    /// (I1), so this needs no walk over the cubes.
     pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
         let everywhere = self.grid_box == self.snapshot.core.geometry.everything();
         if self.looked_up.sought.is_empty() || !everywhere {
@@ -123,6 +123,7 @@ impl Question {
 
     /// What each lookup answers; each is asked once for all windows of a question.
     fn answers(&self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
+        self.cancel.check()?;
         let mut known = self.looked_up.answers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let open: Vec<&Arc<Lookup>> =
             lookups.iter().filter(|lookup| !known.contains_key(&place_in_memory(lookup))).copied().collect();

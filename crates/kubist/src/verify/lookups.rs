@@ -70,7 +70,7 @@ impl Postings {
             cancel.check()?;
             match postings.read_one(snapshot, first, lookup) {
                 Err(error) if is_damage(&error) => {
-                    report.find(format!("{error}: costs no row, for what it covers is scanned"));
+                    report.find(format!("{error}: costs no row by itself, for what it covers is scanned"));
                     let covered = first.0..first.0 + lookup.runs as u128;
                     postings.said.retain(|(run, _), _| !covered.contains(&run.0));
                 }
