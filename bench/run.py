@@ -59,6 +59,14 @@ class Run:
         }
 
     def go(self) -> dict[str, Any]:
+        """Measures all cells; what is there is written after each, should it be cut short."""
+        self.began = datetime.now(UTC)
+        self.report |= {
+            "machine": machine(),
+            "date": self.began.isoformat(timespec="seconds"),
+            "load_before": os.getloadavg(),
+            "command": os.environ.get("COMMAND") or f"python -m bench.run {self.suite.name}",
+        }
         said(f"\n{self.suite.title}: {self.suite.data.name}")
         self.suite.data.make()
         self.suite.data.warm()
@@ -66,12 +74,19 @@ class Run:
         self._load()
         cells = self.suite.cells(self.suite.data)
         self._compare(cells)
+        self.report["figures_of_cells"] = [cell.as_json() for cell in cells]
+        self._write()
         for cell in cells:
             for state in cell.states:
                 self._measure(cell, state)
-        self.report["figures_of_cells"] = [cell.as_json() for cell in cells]
+                self._write()
         shutil.rmtree(self.stores, ignore_errors=True)
         return self.report
+
+    def _write(self) -> None:
+        minutes = (datetime.now(UTC) - self.began).total_seconds() / 60
+        self.report |= {"minutes": minutes, "load_after": os.getloadavg()}
+        (RESULTS / f"{self.suite.name}.json").write_text(json.dumps(self.report, indent=1) + "\n")
 
     def _who_is_there(self) -> None:
         for key in self.suite.systems:
@@ -283,17 +298,7 @@ def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     differences = 0
     for name in wanted:
-        began, before = datetime.now(UTC), os.getloadavg()
         report = Run(known[name], stores).go()
-        report |= {
-            "machine": machine(),
-            "date": began.isoformat(timespec="seconds"),
-            "minutes": (datetime.now(UTC) - began).total_seconds() / 60,
-            "load_before": before,
-            "load_after": os.getloadavg(),
-            "command": os.environ.get("COMMAND") or f"python -m bench.run {name}",
-        }
-        (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
         differences += len(report["differences"])
         said(f"  done in {report['minutes']:.1f} minutes")
     if differences:

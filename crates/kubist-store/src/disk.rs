@@ -103,6 +103,9 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks for the bytes to be written out soon: a hint, which never fails.
     fn start_writeback(&self, range: Range<u64>);
 
+    /// Asks for the bytes to be read from the device soon: a hint, which never fails.
+    fn start_reading(&self, _range: Range<u64>) {}
+
     /// Takes the file's exclusive lock, unless another handle has it (`false`).
     fn try_lock(&self) -> io::Result<bool>;
 }

@@ -129,6 +129,16 @@ impl DiskFile for OsFile {
         let _ = range;
     }
 
+    fn start_reading(&self, range: Range<u64>) {
+        #[cfg(target_os = "linux")]
+        {
+            let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+            let _ = rustix::fs::fadvise(&self.0, range.start, bytes, rustix::fs::Advice::WillNeed);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = range;
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -16,6 +17,11 @@ use crate::{Error, Result};
 
 /// Well below the 1024 open files that a process usually may have.
 const MOST: usize = 256;
+
+/// Reading from memory takes no longer than this, and a nanosecond a byte.
+const MEMORY_DELAY: Duration = Duration::from_micros(100);
+/// Ranges closer than this are asked of the device as one.
+const ASKED_GAP: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct OpenFiles {
@@ -93,8 +99,41 @@ impl OpenFile {
         Ok(length)
     }
 
+    /// Exactly the bytes of each range. What waits for the device once will wait again:
+    /// then all that is left is asked for together, before it is waited for one by one.
+    pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let mut found = Vec::with_capacity(ranges.len());
+        let mut asked = false;
+        for (place, range) in ranges.iter().enumerate() {
+            let begin = Instant::now();
+            found.push(self.read(range)?);
+            let from_memory = MEMORY_DELAY + Duration::from_nanos(range.end - range.start);
+            if !asked && begin.elapsed() > from_memory {
+                asked = true;
+                self.ask_for(&ranges[place + 1..]);
+            }
+        }
+        Ok(found)
+    }
+
+    fn ask_for(&self, ranges: &[Range<u64>]) {
+        let mut together: Option<Range<u64>> = None;
+        for range in ranges {
+            together = Some(match together {
+                Some(one) if (one.start..=one.end + ASKED_GAP).contains(&range.start) => {
+                    one.start..one.end.max(range.end)
+                }
+                before => {
+                    before.into_iter().for_each(|one| self.file.start_reading(one));
+                    range.clone()
+                }
+            });
+        }
+        together.into_iter().for_each(|one| self.file.start_reading(one));
+    }
+
     /// Exactly the bytes of `range`.
-    pub fn read(&self, range: &Range<u64>) -> Result<Bytes> {
+    fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
             // Before any memory is asked for: the range may come from damage.
             check_range(range, self.length()?, &self.path)?;

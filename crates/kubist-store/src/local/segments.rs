@@ -147,7 +147,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
         let file = path.display().to_string();
         return Err(Error::Missing { file });
     };
-    ranges.iter().map(|range| file.read(range)).collect()
+    file.read_all(ranges)
 }
 
 pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
