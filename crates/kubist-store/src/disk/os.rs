@@ -92,6 +92,13 @@ impl Disk for OsDisk {
 #[derive(Debug)]
 struct OsFile(File);
 
+/// Tells the system what becomes of a range; what it makes of that is its own affair.
+#[cfg(target_os = "linux")]
+fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
+    let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+    let _ = rustix::fs::fadvise(file, range.start, bytes, advice);
+}
+
 impl DiskFile for OsFile {
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
@@ -121,20 +128,14 @@ impl DiskFile for OsFile {
         // On Linux this advice starts writing the range's dirty pages without
         // waiting for them. Pages on their way to the disk stay in the cache.
         #[cfg(target_os = "linux")]
-        {
-            let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-            let _ = rustix::fs::fadvise(&self.0, range.start, bytes, rustix::fs::Advice::DontNeed);
-        }
+        advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]
         let _ = range;
     }
 
     fn start_reading(&self, range: Range<u64>) {
         #[cfg(target_os = "linux")]
-        {
-            let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-            let _ = rustix::fs::fadvise(&self.0, range.start, bytes, rustix::fs::Advice::WillNeed);
-        }
+        advise(&self.0, range, rustix::fs::Advice::WillNeed);
         #[cfg(not(target_os = "linux"))]
         let _ = range;
     }

@@ -7,7 +7,7 @@
 //! with a checksum of its own. For fixed-width columns the smallest and largest
 //! keys of a page also are the frame in which its values are packed.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -66,13 +66,6 @@ impl Deref for LazyZones {
 
     fn deref(&self) -> &ColumnZones {
         self.unpacked.get_or_init(|| unpack_column(&self.packed, self.zones).expect("a length that was checked"))
-    }
-}
-
-impl DerefMut for LazyZones {
-    fn deref_mut(&mut self) -> &mut ColumnZones {
-        let _ = &**self;
-        self.unpacked.get_mut().expect("unpacked above")
     }
 }
 
