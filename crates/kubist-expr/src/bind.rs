@@ -71,7 +71,7 @@ pub(crate) fn mismatch(subject: &str, literal: &Literal, reason: Mismatch) -> Ex
 }
 
 /// Only tells the cases apart: this is what recurs, and its frame stays small.
-fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
+pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
     match syntax {
         Syntax::Literal(literal) => Ok(Meaning::Literal(literal)),
         Syntax::Column { name, quoted } => named(schema, &name, quoted),
@@ -182,7 +182,7 @@ pub(crate) fn family(operand: &Operand) -> Family {
     }
 }
 
-fn as_test(bound: Meaning) -> Result<Test, ExprError> {
+pub(crate) fn as_test(bound: Meaning) -> Result<Test, ExprError> {
     match bound {
         Meaning::Test(test) => Ok(*test),
         Meaning::Literal(Literal::Bool(answer)) => Ok(Test::Constant(Some(answer))),

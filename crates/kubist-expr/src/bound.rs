@@ -273,7 +273,7 @@ impl Test {
 }
 
 impl Compute {
-    fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
         match &self.step {
             Step::Column(column) => visit(column),
             Step::Call(_, operands) => operands.iter().for_each(|operand| operand.each_column(visit)),

@@ -1,5 +1,6 @@
 //! Predicates over Arrow record batches: parsed from SQL, bound to a schema,
-//! evaluated exactly, and decided from zone statistics where these suffice.
+//! evaluated exactly, and decided from zone statistics where these suffice. And
+//! expressions: a number for each row.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -72,6 +73,7 @@ mod compute;
 mod domain;
 mod error;
 mod evaluate;
+mod expression;
 mod lex;
 mod moment;
 mod names;
@@ -83,6 +85,7 @@ mod value;
 mod zone;
 
 pub use error::ExprError;
+pub use expression::Expression;
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use kubist_expr::{Predicate, Value, key_range};
-use kubist_index::cube::GridBox;
+use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold};
 
@@ -27,7 +27,8 @@ use crate::snapshot::Snapshot;
 use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
-use scan::{Scanned, Visit, Wanted, scan};
+pub(crate) use scan::Wanted;
+use scan::{Scanned, Visit, scan};
 
 /// About how many rows one task reads.
 const TASK_ROWS: f64 = 65_536.0;
@@ -55,6 +56,10 @@ pub(crate) struct Question {
     columns: Vec<usize>,
     per_cell: Option<(PerCell, Vec<usize>)>,
     looked_up: LookedUp,
+    /// Nothing but ends of dimensions decides which records are asked for.
+    only_box: bool,
+    /// Dimensions that have an end.
+    bounded: [bool; MAX_DIMENSIONS],
     pub cancel: Cancel,
 }
 
@@ -76,6 +81,8 @@ impl Question {
             columns: answer_columns(snapshot, query)?,
             per_cell: None,
             looked_up: LookedUp::default(),
+            bounded: [false; MAX_DIMENSIONS],
+            only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
             frame,
             cancel: query.cancel.clone(),
         };
@@ -127,9 +134,11 @@ impl Question {
         let predicate = std::mem::replace(&mut self.predicate, Predicate::always());
         self.predicate = predicate.and(Predicate::range(visible, name, low, high)?);
         let Some(d) = schema.dimensions.iter().position(|dimension| *dimension == column) else {
+            self.only_box = false;
             return Ok(());
         };
         let data_type = schema.stored.field(column).data_type();
+        self.bounded[d] = true;
         match (key_range(data_type, low, high)?, &self.frame) {
             (Some((first, last)), Some(frame)) => {
                 let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
@@ -147,7 +156,7 @@ impl Question {
 
     /// Runs that may hold records with priorities in `range`, in depth-first
     /// order of cubes, and what it cost to know.
-    fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
+    pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         if let Some(found) = self.looked_up(range)? {
             return Ok(found);
         }
@@ -179,12 +188,59 @@ impl Question {
         wanted: Wanted,
         skip: SharedSkip,
     ) -> Pipeline<Scanned> {
+        self.work(visits, range, wanted, skip, Ok)
+    }
+
+    /// Reads, and does the work of `each` where it was read.
+    pub fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        visits: Vec<Visit>,
+        range: PriorityRange,
+        wanted: Wanted,
+        skip: SharedSkip,
+        each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
+    ) -> Pipeline<T> {
         let ends = tasks(&visits, range);
         let question = self.clone();
         Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
-            scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)
+            each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)
         })
+    }
+
+    /// The priorities that its records can have.
+    pub fn range(&self) -> Option<PriorityRange> {
+        self.range
+    }
+
+    /// About how many records it has in `range`.
+    pub fn expected_rows(&self, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
+        select::expected_rows(self, range, stats)
+    }
+
+    /// Records of runs that lie inside the box, and the runs that may have some outside;
+    /// `None` if more than the box decides.
+    pub fn by_box(&self) -> Option<(u64, Vec<Visit>)> {
+        if !self.only_box || !self.looked_up.is_idle() || self.range.is_none_or(|range| !range.is_all()) {
+            return None;
+        }
+        let geometry = &self.snapshot.core.geometry;
+        let (asked, all) = (&self.grid_box, geometry.everything());
+        let (mut inside, mut others) = (0, Vec::new());
+        for run in self.snapshot.view.directory.runs() {
+            let place = &run.payload;
+            let mut dimensions = 0..geometry.dimensions();
+            if dimensions.clone().any(|d| place.high[d] < asked.low[d] || place.low[d] > asked.high[d]) {
+                continue;
+            }
+            // Where an end falls within the coordinate of the box's end the values decide.
+            let open = |d: usize| asked.low[d] == all.low[d] && asked.high[d] == all.high[d] && !self.bounded[d];
+            match dimensions.all(|d| open(d) || (asked.low[d] < place.low[d] && place.high[d] < asked.high[d])) {
+                true => inside += run.rows,
+                false => others.push(Visit { run: run.clone(), within: None, zones: None }),
+            }
+        }
+        Some((inside, others))
     }
 
     /// Priorities of rows, from their identity columns.
@@ -546,8 +602,12 @@ pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
     if question.predicate.is_always() && range.is_all() {
         return Ok(snapshot.view.directory.rows().min(limit));
     }
-    let mut rows = 0;
-    for scanned in Arc::new(question).scan(range, Wanted::default())?.0 {
+    let (mut rows, visits) = match question.by_box() {
+        Some(split) => split,
+        None => (0, question.visits(range)?.0),
+    };
+    let nothing_skipped = Arc::new(|_: &ZoneMap, _| false);
+    for scanned in Arc::new(question).scan_visits(visits, range, Wanted::default(), nothing_skipped) {
         rows += scanned?.rows as u64;
     }
     Ok(rows.min(limit))

@@ -393,6 +393,11 @@ impl TableSchema {
         if array.data_type() == wanted { Ok(array) } else { Ok(arrow_cast::cast(&array, wanted)?) }
     }
 
+    /// Do columns of the user's decide which records belong together?
+    pub fn has_identity(&self) -> bool {
+        !self.hidden
+    }
+
     /// The stored columns that the user sees, in the user's order.
     pub fn visible(&self) -> &[usize] {
         &self.places[..self.user.fields().len()]

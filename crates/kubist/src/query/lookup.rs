@@ -26,6 +26,13 @@ pub(super) struct LookedUp {
     answers: Mutex<HashMap<usize, Arc<Answer>>>,
 }
 
+impl LookedUp {
+    /// Is there anything to look up?
+    pub(super) fn is_idle(&self) -> bool {
+        self.sought.is_empty()
+    }
+}
+
 fn place_in_memory(lookup: &Arc<Lookup>) -> usize {
     Arc::as_ptr(lookup) as usize
 }

@@ -1,0 +1,333 @@
+//! How often intervals hold the truth, and whether estimates lean to a side: `make coverage`.
+//!
+//! A population of clustered points with values of named distributions, which correlate with
+//! the density of points (a normal copula), is stored many times under different seeds, so
+//! that each time other records are in its samples. Every estimate is compared with the exact
+//! value. Prints the tables of docs/coverage.md.
+//!
+//! `SEEDS` (2000), `ROWS` of a table (100,000) and `FROM` (0), the first seed, can be set.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{Float32Array, Float64Array, Int64Array, RecordBatch};
+use kubist::{
+    Bound, Dimension, Domain, Estimate, EstimateOptions, Query, Snapshot, Stop, Table, TableOptions, Value,
+    WriterOptions,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How strongly a value goes with the density around it.
+const CORRELATION: f64 = 0.7;
+const CLUSTERS: usize = 200;
+/// Records that share an identity in the table of trajectories.
+const STEPS: i64 = 50;
+
+const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
+    ("normal", |u| 10.0 + 3.0 * Normal::standard().inverse_cdf(u)),
+    ("uniform", |u| u),
+    ("lognormal1", |u| Normal::standard().inverse_cdf(u).exp()),
+    ("lognormal2", |u| (2.0 * Normal::standard().inverse_cdf(u)).exp()),
+    ("pareto", |u| (1.0 - u).powf(-1.0 / 1.5)),
+];
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Half of the points in clusters, values by rank of density.
+fn population(rows: usize) -> RecordBatch {
+    let mut random = StdRng::seed_from_u64(1);
+    let normal = |random: &mut StdRng| Normal::standard().inverse_cdf(random.random_range(1e-12..1.0));
+    let clusters: Vec<([f64; 3], f64)> = (0..CLUSTERS)
+        .map(|_| ([0; 3].map(|_| random.random()), 0.002 * (random.random::<f64>() * 3.0).exp()))
+        .collect();
+    let mut points = Vec::with_capacity(rows);
+    for row in 0..rows {
+        points.push(match row % 2 {
+            0 => ([0; 3].map(|_| random.random::<f64>()), -0.1),
+            _ => {
+                let (centre, size) = clusters[random.random_range(0..CLUSTERS)];
+                (centre.map(|at| (at + size * normal(&mut random)).clamp(0.0, 1.0)), -size.ln())
+            }
+        });
+    }
+    // The rank of the density, and chance, make the rank of the value.
+    let mut order: Vec<usize> = (0..rows).collect();
+    let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
+    order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
+    let mut ranks = vec![0.0; rows];
+    for (place, row) in order.into_iter().enumerate() {
+        let of_density = Normal::standard().inverse_cdf((place as f64 + 0.5) / rows as f64);
+        let mixed = CORRELATION * of_density + (1.0 - CORRELATION * CORRELATION).sqrt() * normal(&mut random);
+        ranks[row] = Normal::standard().cdf(mixed).clamp(1e-12, 1.0 - 1e-12);
+    }
+    let of = |d: usize| Arc::new(points.iter().map(|point| point.0[d] as f32).collect::<Float32Array>()) as _;
+    let mut columns: Vec<(String, arrow_array::ArrayRef)> =
+        vec![("x".into(), of(0)), ("y".into(), of(1)), ("z".into(), of(2))];
+    columns.push(("pid".into(), Arc::new((0..rows as i64).map(|row| row / STEPS).collect::<Int64Array>())));
+    columns.push(("time".into(), Arc::new((0..rows as i64).map(|row| row % STEPS).collect::<Int64Array>())));
+    for (name, value) in DISTRIBUTIONS {
+        columns.push((name.into(), Arc::new(ranks.iter().map(|u| value(*u)).collect::<Float64Array>())));
+    }
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
+fn build(at: &std::path::Path, rows: &RecordBatch, identity: &[&str], seed: u64) -> Snapshot {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Float(0.0), Value::Float(1.0)) };
+    let options = TableOptions {
+        dimensions: ["x", "y", "z"].map(dimension).into(),
+        identity: identity.iter().map(|name| name.to_string()).collect(),
+        seed,
+        ..TableOptions::default()
+    };
+    let _ = std::fs::remove_dir_all(at);
+    let table = Table::create(at.to_str().expect("a plain path"), rows.schema(), &options).expect("a new table");
+    let mut writer = table.writer(&WriterOptions::default()).expect("its writer");
+    writer.append(rows).expect("good rows");
+    writer.commit().expect("a commit");
+    table.snapshot().expect("a snapshot")
+}
+
+/// What happened to one kind of estimate over all seeds.
+#[derive(Default)]
+struct Cell {
+    held: u32,
+    tries: u32,
+    exact: u32,
+    errors: Vec<f64>,
+    rows: u64,
+    width: f64,
+    warned: u32,
+}
+
+impl Cell {
+    fn add(&mut self, estimate: &Estimate, truth: f64) {
+        let figure = &estimate.figures[0];
+        let value = figure.value.unwrap_or(f64::NAN);
+        let slack = 1e-9 * truth.abs();
+        self.held += (figure.low - slack <= truth && truth <= figure.high + slack) as u32;
+        self.tries += 1;
+        self.exact += figure.exact as u32;
+        self.rows += figure.rows;
+        self.width += (figure.high - figure.low) / 2.0 / truth.abs();
+        self.warned += !estimate.warnings.is_empty() as u32;
+        self.errors.push(value - truth);
+    }
+
+    /// The mean error in its own standard errors.
+    fn lean(&self) -> f64 {
+        let n = self.errors.len() as f64;
+        let mean = self.errors.iter().sum::<f64>() / n;
+        let variance = self.errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        if variance == 0.0 { 0.0 } else { mean / (variance / n).sqrt() }
+    }
+}
+
+/// One kind of estimate.
+struct Kind {
+    table: &'static str,
+    title: String,
+    trajectories: bool,
+    boxed: bool,
+    options: EstimateOptions,
+    watched: bool,
+}
+
+fn kinds(rows: usize) -> Vec<Kind> {
+    let mut kinds = Vec::new();
+    let boxed_rows = rows as f64 / 4.0;
+    let mut add =
+        |table, title: String, aggregate: &str, trajectories, boxed, change: &dyn Fn(&mut EstimateOptions), watched| {
+            let mut options = EstimateOptions { aggregates: vec![aggregate.into()], ..EstimateOptions::default() };
+            change(&mut options);
+            kinds.push(Kind { table, title, trajectories, boxed, options, watched });
+        };
+    let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.precision = Some(n / of);
+    for boxed in [false, true] {
+        let (of, place) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
+        for (name, n) in
+            [("normal", 100.0), ("uniform", 100.0), ("normal", 2000.0), ("uniform", 2000.0), ("lognormal1", 2000.0)]
+        {
+            add("means", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
+        }
+        for name in ["lognormal2", "pareto"] {
+            add("tails", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(2000.0, of), false);
+            let tails = |options: &mut EstimateOptions| {
+                share(2000.0, of)(options);
+                options.tails = Some(0.005);
+            };
+            add(
+                "tails",
+                format!("{name}, {place}, tails=0.005"),
+                &format!("mean({name})"),
+                false,
+                boxed,
+                &tails,
+                false,
+            );
+        }
+        for (aggregate, n) in [
+            ("count()", 200.0),
+            ("sum(normal)", 1000.0),
+            ("share(uniform > 0.9)", 300.0),
+            ("median(lognormal1)", 300.0),
+            ("p95(lognormal2)", 500.0),
+            ("std(normal)", 500.0),
+            ("std(uniform)", 500.0),
+            ("ratio(lognormal1, normal)", 2000.0),
+            ("corr(normal, uniform)", 500.0),
+            ("cov(normal, x)", 1000.0),
+        ] {
+            // A condition that always holds keeps counts from being known.
+            let change = |options: &mut EstimateOptions| {
+                share(n, of)(options);
+                options.query.filter = Some("pid >= 0".into());
+            };
+            add("others", format!("{aggregate}, {place}"), aggregate, false, boxed, &change, false);
+        }
+        for (name, error) in [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05)] {
+            let goal = |options: &mut EstimateOptions| options.error = Some(error);
+            add(
+                "goals",
+                format!("{name}, {place}, error={error}"),
+                &format!("mean({name})"),
+                false,
+                boxed,
+                &goal,
+                false,
+            );
+            add(
+                "watched",
+                format!("{name}, {place}, error={error}"),
+                &format!("mean({name})"),
+                false,
+                boxed,
+                &goal,
+                true,
+            );
+        }
+    }
+    for (aggregate, n) in [
+        ("mean(normal)", 10_000.0),
+        ("count()", 10_000.0),
+        ("sum(uniform)", 10_000.0),
+        ("share(uniform > 0.5)", 10_000.0),
+        ("median(normal)", 10_000.0),
+    ] {
+        let change = |options: &mut EstimateOptions| {
+            share(n, rows as f64)(options);
+            options.query.filter = Some("time >= 0".into());
+        };
+        add("trajectories", aggregate.to_string(), aggregate, true, false, &change, false);
+    }
+    kinds
+}
+
+fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
+    let mut options = kind.options.clone();
+    if kind.boxed {
+        // A quarter of the records, a few clusters among them.
+        let bound = |column: &str, low: f64, high: f64| Bound {
+            column: column.into(),
+            low: Some(Value::Float(low)),
+            high: Some(Value::Float(high)),
+        };
+        options.query.bounds = vec![bound("x", 0.1, 0.7), bound("y", 0.2, 0.85), bound("z", 0.15, 0.8)];
+    }
+    match kind.watched {
+        false => cell.add(&snapshot.estimate(&options).expect("an estimate"), truth),
+        // Held only if all looks hold.
+        true => {
+            let all: Vec<Estimate> =
+                snapshot.estimates(&options).expect("a question").map(|each| each.expect("an estimate")).collect();
+            let held = all.iter().all(|each| {
+                let figure = &each.figures[0];
+                figure.low <= truth + 1e-9 * truth.abs() && truth - 1e-9 * truth.abs() <= figure.high
+            });
+            let last = all.last().expect("at least one look");
+            assert_ne!(last.stopped, Stop::Progress);
+            let before = cell.held;
+            cell.add(last, truth);
+            cell.held = before + held as u32;
+        }
+    }
+}
+
+fn main() {
+    let (seeds, rows, from) = (setting("SEEDS", 2000), setting("ROWS", 100_000), setting("FROM", 0));
+    let population = population(rows);
+    let home = tempfile::Builder::new().prefix("kubist-coverage-").tempdir_in(memory()).expect("a scratch directory");
+    let kinds = kinds(rows);
+    let mut cells: Vec<Cell> = kinds.iter().map(|_| Cell::default()).collect();
+    let mut truths: BTreeMap<usize, f64> = BTreeMap::new();
+    let (begin, mut told) = (Instant::now(), Instant::now());
+    for seed in from..from + seeds {
+        for trajectories in [false, true] {
+            let identity: &[&str] = if trajectories { &["pid"] } else { &["pid", "time"] };
+            let snapshot = build(&home.path().join("table"), &population, identity, seed as u64);
+            for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.trajectories == trajectories) {
+                let truth = *truths.entry(number).or_insert_with(|| {
+                    let mut exact = Cell::default();
+                    let query =
+                        Query { filter: kind.options.query.filter.clone(), precision: Some(1.0), ..Query::default() };
+                    let options =
+                        EstimateOptions { query, error: None, absolute: None, tails: None, ..kind.options.clone() };
+                    asked(&snapshot, &Kind { options, title: String::new(), watched: false, ..*kind }, 0.0, &mut exact);
+                    assert_eq!(exact.exact, 1);
+                    exact.errors[0]
+                });
+                asked(&snapshot, kind, truth, &mut cells[number]);
+            }
+        }
+        if told.elapsed() > Duration::from_secs(10) {
+            let done = seed + 1 - from;
+            let left = begin.elapsed().as_secs_f64() / done as f64 * (seeds - done) as f64;
+            eprintln!("{done} of {seeds} seeds, {left:.0} s left");
+            told = Instant::now();
+        }
+    }
+    println!("{seeds} seeds, a table of {rows} rows each, correlation {CORRELATION} of values and density\n");
+    for table in ["means", "tails", "others", "goals", "watched", "trajectories"] {
+        println!("### {}\n", heading(table));
+        println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
+        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+        for (kind, cell) in kinds.iter().zip(&cells).filter(|(kind, _)| kind.table == table) {
+            let n = cell.tries as f64;
+            println!(
+                "| {} | {:.0} | {:.1} % | {:.2} % | {:+.1} se | {:.0} % |",
+                kind.title,
+                cell.rows as f64 / n,
+                100.0 * cell.held as f64 / n,
+                100.0 * cell.width / n,
+                cell.lean(),
+                100.0 * cell.warned as f64 / n,
+            );
+        }
+        println!();
+    }
+}
+
+fn heading(table: &str) -> &str {
+    match table {
+        "means" => "Means of a sample",
+        "tails" => "Heavy tails, and the same with tails read whole",
+        "others" => "Other aggregates",
+        "goals" => "Stopped by a goal",
+        "watched" => "Watched: all looks must hold",
+        _ => "Whole trajectories of 50 records sampled",
+    }
+}
+
+/// A place in memory, where there is one: nothing here has to survive.
+fn memory() -> std::path::PathBuf {
+    let shared = std::path::Path::new("/dev/shm");
+    if shared.is_dir() { shared.into() } else { std::env::temp_dir() }
+}
