@@ -24,6 +24,7 @@ Look, while they write:
 >>> r.stats.rows_read, r.stats.bytes_read         # what it cost
 >>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
 ...     draw(r.to_arrow(), r.precision)
+>>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)   # a number and its error bar
 >>> s = t.snapshot()                              # pinned: one moment, whoever is writing
 >>> len(s), s.count(where="deposited")
 
@@ -59,6 +60,7 @@ from ._errors import (
     StorageError,
     TableExists,
 )
+from ._estimate import Estimate
 from ._figures import (
     Cleaning,
     Column,
@@ -90,6 +92,7 @@ __all__ = [
     "DiskUse",
     "Dropped",
     "Error",
+    "Estimate",
     "Info",
     "InvalidInput",
     "NewerFormat",

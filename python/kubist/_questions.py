@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import _box, _kubist
+from . import _box, _estimate, _kubist
 from ._data import need
 from ._errors import InvalidInput
+from ._estimate import Estimate
 from ._figures import Info
 from ._result import Result
 
@@ -150,6 +151,97 @@ class Questions:
             question, _box.number("start", start), _box.number("factor", factor)
         )
         return _results(steps)
+
+    @overload
+    def estimate(
+        self, aggregates: str | Sequence[str], *, progressive: Literal[False] = False, **how: Any
+    ) -> Estimate: ...
+    @overload
+    def estimate(
+        self, aggregates: str | Sequence[str], *, progressive: Literal[True], **how: Any
+    ) -> Iterator[Estimate]: ...
+    def estimate(
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: bool = False,
+    ) -> Estimate | Iterator[Estimate]:
+        """Aggregates of a sample, each with an interval that holds the truth as often as it says.
+
+        Reads as little as the goal needs: a small pilot says how far to go. What is read
+        completely is exact, and says so. Null and NaN are missing values: no aggregate
+        counts them.
+
+        Args:
+            aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
+                std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
+                ratio(a, b) cov(x, y) corr(x, y) count_distinct(x) histogram(x, 20)
+                histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
+                columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
+                condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
+                variances divide by n - 1.
+            box, where, steps, window: Of which records: as for `query`.
+            group_by: Columns by whose values records are grouped, up to 10,000 groups.
+            error: Stop when half of each interval is at most this share of its value.
+            absolute: Stop when half of each interval is at most this, in the value's unit.
+            within: Answer within so many seconds, with the best interval reached.
+            rows: Read about so many records at most.
+            bytes: Read about so many bytes at most.
+            precision: Read the records with a priority below it at most. Without any of
+                these the goal is ``error=0.01``.
+            confidence: How often the intervals hold the truth.
+            tails: Read this share of the records at either end of the values whatever
+                their priority (0.005, say), so that a heavy tail adds no chance. For sums,
+                means, ratios and variances of columns.
+            progressive: Iterate over estimates as they narrow, each record read once.
+                Their intervals are wider, so that all of them hold together: stop
+                whenever you like.
+
+        Returns:
+            An `Estimate`; with ``progressive`` an iterator of them.
+
+        Raises:
+            InvalidInput: An unknown aggregate or column, text where a number is needed, a
+                goal that is not above 0, more than 10,000 groups.
+
+        Example:
+            >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)
+            >>> e = t.estimate(["mean(ux)", "p95(diameter)"], group_by="deposited", within=0.5)
+            >>> e.to_pandas()
+            >>> for e in t.estimate("sum(mass)", progressive=True):
+            ...     print(e.value, e.low, e.high)
+        """
+        question = self._question(
+            box=box, where=where, precision=precision, window=window, steps=steps
+        )
+        wish = _kubist.Wish(
+            question,
+            _estimate.aggregates(aggregates),
+            group_by=[group_by] if isinstance(group_by, str) else _box.names("group_by", group_by or []),
+            error=None if error is None else _box.number("error", error),
+            absolute=None if absolute is None else _box.number("absolute", absolute),
+            within=None if within is None else _box.number("within", within, low=0),
+            rows=None if rows is None else _box.count("rows", rows),
+            bytes=None if bytes is None else _box.count("bytes", bytes),
+            confidence=_box.number("confidence", confidence),
+            tails=None if tails is None else _box.number("tails", tails),
+        )
+        if progressive:
+            return _estimate.steps(self._pinned().estimates(wish))
+        return Estimate(self._pinned().estimate(wish))
 
     def count(
         self,

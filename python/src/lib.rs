@@ -9,6 +9,7 @@
 mod arrow;
 mod call;
 mod error;
+mod estimate;
 mod home;
 mod query;
 mod table;
@@ -26,6 +27,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _kubist {
     #[pymodule_export]
     use crate::arrow::{Batch, Batches, Incoming, Schema};
+    #[pymodule_export]
+    use crate::estimate::{Estimates, Figures, Wish};
     #[pymodule_export]
     use crate::query::{Query, Refine, Stream};
     #[pymodule_export]

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
+use crate::estimate::{Estimates, Figures, Wish};
 use crate::home::Home;
 use crate::query::{Query, Refine, Stream};
 use crate::value::End;
@@ -323,6 +324,18 @@ impl Snapshot {
     fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {
         let query = query.fresh();
         run(py, &query.cancel, || self.0.get()?.count(&query))
+    }
+
+    fn estimate(&self, py: Python<'_>, wish: &Wish) -> PyResult<Figures> {
+        let options = wish.fresh();
+        run(py, &options.query.cancel, || self.0.get()?.estimate(&options)).map(Figures)
+    }
+
+    fn estimates(&self, py: Python<'_>, wish: &Wish) -> PyResult<Estimates> {
+        let options = wish.fresh();
+        let cancel = options.query.cancel.clone();
+        let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
+        Ok(Estimates::new(self.0.location(), steps, cancel))
     }
 
     fn refine(&self, py: Python<'_>, query: &Query, start: f64, factor: f64) -> PyResult<Refine> {

@@ -30,6 +30,7 @@ pub struct Kubist {
 pub enum Command {
     Ingest(Ingest),
     Query(Query),
+    Estimate(Estimate),
     Info(Info),
     Verify(Verify),
     Salvage(Salvage),
@@ -186,6 +187,62 @@ pub struct Query {
     #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
     pub count: bool,
     /// Print the cost as JSON: on standard output if the records go to a file
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Estimate aggregates from a sample, with error bars
+///
+/// Reads as little as the goal needs; what is read completely is exact, and says so.
+/// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
+/// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
+/// count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64). Without a goal and
+/// without a bound the goal is --error 1%.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist estimate airway.kubist 'mean(ux), p95(diameter)' --box x=0.1:0.2 --error 1%
+  kubist estimate airway.kubist 'count()' 'mean(deposited)' --group-by kind --within 0.5
+  kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --absolute 0.01 --json
+  kubist estimate airway.kubist 'histogram(diameter, 20)' --precision 1%
+
+Exit codes: see kubist --help")]
+pub struct Estimate {
+    /// The table's directory
+    pub table: String,
+    /// What to estimate, like 'mean(x), max(y)'
+    #[arg(required = true)]
+    pub aggregates: Vec<String>,
+    #[command(flatten)]
+    pub region: Region,
+    /// Columns by whose values records are grouped
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub group_by: Vec<String>,
+    /// Stop when half of each interval is at most this share of its value: 1% or 0.01
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    pub error: Option<f64>,
+    /// Stop when half of each interval is at most this, in the unit of the value
+    #[arg(long, value_name = "VALUE")]
+    pub absolute: Option<f64>,
+    /// Answer in this time
+    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    pub within: Option<std::time::Duration>,
+    /// Read about so many records at most
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// Read about so much at most, like 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub bytes: Option<usize>,
+    /// How often intervals hold the truth
+    #[arg(long, value_name = "SHARE", value_parser = parse::share, default_value = "95%")]
+    pub confidence: f64,
+    /// Read this share at either end of the values whatever its priority: for heavy tails
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    pub tails: Option<f64>,
+    /// Show each estimate as it comes, with intervals that hold whenever you stop (Ctrl-C)
+    #[arg(long)]
+    pub watch: bool,
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
 }

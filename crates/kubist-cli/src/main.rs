@@ -8,6 +8,7 @@ mod alter;
 mod args;
 mod copy;
 mod drop;
+mod estimate;
 mod failure;
 mod fit;
 mod human;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Ingest(command) => ingest::run(command, &cancel),
         Command::Query(command) => query::run(command, &cancel),
+        Command::Estimate(command) => estimate::run(command, &cancel),
         Command::Info(command) => info::run(command),
         Command::Verify(command) => verify::run(command, &cancel),
         Command::Salvage(command) => salvage::run(command, &cancel),

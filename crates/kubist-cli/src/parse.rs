@@ -176,6 +176,21 @@ pub fn precision(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share above 0, plain or in percent.
+pub fn share(text: &str) -> Result<f64, String> {
+    match fraction(text)? {
+        share if share > 0.0 && share.is_finite() => Ok(share),
+        _ => Err("a share lies above 0".to_string()),
+    }
+}
+
+/// Seconds, with parts of one.
+pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let number = text.trim().trim_end_matches('s').trim();
+    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
 /// `LO:HI`, fractions with `0 <= LO < HI <= 1`; an end left out is 0 or 1.
 pub fn window(text: &str) -> Result<(f64, f64), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;

@@ -44,6 +44,14 @@ impl Progress {
         draw(&format!("{} {:3.0}% {}{left}", bar(share), (share * 100.0).floor(), what(seconds)));
     }
 
+    /// One line, as it is.
+    pub fn say(&mut self, line: &str) {
+        if self.terminal {
+            self.drawn = Some(Instant::now());
+            draw(line);
+        }
+    }
+
     fn clear(&mut self) {
         if self.drawn.take().is_some() {
             draw("");

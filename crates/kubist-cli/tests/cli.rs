@@ -142,6 +142,42 @@ fn the_cost_is_told_to_people_and_to_scripts() {
 }
 
 #[test]
+fn estimates_hold_the_truth_and_say_so() {
+    let place = Place::new();
+    let batch = particles(0, 40_000);
+    place.table("t", &batch);
+    let records = rows(&batch);
+    let mean = records.iter().map(|p| p.x as f64).sum::<f64>() / records.len() as f64;
+    let found = place.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
+    assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
+    assert!(found.out.contains("40000 exactly"), "{}", found.out);
+    assert!(found.err.contains("95 % of confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
+    let said = place.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
+    let figure = &said["figures"][0];
+    let (value, low, high) =
+        (figure["value"].as_f64().unwrap(), figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
+    assert!(low < value && value < high && (high - low) / 2.0 <= 0.02 * value, "{said}");
+    assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {said} {mean}");
+    assert_eq!((said["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
+    let groups =
+        place.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--precision", "1", "--json"]).ok().json();
+    let stuck = records.iter().filter(|p| p.stuck).count() as f64;
+    assert_eq!(groups["figures"][1]["group"]["stuck"], "true");
+    assert_eq!(groups["figures"][1]["value"].as_f64(), Some(stuck));
+    let bins = place.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
+    assert_eq!(bins.out.lines().count(), 6);
+    assert!(bins.out.contains("0.25:0.5"), "{}", bins.out);
+    let watched = place.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
+    let widths: Vec<f64> = watched
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|said| said["figures"][0]["high"].as_f64().unwrap() - said["figures"][0]["low"].as_f64().unwrap())
+        .collect();
+    assert!(widths.len() > 2 && widths[0] > 0.0 && widths[widths.len() - 1] == 0.0, "{widths:?}");
+}
+
+#[test]
 fn a_table_for_people() {
     let place = Place::new();
     place.table("t", &particles(0, MANY));
@@ -287,6 +323,13 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --where x>", ""),
         ("query t -o out.xyz", "its ending names no format"),
         ("query t --count -o out.csv", "cannot be used with"),
+        ("estimate t", "required arguments"),
+        ("estimate t mode(x)", "there is no aggregate \"mode\""),
+        ("estimate t mean(kind)", "`kind` of type Utf8 is no number"),
+        ("estimate t mean(w)", "no column `w`"),
+        ("estimate t mean(x) --error 0", "a share lies above 0"),
+        ("estimate t mean(x) --within soon", "is no number of seconds"),
+        ("estimate t mean(x) --confidence 100%", "confidence must be between 0 and 1"),
         ("ingest t2 source.parquet --dimensions w", "no column \"w\""),
         ("ingest t2 source.parquet --dimensions x --domain y=0:1", "\"y\" is not among the dimensions"),
         ("ingest t2 source.parquet --dimensions x --domain x=1:0", "x"),

@@ -55,7 +55,8 @@ const COUNTED_ROWS: u64 = 2_000_000;
 /// relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
-    /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`; see docs/estimates.md.
+    /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
+    /// docs/estimates.md.
     pub aggregates: Vec<String>,
     /// Columns by whose values records are grouped.
     pub group_by: Vec<String>,
@@ -142,8 +143,8 @@ impl Estimation {
         }
         let schema = &snapshot.view.schema;
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
-        let parse = |text: &String| Aggregate::parse(text, &visible);
-        let aggregates = options.aggregates.iter().map(parse).collect::<Result<Vec<Aggregate>>>()?;
+        let asked = options.aggregates.iter().flat_map(|text| aggregate::several(text));
+        let aggregates = asked.map(|text| Aggregate::parse(text, &visible)).collect::<Result<Vec<Aggregate>>>()?;
         let group_columns: Vec<usize> =
             options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
         let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
@@ -400,12 +401,19 @@ impl Iterator for Estimation {
 impl Snapshot {
     /// The figures, once they are as good as was asked for.
     pub fn estimate(&self, options: &EstimateOptions) -> Result<Estimate> {
+        self.estimate_telling(options, &mut |_| {})
+    }
+
+    /// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
+    /// that there is [`Snapshot::estimates`].
+    pub fn estimate_telling(&self, options: &EstimateOptions, tell: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
         let mut estimates = Estimation::new(self, options, false)?;
         loop {
             let estimate = estimates.look()?;
             if estimate.stopped != Stop::Progress {
                 return Ok(estimate);
             }
+            tell(&estimate);
         }
     }
 

@@ -99,6 +99,11 @@ impl Aggregate {
     }
 }
 
+/// Several aggregates in one text, between commas.
+pub fn several(text: &str) -> Vec<&str> {
+    split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
+}
+
 enum Wrong {
     Name,
     Arguments(String),

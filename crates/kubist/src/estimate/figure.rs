@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
@@ -127,7 +127,10 @@ impl Estimate {
         let places = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
         let mut columns: Vec<ArrayRef> = vec![Arc::new(names.finish())];
         for group in self.groups.columns() {
-            columns.push(take(group, &places, None)?);
+            columns.push(match group.is_empty() {
+                true => new_null_array(group.data_type(), self.figures.len()),
+                false => take(group, &places, None)?,
+            });
         }
         for [mut lower, mut upper] in bins {
             columns.push(Arc::new(lower.finish()));
@@ -145,7 +148,10 @@ impl Estimate {
     fn schema(&self, directions: usize) -> SchemaRef {
         let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
         let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
-        fields.extend(self.groups.schema().fields().iter().cloned());
+        // Where time was too short to see a group, it is null.
+        fields.extend(
+            self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
+        );
         fields.extend(COLUMNS[1..1 + 2 * directions].iter().map(|name| field(name, DataType::Float64, true)));
         fields.push(field("value", DataType::Float64, true));
         fields.extend(COLUMNS[6..10].iter().map(|name| field(name, DataType::Float64, false)));

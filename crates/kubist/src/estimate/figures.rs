@@ -40,7 +40,7 @@ impl Estimation {
     /// All figures as of now, in no order of groups.
     pub(super) fn figures(&mut self) -> Vec<Figure> {
         let conditions = self.conditions(self.alpha());
-        let Some(lesson) = self.lesson.clone() else { return vec![] };
+        let Some(lesson) = self.lesson.clone() else { return self.nothing() };
         let (task, share, expected) = (self.task.clone(), self.share(), self.expected);
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
@@ -82,6 +82,25 @@ impl Estimation {
             }
         }
         figures
+    }
+
+    /// What is known before anything was read.
+    fn nothing(&self) -> Vec<Figure> {
+        let Interval { value, low, high, .. } = Interval::unknown();
+        let names = self.task.aggregates.iter().map(|aggregate| aggregate.name.clone());
+        names
+            .map(|aggregate| Figure {
+                aggregate,
+                group: 0,
+                bin: vec![],
+                value,
+                low,
+                high,
+                precision: 0.0,
+                rows: 0,
+                exact: false,
+            })
+            .collect()
     }
 
     /// What zone maps know better than a sample: smallest and largest values, and between

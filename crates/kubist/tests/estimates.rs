@@ -1,0 +1,488 @@
+//! Estimates against all records: exact ones equal plain arithmetic, sampled ones are what
+//! the sample says, and intervals hold the truth as often as they promise.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use kubist::store::MemoryStore;
+use kubist::{
+    Bound, Dimension, Domain, Error, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table, TableOptions,
+    Value, WriterOptions,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const ROWS: usize = 30_000;
+
+/// Points, half of them crowded, with a value that goes with the crowd.
+struct World {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    value: Vec<Option<f64>>,
+    kind: Vec<i32>,
+    on: Vec<Option<bool>>,
+    pid: Vec<i64>,
+}
+
+fn world(seed: u64, rows: usize, steps: i64) -> World {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut world = World { x: vec![], y: vec![], value: vec![], kind: vec![], on: vec![], pid: vec![] };
+    for row in 0..rows {
+        let crowded = random.random_bool(0.5);
+        let place = |random: &mut SmallRng| if crowded { 0.3 + 0.02 * random.random::<f64>() } else { random.random() };
+        world.x.push(place(&mut random));
+        world.y.push(place(&mut random));
+        let noise: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+        let value = 5.0 + noise + if crowded { 3.0 } else { 0.0 };
+        world.value.push(match random.random_range(0..50) {
+            0 => None,
+            1 => Some(f64::NAN),
+            _ => Some(value),
+        });
+        world.kind.push(random.random_range(0..5) * random.random_range(1..3));
+        world.on.push(if random.random_bool(0.02) {
+            None
+        } else {
+            Some(random.random_bool(if crowded { 0.8 } else { 0.1 }))
+        });
+        world.pid.push(row as i64 / steps);
+    }
+    world
+}
+
+impl World {
+    fn batch(&self) -> RecordBatch {
+        let rows = self.x.len();
+        RecordBatch::try_from_iter_with_nullable([
+            ("x", Arc::new(Float64Array::from(self.x.clone())) as Arc<dyn Array>, false),
+            ("y", Arc::new(Float64Array::from(self.y.clone())), false),
+            ("value", Arc::new(Float64Array::from(self.value.clone())), true),
+            ("kind", Arc::new(Int32Array::from(self.kind.clone())), false),
+            ("on", Arc::new(BooleanArray::from(self.on.clone())), true),
+            ("pid", Arc::new(Int64Array::from(self.pid.clone())), false),
+            ("row", Arc::new(Int64Array::from_iter_values(0..rows as i64)), false),
+            ("name", Arc::new(StringArray::from_iter_values(self.kind.iter().map(|kind| format!("k{kind}")))), false),
+        ])
+        .unwrap()
+    }
+
+    /// The values that are there, of rows in the box.
+    fn values(&self, inside: impl Fn(usize) -> bool) -> Vec<f64> {
+        let rows = (0..self.x.len()).filter(|row| inside(*row));
+        rows.filter_map(|row| self.value[row]).filter(|value| !value.is_nan()).collect()
+    }
+}
+
+fn table(world: &World, identity: &[&str], seed: u64) -> Snapshot {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Float(0.0), Value::Float(1.0)) };
+    let options = TableOptions {
+        dimensions: ["x", "y"].map(dimension).into(),
+        identity: identity.iter().map(|name| name.to_string()).collect(),
+        capacity: Some(512),
+        seed,
+        ..TableOptions::default()
+    };
+    let batch = world.batch();
+    let table = Table::create_in(Arc::new(MemoryStore::new("t")), batch.schema(), &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&batch).unwrap();
+    writer.commit().unwrap();
+    table.snapshot().unwrap()
+}
+
+fn wish(aggregates: &[&str]) -> EstimateOptions {
+    EstimateOptions {
+        aggregates: aggregates.iter().map(|text| text.to_string()).collect(),
+        ..EstimateOptions::default()
+    }
+}
+
+fn all(aggregates: &[&str]) -> EstimateOptions {
+    let mut wish = wish(aggregates);
+    wish.query.precision = Some(1.0);
+    wish
+}
+
+fn bounds(x: (f64, f64), y: (f64, f64)) -> Vec<Bound> {
+    let bound = |column: &str, (low, high): (f64, f64)| Bound {
+        column: column.into(),
+        low: Some(Value::Float(low)),
+        high: Some(Value::Float(high)),
+    };
+    vec![bound("x", x), bound("y", y)]
+}
+
+fn figure<'a>(estimate: &'a Estimate, name: &str) -> &'a Figure {
+    estimate.figures.iter().find(|figure| figure.aggregate == name).unwrap()
+}
+
+fn near(found: Option<f64>, expected: f64) {
+    let found = found.unwrap();
+    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
+}
+
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = (values.len() - 1) as f64 * share;
+    let (low, part) = (place as usize, place.fract());
+    values[low] + if part > 0.0 { part * (values[low + 1] - values[low]) } else { 0.0 }
+}
+
+#[test]
+fn what_is_read_whole_is_plain_arithmetic() {
+    let world = world(1, ROWS, 10);
+    let snapshot = table(&world, &["row"], 0);
+    for (place, boxed) in [(((0.0, 1.0), (0.0, 1.0)), false), (((0.25, 0.31), (0.1, 0.6)), true)] {
+        let ((x0, x1), (y0, y1)) = place;
+        let inside = |row: usize| (x0..=x1).contains(&world.x[row]) && (y0..=y1).contains(&world.y[row]);
+        let mut options = all(&[
+            "count()",
+            "count(value)",
+            "sum(value)",
+            "mean(value), std(value)",
+            "variance(value)",
+            "min(value)",
+            "max(value)",
+            "median(value)",
+            "p95(value)",
+            "mean(on)",
+            "ratio(value, x)",
+            "cov(x, value)",
+            "corr(x, value)",
+            "count_distinct(name)",
+            "mean(2 * value + x)",
+        ]);
+        if boxed {
+            options.query.bounds = bounds(place.0, place.1);
+        }
+        let estimate = snapshot.estimate(&options).unwrap();
+        assert_eq!(estimate.stopped, Stop::Exact);
+        assert!(estimate.figures.iter().all(|figure| figure.exact && figure.low == figure.high), "{estimate:?}");
+        assert!(estimate.warnings.is_empty(), "{:?}", estimate.warnings);
+        let mut values = world.values(inside);
+        let n = values.len() as f64;
+        let rows: Vec<usize> = (0..ROWS).filter(|row| inside(*row)).collect();
+        let known: Vec<usize> =
+            rows.iter().copied().filter(|row| world.value[*row].is_some_and(|value| !value.is_nan())).collect();
+        let (sum, mean) = (values.iter().sum::<f64>(), values.iter().sum::<f64>() / n);
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let xs: Vec<f64> = known.iter().map(|row| world.x[*row]).collect();
+        let x_mean = xs.iter().sum::<f64>() / n;
+        let of_known = |row: &usize| world.value[*row].unwrap();
+        let covariance =
+            known.iter().map(|row| (world.x[*row] - x_mean) * (of_known(row) - mean)).sum::<f64>() / (n - 1.0);
+        let x_variance = xs.iter().map(|x| (x - x_mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let on: Vec<bool> = rows.iter().filter_map(|row| world.on[*row]).collect();
+        let value = |name: &str| figure(&estimate, name).value;
+        near(value("count()"), rows.len() as f64);
+        near(value("count(value)"), n);
+        near(value("sum(value)"), sum);
+        near(value("mean(value)"), mean);
+        near(value("variance(value)"), variance);
+        near(value("std(value)"), variance.sqrt());
+        near(value("min(value)"), values.iter().copied().fold(f64::INFINITY, f64::min));
+        near(value("max(value)"), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        near(value("mean(on)"), on.iter().filter(|on| **on).count() as f64 / on.len() as f64);
+        near(value("ratio(value, x)"), sum / xs.iter().sum::<f64>());
+        near(value("cov(x, value)"), covariance);
+        near(value("corr(x, value)"), covariance / (variance * x_variance).sqrt());
+        near(value("mean(2 * value + x)"), 2.0 * mean + x_mean);
+        let mut kinds: Vec<i32> = rows.iter().map(|row| world.kind[*row]).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        near(value("count_distinct(name)"), kinds.len() as f64);
+        near(value("median(value)"), quantile(&mut values, 0.5));
+        near(value("p95(value)"), quantile(&mut values, 0.95));
+    }
+}
+
+#[test]
+fn groups_and_bins_add_up() {
+    let world = world(2, ROWS, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let mut options = all(&["count()", "mean(value)", "histogram(x, 4, 0, 1)"]);
+    options.group_by = vec!["kind".into(), "on".into()];
+    let estimate = snapshot.estimate(&options).unwrap();
+    let batch = estimate.to_batch().unwrap();
+    let mut expected: BTreeMap<(i32, Option<bool>), (u64, f64, u64)> = BTreeMap::new();
+    for row in 0..ROWS {
+        let group = expected.entry((world.kind[row], world.on[row])).or_default();
+        group.0 += 1;
+        if let Some(value) = world.value[row].filter(|value| !value.is_nan()) {
+            (group.1, group.2) = (group.1 + value, group.2 + 1);
+        }
+    }
+    // Nulls come first, values ascend.
+    assert_eq!(batch.num_rows(), expected.len() * 6);
+    let kinds = batch.column_by_name("kind").unwrap().as_any().downcast_ref::<Int32Array>().unwrap().clone();
+    let ons = batch.column_by_name("on").unwrap().as_any().downcast_ref::<BooleanArray>().unwrap().clone();
+    for (place, ((kind, on), (count, sum, known))) in expected.iter().enumerate() {
+        let row = place * 6;
+        assert_eq!((kinds.value(row), ons.is_valid(row).then(|| ons.value(row))), (*kind, *on));
+        near(estimate.figures[row].value, *count as f64);
+        near(estimate.figures[row + 1].value, sum / *known as f64);
+        let bins: f64 = (2..6).map(|bin| estimate.figures[row + bin].value.unwrap()).sum();
+        near(Some(bins), *count as f64);
+        assert_eq!(estimate.figures[row + 3].bin, [(0.25, 0.5)]);
+    }
+}
+
+#[test]
+fn a_sample_says_what_its_records_say() {
+    let world = world(3, ROWS, 10);
+    let snapshot = table(&world, &["row"], 5);
+    let mut options = wish(&["mean(value)", "sum(x)", "count()", "median(value)", "max(value)"]);
+    options.query = Query {
+        bounds: bounds((0.1, 0.9), (0.0, 0.32)),
+        precision: Some(0.2),
+        filter: Some("kind >= 0".into()),
+        ..Query::default()
+    };
+    let estimate = snapshot.estimate(&options).unwrap();
+    assert_eq!((estimate.stopped, estimate.precision), (Stop::Precision, 0.2));
+    let (mut values, mut rows, mut sum) = (Vec::new(), 0, 0.0);
+    for batch in snapshot.query(&options.query).unwrap() {
+        let batch = batch.unwrap();
+        rows += batch.num_rows();
+        let column =
+            |name: &str| batch.column_by_name(name).unwrap().as_any().downcast_ref::<Float64Array>().unwrap().clone();
+        sum += column("x").iter().flatten().sum::<f64>();
+        values.extend(column("value").iter().flatten().filter(|value| !value.is_nan()));
+    }
+    near(figure(&estimate, "mean(value)").value, values.iter().sum::<f64>() / values.len() as f64);
+    near(figure(&estimate, "sum(x)").value, sum / 0.2);
+    near(figure(&estimate, "count()").value, rows as f64 / 0.2);
+    near(figure(&estimate, "median(value)").value, quantile(&mut values, 0.5));
+    // The tree knows the largest of all, and read few records for it.
+    let largest = figure(&estimate, "max(value)");
+    let inside = |row: usize| (0.1..=0.9).contains(&world.x[row]) && world.y[row] <= 0.32;
+    near(largest.value, world.values(inside).into_iter().fold(f64::NEG_INFINITY, f64::max));
+    assert!(largest.exact && estimate.stats.rows_read < ROWS as u64 / 2, "{estimate:?}");
+    // Asking twice is the same.
+    assert_eq!(snapshot.estimate(&options).unwrap().figures, estimate.figures);
+}
+
+#[test]
+fn the_tree_counts_boxes() {
+    let world = world(4, ROWS, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let mut options = wish(&["count()", "sum(x)"]);
+    options.query.bounds = bounds((0.05, 0.95), (0.02, 0.97));
+    options.query.precision = Some(0.05);
+    let estimate = snapshot.estimate(&options).unwrap();
+    let inside = |row: &usize| (0.05..=0.95).contains(&world.x[*row]) && (0.02..=0.97).contains(&world.y[*row]);
+    let rows: Vec<usize> = (0..ROWS).filter(inside).collect();
+    let count = figure(&estimate, "count()");
+    near(count.value, rows.len() as f64);
+    assert!(count.exact);
+    // A sum of which the number of terms is known has the error of their mean.
+    let (sum, truth) = (figure(&estimate, "sum(x)"), rows.iter().map(|row| world.x[*row]).sum::<f64>());
+    assert!((sum.high - sum.low) < 0.06 * truth && (sum.value.unwrap() / truth - 1.0).abs() < 0.06, "{sum:?} {truth}");
+    assert_eq!(snapshot.count(&Query { precision: None, ..options.query.clone() }).unwrap(), rows.len() as u64);
+}
+
+#[test]
+fn goals_are_reached_with_few_records() {
+    let world = world(5, 200_000, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let half = |figure: &Figure| (figure.high - figure.low) / 2.0;
+    let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.02), ..wish(&["mean(value)"]) }).unwrap();
+    let mean = &estimate.figures[0];
+    assert_eq!(estimate.stopped, Stop::Goal);
+    assert!(half(mean) <= 0.02 * mean.value.unwrap() && estimate.stats.rows_read < 5_000, "{estimate:?}");
+    let estimate = snapshot.estimate(&EstimateOptions { absolute: Some(0.1), ..wish(&["mean(value)"]) }).unwrap();
+    assert!(half(&estimate.figures[0]) <= 0.1 && estimate.stopped == Stop::Goal);
+    // Narrower than the sample can be: everything is read, and exact.
+    let estimate = snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }).unwrap();
+    assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
+    // Bounds hold.
+    let estimate = snapshot.estimate(&EstimateOptions { rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
+    assert_eq!(estimate.stopped, Stop::Rows);
+    assert!((5_000..=25_000).contains(&estimate.stats.rows_read), "{}", estimate.stats.rows_read);
+    let within = Some(Duration::from_secs(3600));
+    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }).unwrap();
+    assert!(estimate.figures[0].exact, "there was time for everything");
+    let within = Some(Duration::ZERO);
+    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }).unwrap();
+    assert_eq!(estimate.stopped, Stop::Time);
+    assert!(estimate.figures.len() == 1 && estimate.figures[0].value.is_none() && !estimate.warnings.is_empty());
+}
+
+#[test]
+fn each_record_is_read_once_while_intervals_narrow() {
+    let world = world(6, 100_000, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let options = all(&["mean(value)"]);
+    let estimates: Vec<Estimate> = snapshot.estimates(&options).unwrap().map(Result::unwrap).collect();
+    assert!(estimates.len() > 3);
+    let rows: Vec<u64> = estimates.iter().map(|estimate| estimate.figures[0].rows).collect();
+    assert!(rows.windows(2).all(|pair| pair[0] < pair[1]));
+    let last = estimates.last().unwrap();
+    assert_eq!((rows[rows.len() - 1], last.stopped), (world.values(|_| true).len() as u64, Stop::Exact));
+    assert!(last.stats.rows_read as f64 <= 1.3 * 100_000.0, "{}", last.stats.rows_read);
+    let truth = last.figures[0].value.unwrap();
+    let widths: Vec<f64> =
+        estimates.iter().map(|estimate| estimate.figures[0].high - estimate.figures[0].low).collect();
+    assert!(widths[0] > widths[widths.len() - 2] && widths[widths.len() - 1] == 0.0);
+    assert!(estimates.iter().all(|estimate| estimate.figures[0].low <= truth && truth <= estimate.figures[0].high));
+}
+
+#[test]
+fn nothing_found_is_not_nothing_there() {
+    let world = world(7, 50_000, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let mut options = wish(&["count()", "mean(value)", "sum(value)"]);
+    // Three records in 50,000.
+    options.query.filter = Some("row IN (17, 20000, 49999)".into());
+    options.query.precision = Some(0.01);
+    let estimate = snapshot.estimate(&options).unwrap();
+    let count = figure(&estimate, "count()");
+    if count.value == Some(0.0) {
+        assert!(count.low == 0.0 && count.high >= 3.0 && count.high.is_finite());
+        let mean = figure(&estimate, "mean(value)");
+        let values = world.values(|_| true);
+        let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        assert!(mean.value.is_none() && mean.high >= largest.min(8.0), "{mean:?}");
+    }
+    options.query.precision = None;
+    let estimate = snapshot.estimate(&options).unwrap();
+    assert!(estimate.figures.iter().all(|figure| figure.exact));
+    near(figure(&estimate, "count()").value, 3.0);
+    // A table without a record.
+    let empty = World { x: vec![], y: vec![], value: vec![], kind: vec![], on: vec![], pid: vec![] };
+    let snapshot = table(&empty, &["row"], 0);
+    let estimate = snapshot.estimate(&wish(&["count()", "mean(value)", "median(value)", "max(x)"])).unwrap();
+    near(figure(&estimate, "count()").value, 0.0);
+    assert!(figure(&estimate, "mean(value)").value.is_none() && figure(&estimate, "max(x)").value.is_none());
+}
+
+#[test]
+fn alike_values_are_not_certain() {
+    let mut world = world(8, 50_000, 10);
+    // Nearly all alike, and a sample of 500 sees none of the others.
+    world.value = (0..50_000).map(|row| Some(if row % 25_000 == 9 { 101.0 } else { 1.0 })).collect();
+    let snapshot = table(&world, &["row"], 3);
+    let mut options = wish(&["mean(value)"]);
+    options.query.precision = Some(0.01);
+    let estimate = snapshot.estimate(&options).unwrap();
+    let mean = &estimate.figures[0];
+    let truth = 1.0 + 2.0 * 100.0 / 50_000.0;
+    assert!(mean.low <= truth && truth <= mean.high && mean.high > mean.low, "{mean:?}");
+    if mean.value == Some(1.0) {
+        assert!(estimate.warnings.iter().any(|warning| warning.contains("alike")), "{:?}", estimate.warnings);
+    }
+}
+
+#[test]
+fn questions_that_make_no_sense_are_refused() {
+    let world = world(9, 25_000, 1);
+    let snapshot = table(&world, &["row"], 0);
+    let refused = |options: &EstimateOptions| match snapshot.estimate(options) {
+        Err(Error::Invalid(message)) => message,
+        other => panic!("{other:?}"),
+    };
+    let with = |change: &dyn Fn(&mut EstimateOptions)| {
+        let mut options = wish(&["mean(value)"]);
+        change(&mut options);
+        options
+    };
+    for (options, part) in [
+        (wish(&[]), "at least one aggregate"),
+        (wish(&["mode(value)"]), "there is no aggregate \"mode\""),
+        (wish(&["mean(name)"]), "`name` of type Utf8 is no number"),
+        (wish(&["mean(speed)"]), "no column `speed`"),
+        (with(&|o| o.error = Some(0.0)), "error must be above 0, found 0"),
+        (with(&|o| o.error = Some(f64::NAN)), "error must be above 0"),
+        (with(&|o| o.absolute = Some(-1.0)), "absolute must be above 0, found -1"),
+        (with(&|o| o.confidence = 1.0), "confidence must be between 0 and 1"),
+        (with(&|o| o.query.limit = Some(5)), "takes no limit"),
+        (with(&|o| o.rows = Some(0)), "above 0"),
+        (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
+        (with(&|o| o.group_by = vec!["speed".into()]), "speed"),
+        (with(&|o| o.group_by = vec!["value".into()]), "a column \"value\" of its own"),
+        (with(&|o| o.tails = Some(0.5)), "tails must be in (0, 0.1]"),
+        (EstimateOptions { tails: Some(0.01), ..wish(&["median(value)"]) }, "has none to read apart"),
+        (with(&|o| o.query.filter = Some("x >".into())), "character"),
+    ] {
+        let message = refused(&options);
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+/// Of intervals of 95 % that many seeds make so many hold the truth: between the ends that
+/// chance leaves with a probability of 1 in 100,000.
+fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
+    let world = world(11, 20_000, steps);
+    let mut truth = None;
+    let (mut held, mut errors) = (0u32, Vec::new());
+    for seed in 0..seeds {
+        let snapshot = table(&world, identity, seed);
+        let truth = *truth.get_or_insert_with(|| {
+            let exact = EstimateOptions {
+                query: Query { precision: Some(1.0), ..options.query.clone() },
+                error: None,
+                ..options.clone()
+            };
+            let exact = snapshot.estimate(&exact).unwrap();
+            assert!(exact.figures[0].exact);
+            exact.figures[0].value.unwrap()
+        });
+        let estimates: Vec<Estimate> = match watched {
+            true => snapshot.estimates(options).unwrap().map(Result::unwrap).collect(),
+            false => vec![snapshot.estimate(options).unwrap()],
+        };
+        let inside = |estimate: &Estimate| estimate.figures[0].low <= truth && truth <= estimate.figures[0].high;
+        held += estimates.iter().all(inside) as u32;
+        errors.push(estimates.last().unwrap().figures[0].value.unwrap() - truth);
+    }
+    let n = errors.len() as f64;
+    let slack = 4.4 * (0.95 * 0.05 / n).sqrt();
+    let share = held as f64 / n;
+    let what = &options.aggregates[0];
+    assert!(share >= least - slack && share <= most + slack, "{what}: {share} of {seeds} intervals hold the truth");
+    let mean = errors.iter().sum::<f64>() / n;
+    let deviation = (errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    assert!(mean.abs() <= 4.4 * deviation / n.sqrt(), "{what}: errors of {mean} on average lean to a side");
+}
+
+fn sampled(aggregate: &str, precision: f64, filter: Option<&str>) -> EstimateOptions {
+    let mut options = wish(&[aggregate]);
+    options.query.precision = Some(precision);
+    options.query.filter = filter.map(str::to_string);
+    options
+}
+
+#[test]
+fn intervals_hold_as_often_as_they_say() {
+    for (aggregate, precision, filter) in [
+        ("mean(value)", 0.02, None),
+        ("sum(value)", 0.03, Some("kind < 4")),
+        ("sum(x)", 0.03, None),
+        ("count()", 0.02, Some("kind < 4")),
+        ("mean(on)", 0.02, None),
+        ("std(value)", 0.05, None),
+        ("corr(x, value)", 0.05, None),
+        ("median(value)", 0.02, None),
+    ] {
+        // Counts, shares and quantiles have whole numbers, and err on the safe side.
+        let most = if matches!(aggregate, "count()" | "mean(on)" | "median(value)") { 0.99 } else { 0.96 };
+        holds(150, 10, &["row"], &sampled(aggregate, precision, filter), 0.94, most, false);
+    }
+}
+
+#[test]
+fn whole_trajectories_are_one_draw_each() {
+    for aggregate in ["mean(value)", "sum(x)", "count()", "median(x)"] {
+        holds(150, 25, &["pid"], &sampled(aggregate, 0.15, Some("kind >= 0")), 0.93, 0.985, false);
+    }
+}
+
+#[test]
+fn stopping_at_a_goal_or_at_will_spoils_nothing() {
+    let goal = EstimateOptions { error: Some(0.02), ..wish(&["mean(value)"]) };
+    holds(150, 10, &["row"], &goal, 0.93, 0.97, false);
+    holds(150, 10, &["row"], &goal, 0.95, 1.0, true);
+}

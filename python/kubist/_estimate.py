@@ -1,0 +1,208 @@
+"""Figures with their intervals: what `Table.estimate` returns."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _kubist
+from ._data import need
+from ._errors import InvalidInput
+from ._figures import Stats, parse
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_SHOWN = 40
+"""Figures that a terminal or a notebook shows."""
+
+
+class Estimate:
+    """Figures, each with an interval that holds the truth with the given confidence.
+
+    One row an aggregate and group (and bin) in `to_arrow`, `to_pandas`, `to_polars`;
+    `value`, `low` and `high` where there is a single figure:
+
+    >>> e = t.estimate("mean(ux)", error=0.01)
+    >>> e.value, e.low, e.high
+    >>> e.stats.rows_read, e.precision, e.stopped
+    """
+
+    def __init__(self, figures: _kubist.Figures) -> None:
+        self._figures = figures
+        self._about: dict[str, Any] = json.loads(figures.about())
+
+    def to_arrow(self) -> pa.Table:
+        """A row a figure, as a `pyarrow.Table`.
+
+        Columns: ``aggregate``; those of ``group_by``; for histograms ``bin_low``,
+        ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
+        ``confidence``, ``precision``, ``rows`` (the records it comes from),
+        ``rows_read`` (all that were looked at), ``exact``. Ends are infinite where nothing
+        bounds them.
+        """
+        pa = need("pyarrow", "to_arrow()")
+        return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a figure, as a `pandas.DataFrame`."""
+        need("pandas", "to_pandas()")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A row a figure, as a `polars.DataFrame`."""
+        pl = need("polars", "to_polars()")
+        return pl.DataFrame(self._figures.batch())
+
+    @property
+    def value(self) -> float | None:
+        """The value of the only figure; None if no record says anything about it."""
+        return self._only()["value"]
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval."""
+        return self._only()["low"]
+
+    @property
+    def high(self) -> float:
+        """The upper end of its interval."""
+        return self._only()["high"]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all figures are those of all records."""
+        return all(row["exact"] for row in self._rows())
+
+    @property
+    def precision(self) -> float:
+        """The share of the identities that was read; figures may know more."""
+        return self._about["precision"]
+
+    @property
+    def confidence(self) -> float:
+        """How often the intervals hold the truth."""
+        return self._about["confidence"]
+
+    @property
+    def stopped(self) -> str:
+        """Why reading ended.
+
+        One of ``goal``, ``precision``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``;
+        ``progress`` if a finer estimate follows.
+        """
+        return self._about["stopped"]
+
+    @property
+    def missed_group(self) -> int | None:
+        """With the confidence given, no group of more identities than this is missing.
+
+        None without ``group_by``.
+        """
+        return self._about["missed_group"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the figures should know: heavy tails, few records."""
+        return self._about["warnings"]
+
+    @property
+    def stats(self) -> Stats:
+        """What it cost."""
+        return parse(Stats, json.dumps(self._about["stats"]))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return self.to_arrow().to_pylist()
+
+    def _only(self) -> dict[str, Any]:
+        rows = self._rows()
+        if len(rows) != 1:
+            raise InvalidInput(f"there are {len(rows)} figures: see to_arrow() or to_pandas()")
+        return rows[0]
+
+    def _table(self) -> tuple[list[str], list[list[str]], str]:
+        """Names, cells, and a line about all of it."""
+        table = self.to_arrow()
+        hidden = {"value", "low", "high", "confidence", "precision", "rows", "rows_read", "exact"}
+        names = [name for name in table.schema.names if name not in hidden]
+        rows = table.slice(0, _SHOWN).to_pylist()
+        cells = [[_text(row[name]) for name in names] + [figure(row)] for row in rows]
+        left_out = table.num_rows - len(rows)
+        more = f", {left_out} more figures" if left_out else ""
+        stats = self.stats
+        about = (
+            f"{self.confidence:.4g} confidence, precision {self.precision:.3g}, "
+            f"{stats.rows_read:,} rows read in {stats.seconds:.3g} s{more}"
+        )
+        return [*names, "value"], cells, about
+
+    def __repr__(self) -> str:
+        names, cells, about = self._table()
+        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *cells]]
+        return "\n".join([*lines, f"({about})", *(f"note: {word}" for word in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        names, cells, about = self._table()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in cells
+        )
+        notes = "".join(f"<p>note: {html.escape(word)}</p>" for word in self.warnings)
+        return f"<table><tr>{head}</tr>{body}</table><p>{html.escape(about)}</p>{notes}"
+
+
+Estimate.__module__ = "kubist"
+
+
+def figure(row: dict[str, Any]) -> str:
+    """A figure as people read it: ``0.1273 ± 0.0012``, or both ends where they differ."""
+    value, low, high = row["value"], row["low"], row["high"]
+    if value is None:
+        return f"unknown, {_number(low)} to {_number(high)}"
+    if row["exact"]:
+        return f"{_number(value)} exactly"
+    below, above = value - low, high - value
+    if math.isinf(below) or math.isinf(above) or abs(below - above) > 0.1 * max(below, above):
+        return f"{_number(value)}, {_number(low)} to {_number(high)}"
+    half = max(below, above)
+    if half <= 0:
+        return _number(value)
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    if digits > 12 or half >= 1e12:
+        return f"{value:.6g} ± {half:.2g}"
+    return f"{value:,.{digits}f} ± {half:,.{digits}f}"
+
+
+def _number(value: float) -> str:
+    if value == int(value) if math.isfinite(value) else False:
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:.6g}"
+
+
+def _text(value: Any) -> str:
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def steps(estimates: _kubist.Estimates) -> Iterator[Estimate]:
+    """One after the other, until the last."""
+    while (figures := estimates.next_step()) is not None:
+        yield Estimate(figures)
+
+
+def aggregates(value: Any) -> list[str]:
+    """One aggregate or several, as a list."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, Iterable) or isinstance(listed, (bytes, dict)):
+        raise InvalidInput(f"aggregates: expected text like 'mean(x)', not {value!r}")
+    listed = list(listed)
+    for text in listed:
+        if not isinstance(text, str):
+            raise InvalidInput(f"aggregates: expected text like 'mean(x)', not {text!r}")
+    return listed
