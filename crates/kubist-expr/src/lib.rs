@@ -72,6 +72,7 @@ mod compute;
 mod domain;
 mod error;
 mod evaluate;
+mod keys;
 mod lex;
 mod moment;
 mod names;
@@ -83,6 +84,7 @@ mod value;
 mod zone;
 
 pub use error::ExprError;
+pub use keys::Keys;
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 
