@@ -188,7 +188,10 @@ class _Tree:
 
     def condition(self) -> Condition:
         """What it says, as far as it is understood."""
-        return _condition(self._root) if self.is_known else None
+        try:
+            return _condition(self._root) if self.is_known else None
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
+            return None
 
 
 def _condition(node: Any) -> Condition:
@@ -225,7 +228,8 @@ def _condition(node: Any) -> Condition:
         case ("call", "starts_with", [("field", column)], options):
             if options["ignore_case"].as_py():
                 return None
-            return Starts(column, options["pattern"].as_py().decode())
+            prefix = options["pattern"].as_py()
+            return Starts(column, prefix.decode() if isinstance(prefix, bytes) else prefix)
     return None
 
 

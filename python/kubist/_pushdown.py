@@ -101,9 +101,7 @@ class Some:
     parts: Sequence[Condition]
 
 
-Condition = (
-    Compare | OneOf | Starts | Truth | IsNull | IsNan | Constant | Not | All | Some | None
-)
+Condition = Compare | OneOf | Starts | Truth | IsNull | IsNan | Constant | Not | All | Some | None
 """None: anything, of which nothing is known."""
 
 
@@ -325,7 +323,7 @@ def _ends(kind: Kind, op: str, value: Any) -> tuple[str, ...] | None:
             return (f"{op} {value}",)
         case "int" if isinstance(value, float) and abs(value) < EXACT_FLOATS:
             # Beyond, an engine may compare with what it has rounded.
-            return _whole(op, *divmod(Decimal(value), 1))
+            return _whole(op, math.floor(value), value - math.floor(value))
         case "int" | "decimal" if isinstance(value, Decimal) and value.is_finite():
             return (f"{op} {value:f}",)
         case "decimal" if _is_int(value):

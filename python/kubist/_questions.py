@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     PerCell = tuple[int, Mapping[str, float]]
 
 
-_ASKED = (
-    "box precision window limit columns where per_cell steps inclusion on_result"
-).split()
+_ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()
 
 
 class Questions:

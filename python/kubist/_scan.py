@@ -72,7 +72,9 @@ class Source:
             name: kind for name, kind in kinds(described).items() if name in set(self.columns)
         }
         # Names and values are checked now, not when an engine reads.
-        self.empty = Result(snapshot.query(self._asked(limit=0)))
+        snapshot.query(self._asked(limit=0))
+        nothing = both(arguments.get("where"), "FALSE")
+        self.empty = Result(snapshot.query(self._asked(where=nothing)))
 
     def _asked(self, **changes: Any) -> _kubist.Query:
         return self._question(**{**self._arguments, **changes})

@@ -306,7 +306,7 @@ impl Question {
     fn probability(&self, below: Option<u64>) -> f64 {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);
-        end.saturating_sub(drawn.first as u128) as f64 / Threshold::ALL.to_u128() as f64
+        Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
     }
 
     fn schema(&self) -> SchemaRef {
