@@ -11,6 +11,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use crate::column::{Column, Native, native};
 use crate::error::invalid;
 
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
@@ -69,6 +70,17 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
         stream_capsule(py, RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema()))
+    }
+
+    /// A column for NumPy: its values, which of them are null, and texts instead of values
+    /// where NumPy has no such type.
+    fn column(
+        &self,
+        py: Python<'_>,
+        place: usize,
+    ) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
+        let Native { values, nulls, texts } = native(py, self.0.column(place))?;
+        Ok((values, nulls, texts))
     }
 }
 

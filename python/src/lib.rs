@@ -8,6 +8,7 @@
 
 mod arrow;
 mod call;
+mod column;
 mod error;
 mod home;
 mod query;
@@ -26,6 +27,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _kubist {
     #[pymodule_export]
     use crate::arrow::{Batch, Batches, Incoming, Schema};
+    #[pymodule_export]
+    use crate::column::Column;
     #[pymodule_export]
     use crate::query::{Query, Refine, Stream};
     #[pymodule_export]

@@ -89,6 +89,16 @@ impl Stream {
         Schema(self.0.schema.clone())
     }
 
+    /// The names of the columns.
+    fn names(&self) -> Vec<String> {
+        self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The columns without rows.
+    fn empty_batch(&self) -> Batch {
+        Batch(RecordBatch::new_empty(self.0.schema.clone()))
+    }
+
     /// The next batch, or `None` at the end.
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         Ok(self.0.next(py)?.map(Batch))

@@ -15,6 +15,7 @@ mod info;
 mod ingest;
 mod interrupt;
 mod output;
+mod paraview;
 mod parse;
 mod plot;
 mod progress;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Alter(command) => alter::run(command),
         Command::Copy(command) => copy::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
+        Command::ParaviewPath => paraview::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
