@@ -78,6 +78,7 @@ from ._figures import (
 )
 from ._kubist import VERSION as __version__
 from ._result import Result
+from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._writer import Writer
 
@@ -104,6 +105,7 @@ __all__ = [
     "SalvageReport",
     "Snapshot",
     "SnapshotExpired",
+    "Split",
     "Stats",
     "StorageError",
     "Table",

@@ -37,6 +37,7 @@ def query(
     where: Any = None,
     per_cell: Any = None,
     steps: Any = None,
+    inclusion: Any = None,
 ) -> _kubist.Query:
     """The engine's question. ``schema`` is called only if a duration needs its column's unit."""
     if where is not None and not isinstance(where, str):
@@ -50,7 +51,14 @@ def query(
         columns=None if columns is None else names("columns", columns),
         filter=where,
         steps=None if steps is None else _steps(steps),
+        inclusion=None if inclusion is None else _name("inclusion", inclusion),
     )
+
+
+def _name(what: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{what}: expected the name of a column, not {value!r}")
+    return value
 
 
 def _steps(steps: Any) -> tuple[int | None, int | None]:

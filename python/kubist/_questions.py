@@ -13,15 +13,23 @@ from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
 from ._result import Result
+from ._split import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    import polars as pl
+    import pyarrow.dataset
+
+    from ._scan import Source
     from ._table import Table
 
     Box = Mapping[str, tuple[Any, Any]]
     Domain = tuple[Any, Any] | str | None
     PerCell = tuple[int, Mapping[str, float]]
+
+
+_ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()
 
 
 class Questions:
@@ -63,6 +71,7 @@ class Questions:
         where: str | None = None,
         per_cell: PerCell | None = None,
         steps: int | tuple[int | None, int | None] | None = None,
+        inclusion: str | None = None,
     ) -> Result:
         """Asks for records: any region, at any precision.
 
@@ -95,6 +104,12 @@ class Questions:
             steps: A step, or a closed range ``(first, last)`` with None for an
                 open end: only rows of these steps, and of those only the ones
                 that every declared writer has finished.
+            inclusion: The name of one more column, behind the others: the probability
+                with which each record came into the answer. ``sum(x / p)`` estimates the
+                sum over all matching records. It is the share that ``precision`` and
+                ``window`` leave; under ``limit`` and ``per_cell`` up to the first record
+                left out (of all, of its cell), and null where only some of several
+                records of that very priority are in: they have no part in an estimate.
 
         Returns:
             The answer, not yet read: see `Result`.
@@ -117,8 +132,171 @@ class Questions:
             where=where,
             per_cell=per_cell,
             steps=steps,
+            inclusion=inclusion,
         )
         return Result(self._pinned().query(question))
+
+    def scan(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        per_cell: PerCell | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        inclusion: str | None = None,
+        on_result: Callable[[Result], object] | None = None,
+    ) -> pl.LazyFrame:
+        """The records as a Polars lazy frame, also for SQL.
+
+        Polars says which columns it needs, which rows, and how many: only these are
+        read, in bounded memory. A range of a dimension in a filter or in WHERE prunes
+        as ``box`` does. Filters mean what they mean in Polars. The frame is of the
+        moment of this call, however often it is collected.
+
+        Args:
+            box, precision, window, limit, columns, where, per_cell, steps, inclusion: As
+                for `query`. After ``limit`` and ``per_cell`` nothing can be pushed down
+                but columns.
+            on_result: Called with each `Result` before the frame reads it; its ``stats``
+                say afterwards what it cost.
+
+        Example:
+            >>> droplets = t.scan(precision=0.1, inclusion="p")
+            >>> pl.SQLContext(droplets=droplets).execute(
+            ...     "SELECT deposited, sum(1 / p) AS n FROM droplets WHERE x < 0.2 GROUP BY deposited"
+            ... ).collect()
+        """
+        from ._scan import lazy_frame
+
+        return lazy_frame(self._source(locals()), self.location)
+
+    def to_dataset(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        per_cell: PerCell | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        inclusion: str | None = None,
+        on_result: Callable[[Result], object] | None = None,
+    ) -> pa.dataset.Dataset:
+        """The records as a `pyarrow.dataset.Dataset`, for DuckDB and whatever reads such.
+
+        Columns and conditions that the reader hands over prune the query. DuckDB hands
+        over everything but lower ends of float columns: give those as ``box``. It is of
+        the moment of this call, and can be scanned any number of times.
+
+        Args:
+            box, precision, window, limit, columns, where, per_cell, steps, inclusion,
+                on_result: As for `scan`.
+
+        Example:
+            >>> droplets = t.to_dataset(box={"x": (0.1, 0.2)})
+            >>> duckdb.sql("SELECT deposited, count(*) FROM droplets WHERE pid < 99 GROUP BY 1")
+        """
+        need("pyarrow", "to_dataset()")
+        from ._dataset import Dataset
+
+        return Dataset(self._source(locals()))
+
+    def splits(
+        self,
+        n: int,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        inclusion: str | None = None,
+    ) -> list[Split]:
+        """Cuts a query into ``n`` disjoint parts, for several processes or machines.
+
+        Each record of the query is in exactly one part. Parts are compact in space and
+        of about equal rows; they are small, can be pickled, and are of the moment of
+        this call wherever they are read.
+
+        Args:
+            n: How many parts; some may be empty.
+            box, precision, window, columns, where, steps, inclusion: As for `query`.
+
+        Example:
+            >>> with multiprocessing.Pool() as pool:
+            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            columns=columns,
+            where=where,
+            steps=steps,
+            inclusion=inclusion,
+        )
+        parts = _box.count("n", n, least=1, most=2**16)
+        return [Split(text) for text in self._pinned().splits(question, parts)]
+
+    def trajectories(
+        self,
+        box: Box | None = None,
+        by: str | None = None,
+        where: str | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        columns: Sequence[str] | None = None,
+        precision: float | None = None,
+        limit: int | None = None,
+    ) -> Result:
+        """All records of whatever has a record in a region: the paths that lead through it.
+
+        Finds the values of ``by`` among the records that ``box``, ``where`` and ``steps``
+        select, and returns every record that holds one of them, wherever it is, of one
+        moment. A lookup of that column is used; without one all records are scanned.
+
+        Args:
+            box, where, steps: The region, as for `query`.
+            by: The column that tells trajectories apart. None: the table's identity, or
+                else its lookup, if that is one column.
+            columns: The columns to return.
+            precision, limit: Of the records that come back, as for `query`.
+
+        Raises:
+            InvalidInput: ``by`` is not given, and there is not one column that it could be.
+
+        Example:
+            >>> paths = t.trajectories(box={"z": (None, 0.01)}, by="pid").to_pandas()
+        """
+        pinned = self._pinned()
+        if by is None:
+            by = self._by(pinned)
+        elif not isinstance(by, str):
+            raise InvalidInput(f"by: {by!r} is not a column name")
+        through = self._question(box=box, where=where, steps=steps)
+        question = self._question(columns=columns, precision=precision, limit=limit)
+        return Result(pinned.trajectories(through, by, question))
+
+    @staticmethod
+    def _by(pinned: _kubist.Snapshot) -> str:
+        info = Info.parse(pinned.info())
+        for candidates in (info.identity, info.lookup):
+            if len(candidates) == 1:
+                return candidates[0]
+        raise InvalidInput(
+            f"by: say which column tells trajectories apart; the identity is {info.identity}"
+        )
+
+    def _source(self, arguments: dict[str, Any]) -> Source:
+        """For `scan` and `to_dataset`, from their arguments."""
+        from ._scan import Source
+
+        arguments = {name: value for name, value in arguments.items() if name in _ASKED}
+        on_result = arguments.pop("on_result")
+        return Source(self._pinned(), self._question, arguments, on_result)
 
     def refine(
         self,

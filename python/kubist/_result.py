@@ -11,6 +11,7 @@ from ._errors import Refused
 from ._figures import Stats, parse
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -53,6 +54,25 @@ class Result:
         pl = need("polars", "to_polars()")
         self._use("to_polars()")
         return pl.DataFrame(self._stream.collect())
+
+    def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All rows as one NumPy array a column (pyarrow is not needed).
+
+        Null is NaN in numbers, which integers and booleans become floats for, and NaT in
+        times. Decimals are floats. What NumPy has no type for is text, in an array of
+        objects, with None for null.
+        """
+        np = need("numpy", "to_numpy()")
+        self._use("to_numpy()")
+        fields = self._stream.names()
+        parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in fields]
+        while (batch := self._stream.next_batch()) is not None:
+            for place, column in enumerate(parts):
+                column.append(_array(np, *batch.column(place)))
+        if not parts or not parts[0]:
+            empty = self._stream.empty_batch()
+            parts = [[_array(np, *empty.column(place))] for place in range(len(fields))]
+        return {name: _joined(np, of) for name, of in zip(fields, parts, strict=True)}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")
@@ -112,6 +132,33 @@ class Result:
         if self._used is None:
             return f"<kubist.Result not yet read: precision {self._stream.precision():.3g}>"
         return f"<kubist.Result read by {self._used}: {self.stats.rows_returned:,} rows so far>"
+
+
+def _array(
+    np: Any,
+    values: _kubist.Column | None,
+    nulls: _kubist.Column | None,
+    texts: list[str | None],
+) -> np.ndarray[Any, Any]:
+    if values is None:
+        array = np.empty(len(texts), dtype=object)
+        array[:] = texts
+        return array
+    array = np.asarray(values)
+    if nulls is None:
+        return array
+    if array.dtype.kind in "mM":
+        return np.where(np.asarray(nulls), np.array("NaT", array.dtype), array)
+    floats = array.astype(array.dtype if array.dtype.kind == "f" else np.float64)
+    floats[np.asarray(nulls)] = np.nan
+    return floats
+
+
+def _joined(np: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """One array, of its own memory; with a null anywhere numbers are floats throughout."""
+    if any(part.dtype.kind == "f" for part in parts):
+        parts = [part if part.dtype.kind == "f" else part.astype(np.float64) for part in parts]
+    return np.concatenate(parts)
 
 
 Result.__module__ = "kubist"

@@ -11,6 +11,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use crate::column::{Column, Native, native};
 use crate::error::invalid;
 
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
@@ -41,7 +42,8 @@ impl Schema {
     }
 }
 
-/// One batch of an answer (`__arrow_c_array__`).
+/// One batch of an answer (`__arrow_c_array__`, or for whom takes a struct for a column,
+/// `__arrow_c_stream__`).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batch(pub RecordBatch);
 
@@ -58,6 +60,23 @@ impl Batch {
         let (array, _) = to_ffi(&array.into_data()).map_err(|e| invalid(py, &e.to_string()))?;
         let array = PyCapsule::new_with_value(py, array, ARRAY)?;
         PyTuple::new(py, [schema_capsule(py, &self.0.schema())?, array])
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        stream_capsule(py, RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema()))
+    }
+
+    /// A column for NumPy: its values, which of them are null, and texts instead of values
+    /// where NumPy has no such type.
+    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
+        let Native { values, nulls, texts } = native(py, self.0.column(place))?;
+        Ok((values, nulls, texts))
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod arrow;
 mod call;
+mod column;
 mod error;
 mod estimate;
 mod home;
@@ -27,6 +28,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _kubist {
     #[pymodule_export]
     use crate::arrow::{Batch, Batches, Incoming, Schema};
+    #[pymodule_export]
+    use crate::column::Column;
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures, Wish};
     #[pymodule_export]

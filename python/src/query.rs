@@ -21,7 +21,7 @@ pub struct Query(kubist::Query);
 #[pymethods]
 impl Query {
     #[new]
-    #[pyo3(signature = (*, bounds, precision, window, limit, per_cell, columns, filter, steps))]
+    #[pyo3(signature = (*, bounds, precision, window, limit, per_cell, columns, filter, steps, inclusion))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn new(
         bounds: Vec<(String, End, End)>,
@@ -32,11 +32,12 @@ impl Query {
         columns: Option<Vec<String>>,
         filter: Option<String>,
         steps: Option<(Option<i64>, Option<i64>)>,
+        inclusion: Option<String>,
     ) -> Query {
         let bounds = bounds.into_iter().map(|(column, low, high)| Range { column, low: low.0, high: high.0 }).collect();
         let per_cell = per_cell.map(|(rows, widths)| PerCell { rows, widths });
         let rest = kubist::Query::default();
-        Query(kubist::Query { bounds, precision, window, limit, per_cell, columns, filter, steps, ..rest })
+        Query(kubist::Query { bounds, precision, window, limit, per_cell, columns, filter, steps, inclusion, ..rest })
     }
 }
 
@@ -86,6 +87,16 @@ impl Stream {
 impl Stream {
     fn schema(&self) -> Schema {
         Schema(self.0.schema.clone())
+    }
+
+    /// The names of the columns.
+    fn names(&self) -> Vec<String> {
+        self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The columns without rows.
+    fn empty_batch(&self) -> Batch {
+        Batch(RecordBatch::new_empty(self.0.schema.clone()))
     }
 
     /// The next batch, or `None` at the end.

@@ -94,6 +94,16 @@ impl Table {
         self.0.location()
     }
 
+    /// The records of one part of a query; `split` is JSON.
+    fn read_split(&self, py: Python<'_>, split: &str) -> PyResult<Stream> {
+        let split: kubist::Split =
+            serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;
+        // Parts have no limit: the question only carries the stop switch.
+        let query = kubist::Query::default();
+        let stream = run(py, &query.cancel, || self.0.get()?.read_split(&split, &query.cancel))?;
+        Ok(Stream::new(self.0.location(), stream, &query))
+    }
+
     /// `column`: a schema of one field, which the rows that are here have as `default`.
     #[pyo3(signature = (column, *, default, unit))]
     fn add_column(&self, py: Python<'_>, column: &Schema, default: End, unit: Option<String>) -> PyResult<()> {
@@ -319,6 +329,21 @@ impl Snapshot {
         let query = query.fresh();
         let stream = run(py, &query.cancel, || self.0.get()?.query(&query))?;
         Ok(Stream::new(self.0.location(), stream, &query))
+    }
+
+    /// What passed through the region of `through`, told apart by the column `by`.
+    fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
+        let query = query.fresh();
+        let through = kubist::Query { cancel: query.cancel.clone(), ..through.fresh() };
+        let stream = run(py, &query.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
+        Ok(Stream::new(self.0.location(), stream, &query))
+    }
+
+    /// Disjoint parts of a query, each as JSON.
+    fn splits(&self, py: Python<'_>, query: &Query, parts: usize) -> PyResult<Vec<String>> {
+        let query = query.fresh();
+        let splits = run(py, &query.cancel, || self.0.get()?.splits(&query, parts))?;
+        splits.iter().map(as_json).collect()
     }
 
     fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {

@@ -41,6 +41,8 @@ pub enum Command {
     Alter(Alter),
     Copy(Copy),
     Drop(Drop),
+    /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
+    ParaviewPath,
 }
 
 /// Put files into a table; makes the table if there is none

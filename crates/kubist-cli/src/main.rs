@@ -16,6 +16,7 @@ mod info;
 mod ingest;
 mod interrupt;
 mod output;
+mod paraview;
 mod parse;
 mod plot;
 mod progress;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Alter(command) => alter::run(command),
         Command::Copy(command) => copy::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
+        Command::ParaviewPath => paraview::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -74,6 +74,7 @@ mod domain;
 mod error;
 mod evaluate;
 mod expression;
+mod keys;
 mod lex;
 mod moment;
 mod names;
@@ -86,6 +87,7 @@ mod zone;
 
 pub use error::ExprError;
 pub use expression::Expression;
+pub use keys::Keys;
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use kubist_expr::Value;
+use kubist_index::cube::MAX_DIMENSIONS;
 pub use kubist_index::outlook::Replication;
 
 use crate::alter::Metadata;
@@ -100,6 +101,14 @@ pub struct PerCell {
     pub widths: Vec<(String, f64)>,
 }
 
+/// A box of the table's grid and a range of priorities, all ends included.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Part {
+    pub(crate) low: [u32; MAX_DIMENSIONS],
+    pub(crate) high: [u32; MAX_DIMENSIONS],
+    pub(crate) priorities: (u64, u64),
+}
+
 /// A question to a snapshot. The default asks for everything.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
@@ -119,6 +128,12 @@ pub struct Query {
     pub filter: Option<String>,
     /// Only rows of complete steps in this closed range; a missing end is open.
     pub steps: Option<(Option<i64>, Option<i64>)>,
+    /// The name of one more column: the probability with which each record came into the
+    /// answer, whatever the others drew. Null where a limit kept only some of several
+    /// records of one priority: these have no part in an estimate.
+    pub inclusion: Option<String>,
+    /// Only one of the parts that `Snapshot::splits` made.
+    pub part: Option<Part>,
     /// Set it from another thread to stop the query soon.
     pub cancel: Cancel,
 }

@@ -5,15 +5,16 @@ mod pipeline;
 mod refine;
 mod scan;
 mod select;
+mod trajectories;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Schema, SchemaRef};
-use kubist_expr::{Predicate, Value, key_range};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_expr::{Predicate, Value};
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold};
@@ -21,7 +22,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use crate::codec::zone_map::ZoneMap;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
-use crate::options::{Bound, Cancel, PerCell, Query, Stats};
+use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
 use lookup::LookedUp;
@@ -50,11 +51,16 @@ pub(crate) struct Question {
     grid_box: GridBox,
     /// `None`: no record can match.
     range: Option<PriorityRange>,
+    /// What precision and window leave, whatever else is known of the records.
+    drawn: Option<PriorityRange>,
     /// All matching records below this priority are asked for.
     precision: f64,
     /// Stored columns of the answer.
     columns: Vec<usize>,
     per_cell: Option<(PerCell, Vec<usize>)>,
+    /// The name of the column of inclusion probabilities, and whether it may be null.
+    inclusion: Option<(String, bool)>,
+    part: Option<Part>,
     looked_up: LookedUp,
     /// Nothing but ends of dimensions decides which records are asked for.
     only_box: bool,
@@ -72,14 +78,18 @@ impl Question {
         // Hidden columns cannot be named.
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
         let frame = core.frame()?;
+        let drawn = priority_range(query)?;
         let mut question = Question {
             snapshot: snapshot.clone(),
             predicate: Predicate::always(),
             grid_box: core.geometry.everything(),
-            range: priority_range(query)?,
+            range: drawn,
+            drawn,
             precision: query.precision.unwrap_or(1.0).min(query.window.map_or(1.0, |window| window.1)),
             columns: answer_columns(snapshot, query)?,
             per_cell: None,
+            inclusion: inclusion_column(snapshot, query)?,
+            part: query.part.clone(),
             looked_up: LookedUp::default(),
             bounded: [false; MAX_DIMENSIONS],
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
@@ -101,15 +111,55 @@ impl Question {
         if let Some(per_cell) = &query.per_cell {
             question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
         }
-        question.find_values();
+        question.settle();
         Ok(question)
     }
 
-    /// Adds one closed range, to the predicate and, for a dimension, to the box.
+    /// Once the predicate is known: where the records that it selects can lie.
+    fn settle(&mut self) {
+        self.confine();
+        self.find_values();
+    }
+
+    /// Narrows the box to what the predicate and the part leave of each dimension.
+    fn confine(&mut self) {
+        let schema = &self.snapshot.view.schema;
+        if let Some(part) = &self.part {
+            self.range = self.range.and_then(|range| range.intersect(part.range()));
+            self.grid_box = part.grid_box();
+        }
+        let Some(frame) = &self.frame else { return };
+        let bits = frame.geometry.bits();
+        for (d, column) in schema.dimensions.iter().enumerate() {
+            let Some(place) = schema.visible().iter().position(|seen| seen == column) else { continue };
+            let data_type = schema.stored.field(*column).data_type();
+            let keys = self.predicate.keys_of(place);
+            let numbers = order::number_keys(data_type);
+            let keys_of_numbers = keys.numbers.map(|(low, high)| (low.max(numbers.0), high.min(numbers.1)));
+            let coordinate = |key| frame.scales[d].coordinate(order::number(data_type, key), bits);
+            // What is no number has the last coordinate.
+            let odd = self.snapshot.core.geometry.everything().high[d];
+            let (low, high) = match (keys_of_numbers, keys.others) {
+                (Some((low, high)), false) => (coordinate(low), coordinate(high)),
+                (Some((low, _)), true) => (coordinate(low), odd),
+                (None, true) => (odd, odd),
+                (None, false) => {
+                    self.range = None;
+                    return;
+                }
+            };
+            self.grid_box.low[d] = self.grid_box.low[d].max(low);
+            self.grid_box.high[d] = self.grid_box.high[d].min(high);
+            if self.grid_box.low[d] > self.grid_box.high[d] {
+                self.range = None;
+            }
+        }
+    }
+
+    /// Adds one closed range.
     fn restrict(&mut self, visible: &Schema, bound: &Bound) -> Result<()> {
         let name = &bound.column;
-        let schema = self.snapshot.view.schema.clone();
-        let column = schema.column(name)?;
+        self.snapshot.view.schema.column(name)?;
         let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
         for end in [low, high].into_iter().flatten() {
             if matches!(end, Value::Null) || matches!(end, Value::Float(value) if value.is_nan()) {
@@ -133,23 +183,10 @@ impl Question {
         }
         let predicate = std::mem::replace(&mut self.predicate, Predicate::always());
         self.predicate = predicate.and(Predicate::range(visible, name, low, high)?);
-        let Some(d) = schema.dimensions.iter().position(|dimension| *dimension == column) else {
-            self.only_box = false;
-            return Ok(());
-        };
-        let data_type = schema.stored.field(column).data_type();
-        self.bounded[d] = true;
-        match (key_range(data_type, low, high)?, &self.frame) {
-            (Some((first, last)), Some(frame)) => {
-                let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
-                self.grid_box.low[d] = self.grid_box.low[d].max(place(first));
-                self.grid_box.high[d] = self.grid_box.high[d].min(place(last));
-                if self.grid_box.low[d] > self.grid_box.high[d] {
-                    self.range = None;
-                }
-            }
-            (None, _) => self.range = None,
-            (_, None) => {}
+        let column = self.snapshot.view.schema.column(name)?;
+        match self.snapshot.view.schema.dimensions.iter().position(|dimension| *dimension == column) {
+            Some(d) => self.bounded[d] = true,
+            None => self.only_box = false,
         }
         Ok(())
     }
@@ -157,6 +194,32 @@ impl Question {
     /// Runs that may hold records with priorities in `range`, in depth-first
     /// order of cubes, and what it cost to know.
     pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
+        let (visits, stats) = self.planned(range)?;
+        let Some(part) = self.part.as_ref().map(Part::grid_box) else { return Ok((visits, stats)) };
+        Ok((visits.into_iter().filter_map(|visit| self.inside(visit, &part)).collect(), stats))
+    }
+
+    /// What a visit reads inside a box, if anything.
+    fn inside(&self, visit: Visit, part: &GridBox) -> Option<Visit> {
+        let (place, k) = (&visit.run.payload, self.snapshot.core.geometry.dimensions());
+        let within = match &visit.within {
+            None if (0..k).all(|d| part.low[d] <= place.low[d] && place.high[d] <= part.high[d]) => return Some(visit),
+            None => [part.clone()].into(),
+            Some(boxes) => {
+                let common = |one: &GridBox| {
+                    let mut both = one.clone();
+                    (0..k).for_each(|d| both.low[d] = one.low[d].max(part.low[d]));
+                    (0..k).for_each(|d| both.high[d] = one.high[d].min(part.high[d]));
+                    (0..k).all(|d| both.low[d] <= both.high[d]).then_some(both)
+                };
+                boxes.iter().filter_map(common).collect::<Arc<[GridBox]>>()
+            }
+        };
+        let meets = |one: &GridBox| (0..k).all(|d| one.low[d] <= place.high[d] && place.low[d] <= one.high[d]);
+        within.iter().any(meets).then_some(Visit { within: Some(within), ..visit })
+    }
+
+    fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         if let Some(found) = self.looked_up(range)? {
             return Ok(found);
         }
@@ -221,7 +284,11 @@ impl Question {
     /// Records of runs that lie inside the box, and the runs that may have some outside;
     /// `None` if more than the box decides.
     pub fn by_box(&self) -> Option<(u64, Vec<Visit>)> {
-        if !self.only_box || !self.looked_up.is_idle() || self.range.is_none_or(|range| !range.is_all()) {
+        if !self.only_box
+            || self.part.is_some()
+            || !self.looked_up.is_idle()
+            || self.range.is_none_or(|range| !range.is_all())
+        {
             return None;
         }
         let geometry = &self.snapshot.core.geometry;
@@ -279,17 +346,38 @@ impl Question {
             .ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
     }
 
-    /// A batch of the answer from stored columns.
-    fn batch(&self, rows: usize, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    /// A batch of the answer from stored columns; `inclusion` is asked if there is a
+    /// column of it.
+    fn batch(
+        &self,
+        rows: usize,
+        columns: Vec<ArrayRef>,
+        inclusion: impl FnOnce() -> Float64Array,
+    ) -> Result<RecordBatch> {
         let schema = &self.snapshot.view.schema;
         let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
+        let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        if self.inclusion.is_some() {
+            columns.push(Arc::new(inclusion()));
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns.collect::<Result<_>>()?, &options)?)
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+    }
+
+    /// The probability of a priority in the part of the question's range that lies below
+    /// this one, or in all of it.
+    fn probability(&self, below: Option<u64>) -> f64 {
+        let Some(drawn) = self.drawn else { return 0.0 };
+        let end = below.map_or(drawn.last as u128 + 1, u128::from);
+        Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
     }
 
     fn schema(&self) -> SchemaRef {
         let schema = &self.snapshot.view.schema;
-        let fields: Vec<_> = self.columns.iter().map(|column| schema.user_field(*column).clone()).collect();
+        let mut fields: Vec<_> = self.columns.iter().map(|column| schema.user_field(*column).clone()).collect();
+        if let Some((name, nullable)) = &self.inclusion {
+            fields.push(Arc::new(Field::new(name, DataType::Float64, *nullable)));
+        }
         Arc::new(Schema::new_with_metadata(fields, schema.user.metadata().clone()))
     }
 }
@@ -391,6 +479,14 @@ fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
+fn inclusion_column(snapshot: &Snapshot, query: &Query) -> Result<Option<(String, bool)>> {
+    let Some(name) = &query.inclusion else { return Ok(None) };
+    if snapshot.view.schema.user.index_of(name).is_ok() {
+        return Err(Error::invalid(format!("inclusion: the table has a column {name:?} already; choose another name")));
+    }
+    Ok(Some((name.clone(), query.limit.is_some() || query.per_cell.is_some())))
+}
+
 /// The stored columns of a grid of cells.
 fn check_per_cell(snapshot: &Snapshot, per_cell: &PerCell) -> Result<Vec<usize>> {
     let schema = &snapshot.view.schema;
@@ -443,9 +539,14 @@ struct Delivery {
 
 impl QueryStream {
     pub(crate) fn start(question: Question, query: &Query) -> Result<QueryStream> {
+        QueryStream::start_after(question, query, Stats::default())
+    }
+
+    /// `spent`: what it has cost already to know the question.
+    fn start_after(question: Question, query: &Query, spent: Stats) -> Result<QueryStream> {
         let begin = Instant::now();
         let (schema, precision) = (question.schema(), question.precision);
-        let mut stats = Stats::default();
+        let mut stats = spent;
         let source = match (question.range, query.limit) {
             (None, _) | (_, Some(0)) => Source::Done,
             (Some(range), None) if question.per_cell.is_none() => {
@@ -536,7 +637,9 @@ impl QueryStream {
                     if scanned.rows == 0 {
                         return Ok(Step::Nothing);
                     }
-                    Ok(Step::Batch(question.batch(scanned.rows, scanned.columns)?))
+                    let rows = scanned.rows;
+                    let inclusion = || Float64Array::from(vec![question.probability(None); rows]);
+                    Ok(Step::Batch(question.batch(rows, scanned.columns, inclusion)?))
                 }
             },
             Source::Selected(receiver, _) => match receiver.recv_timeout(patience) {
@@ -599,7 +702,7 @@ pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
         return Ok(rows);
     }
     let limit = query.limit.unwrap_or(u64::MAX);
-    if question.predicate.is_always() && range.is_all() {
+    if question.predicate.is_always() && range.is_all() && question.part.is_none() {
         return Ok(snapshot.view.directory.rows().min(limit));
     }
     let (mut rows, visits) = match question.by_box() {

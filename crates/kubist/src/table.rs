@@ -28,6 +28,7 @@ use crate::history::{Declared, History};
 use crate::lookup::live::Live;
 use crate::lookup::postings::Directory as LookupDirectory;
 use crate::maps::{Cache, DIRECTORY_BYTES, MAP_BYTES};
+use crate::moment::Moment;
 use crate::options::{Cancel, WriterOptions};
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
@@ -329,7 +330,7 @@ impl Core {
         loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
             for writer in self.store.logs().map_err(store_error)? {
-                self.follow(tail, &writer)?;
+                self.follow(tail, &writer, u64::MAX)?;
             }
             if self.follow_rewrites(tail, &rewrites)? {
                 break;
@@ -352,7 +353,41 @@ impl Core {
             }
         }
         // After the logs: no run has a column that is not known then.
-        self.follow_alterations(tail)
+        self.follow_alterations(tail, u64::MAX)
+    }
+
+    /// The table as it was at a moment that a view of it had.
+    ///
+    /// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
+    /// as long as the newest checkpoint is not younger, or all rewrites are still there.
+    pub fn view_at(&self, moment: &Moment) -> Result<Arc<View>> {
+        self.check_process()?;
+        let expired = |why: &str| Error::SnapshotExpired { location: self.store.location().into(), why: why.into() };
+        let mut tail = Tail { stale: true, ..Tail::default() };
+        let held = checkpoint::load(self)?;
+        if let Some((state, history)) = held.filter(|(state, _)| moment.is_at_or_after(state)) {
+            (tail.state, tail.history) = (state, history);
+        }
+        for (writer, position) in &moment.positions {
+            self.follow(&mut tail, writer, *position)?;
+            if tail.state.position(writer) != *position {
+                return Err(expired(&format!("the log of {writer} does not lead to it")));
+            }
+        }
+        let rewrites = self.store.list(REWRITES).map_err(store_error)?;
+        let known = rewrites.into_iter().filter(|name| number_of(name) <= moment.rewrites);
+        let followed = self.follow_rewrites(&mut tail, &known.collect::<Vec<_>>())?;
+        if !followed || tail.state.rewrites() != moment.rewrites {
+            return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
+        }
+        tail.history.declared = moment.declared.clone();
+        self.follow_alterations(&mut tail, moment.alterations)?;
+        let schema = tail.schema.as_ref().unwrap_or(&self.created).clone();
+        if schema.version != moment.alterations {
+            return Err(expired("its columns are not known here"));
+        }
+        let directory = Directory::new(self.geometry, &tail.state);
+        Ok(Arc::new(View::new(schema, directory, tail.history, &tail.state)))
     }
 
     /// Joins the rewrites that are new; `false` if one of them was cleaned away.
@@ -379,10 +414,13 @@ impl Core {
         Ok(true)
     }
 
-    /// Reads the alterations that are new; none is ever cleaned away.
-    fn follow_alterations(&self, tail: &mut Tail) -> Result<()> {
+    /// Reads the alterations that are new, up to a number; none is ever cleaned away.
+    fn follow_alterations(&self, tail: &mut Tail, last: u64) -> Result<()> {
         loop {
             let schema = tail.schema.as_ref().unwrap_or(&self.created);
+            if schema.version >= last {
+                return Ok(());
+            }
             let name = alter::name_of(schema.version + 1);
             let Some(bytes) = self.store.get(&name).map_err(store_error)? else { return Ok(()) };
             let bad = |error| bad_entry(self.store.location(), &name, 0, error);
@@ -417,15 +455,18 @@ impl Core {
         }
     }
 
-    /// Reads on in one writer's log.
-    fn follow(&self, tail: &mut Tail, writer: &str) -> Result<()> {
+    /// Reads on in one writer's log, no entry that ends behind `last_position`.
+    fn follow(&self, tail: &mut Tail, writer: &str, last_position: u64) -> Result<()> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {
             let bad = |error| bad_entry(self.store.location(), &format!("log of {writer}"), found.position, error);
-            let mut entry = CommitEntry::decode(&found.bytes, &self.geometry).map_err(bad)?;
             let after = if place == last { read.next } else { read.entries[place + 1].position };
+            if after > last_position {
+                break;
+            }
+            let mut entry = CommitEntry::decode(&found.bytes, &self.geometry).map_err(bad)?;
             let next = tail.history.writers.get(writer).map_or(0, |progress| progress.commits) + 1;
             if entry.sequence != next {
                 let what = format!("it has commit {} where {next} is next", entry.sequence);

@@ -71,7 +71,7 @@ impl Question {
     /// no value is sought, or only inside a box. Primary runs alone hold each record once
     /// (I1), so this needs no walk over the cubes.
     pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
-        let everywhere = self.grid_box == self.snapshot.core.geometry.everything();
+        let everywhere = self.part.is_none() && self.grid_box == self.snapshot.core.geometry.everything();
         if self.looked_up.sought.is_empty() || !everywhere {
             return Ok(None);
         }

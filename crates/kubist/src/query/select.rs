@@ -36,6 +36,9 @@ type Candidate = (u64, u64, u32, u32);
 struct Found {
     parts: Vec<Vec<ArrayRef>>,
     candidates: Vec<Candidate>,
+    /// If inclusion probabilities are asked, of each candidate the first one that its cell
+    /// leaves out, which is a candidate too. Candidates are sorted then.
+    cutoffs: Vec<Option<Candidate>>,
     stats: Stats,
 }
 
@@ -189,7 +192,10 @@ fn cell_index(value: f64, anchor: f64, width: f64) -> i64 {
 
 fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bool) -> Result<Found> {
     let Some((per_cell, columns)) = &question.per_cell else { return Ok(Found::default()) };
-    let (core, rows) = (&question.snapshot.core, per_cell.rows as usize);
+    let core = &question.snapshot.core;
+    // The first that a cell leaves out says how likely the others were to be in.
+    let first_out = usize::from(question.inclusion.is_some());
+    let rows = (per_cell.rows as usize).saturating_add(first_out);
     let anchor = |column: &usize| {
         let d = core.created.dimensions.iter().position(|dimension| dimension == column);
         question.frame.as_ref().zip(d).map_or(0.0, |(frame, d)| frame.scales[d].domain().0)
@@ -244,6 +250,14 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
             found.compact()?;
         }
         if window.last >= range.last {
+            if question.inclusion.is_some() {
+                let mut of_cells: HashMap<&Cell, Vec<Candidate>> = HashMap::new();
+                for ((cell, _), candidate) in chosen.iter().zip(&found.candidates) {
+                    of_cells.entry(cell).or_default().push(*candidate);
+                }
+                let cutoff = |(cell, _): &(Cell, Candidate)| of_cells[cell].get(per_cell.rows as usize).copied();
+                found.cutoffs = chosen.iter().map(cutoff).collect();
+            }
             return Ok(found);
         }
         for ((cell, _), candidate) in chosen.into_iter().zip(&found.candidates) {
@@ -321,21 +335,38 @@ fn all_full(
 /// Sorts, cuts at the limit, and makes batches in ascending order of priority.
 /// `None` if two candidates have the same priority and were not told apart.
 fn deliver(question: &Question, found: Found, limit: Option<u64>, with_ties: bool) -> Result<Option<Delivery>> {
-    let Found { parts, mut candidates, stats } = found;
+    let Found { parts, mut candidates, mut cutoffs, stats } = found;
     candidates.sort_unstable();
-    let keep = (candidates.len() as u64).min(limit.unwrap_or(u64::MAX)) as usize;
-    let compared = &candidates[..candidates.len().min(keep + 1)];
+    let keep = |candidates: &[Candidate]| (candidates.len() as u64).min(limit.unwrap_or(u64::MAX)) as usize;
+    let matter = if cutoffs.is_empty() { keep(&candidates).saturating_add(1) } else { candidates.len() };
+    let compared = &candidates[..candidates.len().min(matter)];
     if !with_ties && compared.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return Ok(None);
     }
-    let precision = match candidates.get(keep) {
-        Some((priority, ..)) => Threshold::new(*priority as u128).to_fraction().min(question.precision),
+    if !cutoffs.is_empty() {
+        let inside = |(candidate, cutoff): &(Candidate, Option<Candidate>)| cutoff.is_none_or(|cut| *candidate < cut);
+        (candidates, cutoffs) = candidates.into_iter().zip(cutoffs).filter(inside).unzip();
+    }
+    let keep = keep(&candidates);
+    let first_out = candidates.get(keep).map(|(priority, ..)| *priority);
+    let precision = match first_out {
+        Some(priority) => Threshold::new(priority as u128).to_fraction().min(question.precision),
         None => question.precision,
     };
+    // Given all other records, a record is in the answer if its priority is below that of
+    // the first one left out, of all or of its cell: a threshold that does not depend on it
+    // (Cohen and Kaplan, "Summarizing data using bottom-k sketches", 2007: rank conditioning).
+    let inclusion = |place: usize| {
+        let of_cell = cutoffs.get(place).copied().flatten().map(|(priority, ..)| priority);
+        let below = [first_out, of_cell].into_iter().flatten().min();
+        (below != Some(candidates[place].0)).then(|| question.probability(below))
+    };
     let mut batches = VecDeque::new();
-    for chosen in candidates[..keep].chunks(BATCH_ROWS) {
+    for first in (0..keep).step_by(BATCH_ROWS) {
         question.cancel.check()?;
-        batches.push_back(question.batch(chosen.len(), gather(&parts, chosen)?)?);
+        let chosen = &candidates[first..keep.min(first + BATCH_ROWS)];
+        let of_chosen = || (first..first + chosen.len()).map(inclusion).collect();
+        batches.push_back(question.batch(chosen.len(), gather(&parts, chosen)?, of_chosen)?);
     }
     Ok(Some(Delivery { batches, stats, precision }))
 }

@@ -1,0 +1,306 @@
+"""A table as a source of frames: what a lazy engine asks becomes a query that prunes.
+
+`Source` is what the engines share: a pinned moment, the question that the user asked, and
+which columns and conditions may be added to it. `lazy_frame` is the door for Polars;
+`kubist._dataset` that for pyarrow and DuckDB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from . import _box, _kubist
+from ._data import need
+from ._errors import InvalidInput
+from ._pushdown import (
+    NAN_GREATEST,
+    All,
+    Compare,
+    Condition,
+    Constant,
+    IsNan,
+    IsNull,
+    Kind,
+    Moment,
+    Not,
+    OneOf,
+    Some,
+    Starts,
+    Truth,
+    both,
+    kinds,
+    superset,
+)
+from ._result import Result
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DAY = 86_400 * 10**9
+UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
+
+
+class Source:
+    """One question to one moment, of which engines ask parts."""
+
+    def __init__(
+        self,
+        snapshot: _kubist.Snapshot,
+        question: Callable[..., _kubist.Query],
+        arguments: dict[str, Any],
+        on_result: Callable[[Result], object] | None,
+    ) -> None:
+        if on_result is not None and not callable(on_result):
+            raise InvalidInput(f"on_result must be called with each result, not {on_result!r}")
+        self._snapshot = snapshot
+        self._question = question
+        self._arguments = arguments
+        self._on_result = on_result
+        self.inclusion = arguments.get("inclusion")
+        # A choice among all records is made before anything else is asked of them.
+        self.takes_conditions = arguments.get("limit") is None and arguments.get("per_cell") is None
+        described = json.loads(snapshot.columns())
+        asked = arguments.get("columns")
+        if asked is None:
+            self.columns = [column["name"] for column in described]
+        else:
+            self.columns = _box.names("columns", asked)
+        self.kinds = {
+            name: kind for name, kind in kinds(described).items() if name in set(self.columns)
+        }
+        # Names and values are checked now, not when an engine reads.
+        snapshot.query(self._asked(limit=0))
+        nothing = both(arguments.get("where"), "FALSE")
+        self.empty = Result(snapshot.query(self._asked(where=nothing)))
+
+    def _asked(self, **changes: Any) -> _kubist.Query:
+        return self._question(**{**self._arguments, **changes})
+
+    def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
+        """The answer in some of its columns; ``where`` leaves out what is not needed."""
+        changes: dict[str, Any] = {}
+        if columns is not None:
+            wanted = set(columns)
+            changes["columns"] = [name for name in self.columns if name in wanted]
+            if self.inclusion not in wanted:
+                changes["inclusion"] = None
+        if where is None or not self.takes_conditions:
+            stream = self._snapshot.query(self._asked(**changes))
+        else:
+            narrowed = both(self._arguments.get("where"), where)
+            try:
+                stream = self._snapshot.query(self._asked(**changes, where=narrowed))
+            except InvalidInput:
+                # Too deep for our parser, say: it is applied to what comes back anyway.
+                stream = self._snapshot.query(self._asked(**changes))
+        result = Result(stream)
+        if self._on_result is not None:
+            self._on_result(result)
+        return result
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._snapshot.count(self._asked(inclusion=None))
+
+
+def lazy_frame(source: Source, location: str) -> pl.LazyFrame:
+    """The source as a Polars lazy frame with predicates, projections and slices pushed down."""
+    pl = need("polars", "scan()")
+    from polars.io.plugins import register_io_source
+
+    empty = source.empty.to_polars()
+
+    def batches(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        wanted = list(empty.columns) if with_columns is None else with_columns
+        needed = list(wanted)
+        where = None
+        if predicate is not None:
+            needed.extend(predicate.meta.root_names())
+            # Polars slices before it filters: then no row may be left out beforehand.
+            if n_rows is None:
+                where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
+        result = source.read(needed or list(empty.columns[:1]), where)
+        left = n_rows
+        try:
+            yield empty.select(wanted)
+            while left is None or left > 0:
+                batch = result._stream.next_batch()
+                if batch is None:
+                    break
+                frame = pl.DataFrame(batch)
+                if left is not None:
+                    frame = frame.head(left)
+                    left -= frame.height
+                if predicate is not None:
+                    frame = frame.filter(predicate)
+                yield from frame.select(wanted).iter_slices(batch_size or max(frame.height, 1))
+        finally:
+            result.close()
+
+    return register_io_source(
+        batches, schema=empty.schema, explain_name="kubist", explain_detail=location
+    )
+
+
+def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
+    """What a Polars expression says, as far as it is understood."""
+    try:
+        return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
+    except Exception:
+        # Whatever is new in its form says nothing to us; Polars applies it all the same.
+        return None
+
+
+class _Expression:
+    """Polars' own serialised form, as of Polars 1 and 2."""
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+
+    def read(self, node: Any) -> Condition:
+        match node:
+            case {"Column": str(column)}:
+                return Truth(column)
+            case {"Literal": {"Scalar": {"Boolean": bool(value)}}}:
+                return Constant(value)
+            case {"Alias": [inner, _]}:
+                return self.read(inner)
+            case {"BinaryExpr": {"left": left, "op": op, "right": right}}:
+                return self._binary(left, op, right)
+            case {"Function": {"input": inputs, "function": function}}:
+                return self._function(inputs, function)
+        return None
+
+    def _binary(self, left: Any, op: str, right: Any) -> Condition:
+        if op in ("And", "LogicalAnd"):
+            return All(self._chain(left, right, op))
+        if op in ("Or", "LogicalOr"):
+            return Some(self._chain(left, right, op))
+        sign = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}.get(op)
+        if sign is None:
+            return None
+        column, value = self._column(left), self._value(right)
+        if column is None:
+            flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+            column, value, sign = self._column(right), self._value(left), flipped.get(sign, sign)
+        return None if column is None or value is None else Compare(column, sign, value)
+
+    def _chain(self, left: Any, right: Any, op: str) -> list[Condition]:
+        """A long chain leans to the left: it is walked, not climbed."""
+        parts = [self.read(right)]
+        while True:
+            match left:
+                case {"BinaryExpr": {"left": further, "op": same, "right": right}} if same == op:
+                    parts.append(self.read(right))
+                    left = further
+                case _:
+                    return [self.read(left), *reversed(parts)]
+
+    def _function(self, inputs: list[Any], function: Any) -> Condition:
+        column = self._column(inputs[0])
+        match function:
+            case {"Boolean": "Not"}:
+                return Not(self.read(inputs[0]))
+            case _ if column is None:
+                return None
+            case {"Boolean": "IsNull"}:
+                return IsNull(column)
+            case {"Boolean": "IsNotNull"}:
+                return Not(IsNull(column))
+            case {"Boolean": "IsNan"}:
+                return IsNan(column)
+            case {"Boolean": "IsNotNan"}:
+                return Not(IsNan(column))
+            case {"Boolean": {"IsBetween": {"closed": closed}}}:
+                low, high = self._value(inputs[1]), self._value(inputs[2])
+                above = ">=" if closed in ("Both", "Left") else ">"
+                below = "<=" if closed in ("Both", "Right") else "<"
+                ends = [(above, low), (below, high)]
+                return All([None if v is None else Compare(column, op, v) for op, v in ends])
+            case {"Boolean": {"IsIn": {"nulls_equal": False}}}:
+                values = self._list(inputs[1])
+                return None if values is None else OneOf(column, values)
+            case {"StringExpr": "StartsWith"}:
+                prefix = self._value(inputs[1])
+                return Starts(column, prefix) if isinstance(prefix, str) else None
+        return None
+
+    def _column(self, node: Any) -> str | None:
+        """A column, perhaps widened in a way that keeps its numbers."""
+        match node:
+            case {"Column": str(column)}:
+                return column
+            case {"Cast": {"expr": {"Column": str(column)}, "dtype": {"Literal": str(wide)}}}:
+                kind = self._kinds.get(column)
+                family = None if kind is None else kind.family
+                keeps = {
+                    "Int64": family == "int" and kind is not None and kind.long,
+                    "Int128": family == "int",
+                    # What rounding joins is far from any literal that is taken.
+                    "Float64": family in ("int", "float"),
+                }
+                return column if keeps.get(wide, False) else None
+        return None
+
+    def _value(self, node: Any) -> Any:
+        match node:
+            case {"Literal": {"Scalar": {"Decimal": [int(digits), _, int(scale)]}}}:
+                from decimal import Decimal
+
+                return Decimal(digits).scaleb(-scale) if abs(digits) < 10**28 else None
+            case {"Literal": {"Scalar": {"Date": int(days)}}}:
+                return Moment("instant", days, DAY)
+            case {"Literal": {"Scalar": {"Datetime": [int(ticks), str(unit), _]}}}:
+                return Moment("instant", ticks, UNITS[unit])
+            case {"Literal": {"Scalar": {"Duration": [int(ticks), str(unit)]}}}:
+                return Moment("span", ticks, UNITS[unit])
+            case {"Literal": {"Scalar": {"Time": int(ticks)}}}:
+                return Moment("clock", ticks, 1)
+            case {"Literal": {"Scalar": {"Binary": list(values)}}}:
+                return bytes(values)
+            case {"Literal": {"Scalar": {"String": str(value)}}}:
+                return value
+            case {"Literal": {"Scalar": {"Boolean": bool(value)}}}:
+                return value
+            case {"Literal": {"Scalar": dict(scalar)}} if len(scalar) == 1:
+                (kind, value), *_ = scalar.items()
+                # Infinity and NaN are null here, which says neither.
+                if kind.startswith("Float") and isinstance(value, (int, float)):
+                    return float(value)
+                if kind.startswith(("Int", "UInt")) and isinstance(value, int):
+                    return value
+        return None
+
+    def _list(self, node: Any) -> list[Any] | None:
+        """The values of a list, which Polars itself has to unpack."""
+        pl = need("polars", "scan()")
+        while isinstance(node, dict) and "Alias" in node:
+            node = node["Alias"][0]
+        literal = pl.Expr.deserialize(BytesIO(json.dumps(node).encode()), format="json")
+        series = pl.select(literal).to_series()
+        if isinstance(series.dtype, pl.List):
+            series = series.explode()
+        if series.dtype.is_temporal():
+            return _moments(series)
+        return series.to_list()
+
+
+def _moments(series: pl.Series) -> list[Any] | None:
+    pl = need("polars", "scan()")
+    ticks = series.to_physical().to_list()
+    what, unit = {
+        pl.Date: ("instant", DAY),
+        pl.Time: ("clock", 1),
+    }.get(series.dtype.base_type(), (None, 0))
+    if what is None:
+        unit = {"ns": 1, "us": 10**3, "ms": 10**6}[series.dtype.time_unit]
+        what = "instant" if series.dtype.base_type() == pl.Datetime else "span"
+    return [None if tick is None else Moment(what, tick, unit) for tick in ticks]

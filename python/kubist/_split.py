@@ -1,0 +1,102 @@
+"""Parts of a query, for other processes and machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _kubist
+from ._errors import InvalidInput
+from ._result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class Split:
+    """One of the disjoint parts that `Table.splits` cuts a query into.
+
+    It is a description, a few hundred bytes: where the table is, which moment, which
+    question, which part of space. Pickle it, or send `to_json`; whoever can open the
+    table's directory can read it, and gets the rows of the moment that it was made in,
+    or `kubist.SnapshotExpired` once they were cleaned away.
+
+    >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
+    ...     use(part.to_arrow())
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @classmethod
+    def from_json(cls, text: str) -> Split:
+        """The split that `to_json` described."""
+        try:
+            said = json.loads(text)
+            whole = isinstance(said["location"], str) and isinstance(said["rows"], int)
+        except (TypeError, ValueError, KeyError):
+            whole = False
+        if not whole:
+            raise InvalidInput(f"not a split: {text!r:.80}")
+        return cls(text)
+
+    def to_json(self) -> str:
+        """The split as text, for any process that can open the table."""
+        return self._text
+
+    @property
+    def location(self) -> str:
+        """The directory that holds the table."""
+        return json.loads(self._text)["location"]
+
+    @property
+    def rows(self) -> int:
+        """About how many rows it holds."""
+        return json.loads(self._text)["rows"]
+
+    @property
+    def preferred_hosts(self) -> list[str]:
+        """Hosts that are nearest to its data; none for a directory."""
+        return json.loads(self._text)["preferred_hosts"]
+
+    def query(self) -> Result:
+        """Opens the table and asks for the rows of this part.
+
+        Raises:
+            SnapshotExpired: The files of its moment were cleaned away.
+            NotATable: The table is gone, or another is in its place.
+        """
+        return Result(_kubist.Table.open(self.location).read_split(self._text))
+
+    def to_arrow(self) -> pa.Table:
+        """All its rows as a `pyarrow.Table`."""
+        return self.query().to_arrow()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All its rows as a `pandas.DataFrame`."""
+        return self.query().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All its rows as a `polars.DataFrame`."""
+        return self.query().to_polars()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.query())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Split, (self._text,)
+
+    def __repr__(self) -> str:
+        return f"<kubist.Split of {self.location!r}: about {self.rows:,} rows>"
+
+
+Split.__module__ = "kubist"

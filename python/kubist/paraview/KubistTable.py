@@ -1,0 +1,530 @@
+"""The ParaView plug-in: a source "Kubist Table" that shows records as typed points.
+
+It draws a uniform sample: of the precision asked for, or of as many points as are wanted at
+most, whichever is less. In ParaView's window it refines, each record read once: what is there
+is shown, and the rest comes on a thread of its own. Ranks of a parallel server read disjoint
+parts of one moment (`Table.splits`).
+
+ParaView runs this file with its own Python, which needs NumPy; the package is found beside
+the file. ParaView 5.11 and newer.
+"""
+
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+from paraview.util.vtkAlgorithm import (
+    VTKPythonAlgorithmBase,
+    smdomain,
+    smhint,
+    smproperty,
+    smproxy,
+)
+from vtkmodules.util.numpy_support import numpy_to_vtk, numpy_to_vtkIdTypeArray
+from vtkmodules.vtkCommonCore import vtkDataArraySelection, vtkPoints, vtkStringArray
+from vtkmodules.vtkCommonDataModel import vtkCellArray, vtkPolyData
+from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline
+from vtkmodules.vtkParallelCore import vtkMultiProcessController
+
+PACKAGES = str(Path(__file__).resolve().parents[2])
+if PACKAGES not in sys.path:
+    sys.path.append(PACKAGES)
+
+import kubist  # noqa: E402
+
+SAMPLED = 8192
+"""Records that tell how many match."""
+
+MOST_STEPS = 4096
+"""With more values than this a column of times is no row of time steps."""
+
+FIRST_POINTS = 100_000
+"""Points of the first picture of a refinement; each one has four times those before."""
+
+
+def axes_of(table):
+    """The columns that places and time most likely are: (x, y, z), time."""
+    dimensions = [dimension.column for dimension in table.info().dimensions]
+    times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
+    places = [name for name in dimensions if name not in times]
+    return (places + ["", "", ""])[:3], (times or [""])[0]
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value):
+    """A value of a column as SQL."""
+    if isinstance(value, np.datetime64):
+        return f"'{value}'"
+    return repr(value.item())
+
+
+def distinct(snapshot, column):
+    """All values of a column, ascending; None if there are too many to step through.
+
+    First those of a sample, then, as long as there are any, those that are none of them.
+    """
+    found = np.array([])
+    while True:
+        known = ", ".join(literal(value) for value in found)
+        where = f"{quoted(column)} NOT IN ({known})" if len(found) else None
+        fresh = snapshot.query(columns=[column], where=where, limit=SAMPLED).to_numpy()[column]
+        fresh = np.unique(fresh[fresh == fresh])
+        if len(fresh) == 0:
+            return found
+        found = np.union1d(found, fresh) if len(found) else fresh
+        if len(found) > MOST_STEPS:
+            return None
+
+
+def seconds(values):
+    """Times as ParaView has them; dates count from the first."""
+    if values.dtype.kind == "M":
+        return (values - values[0]) / np.timedelta64(1, "s")
+    return values.astype(np.float64)
+
+
+class Question:
+    """What to read, all of it plain: equal questions have equal answers."""
+
+    def __init__(self, box, where, columns, precision, most):
+        self.box, self.where, self.columns = box, where, columns
+        self.precision, self.most = precision, most
+
+    def key(self):
+        return (repr(self.box), self.where, tuple(self.columns), self.precision, self.most)
+
+    def share(self, snapshot):
+        """The precision at which about ``most`` points match, or the one that is asked for."""
+        probe = snapshot.query(box=self.box, where=self.where, columns=[], limit=SAMPLED)
+        for _ in iter(probe._stream.next_batch, None):
+            pass
+        rows = probe.stats.rows_returned / probe.precision
+        return min(self.precision, self.most / rows) if rows > 0 else self.precision
+
+
+class Answer:
+    """The points so far, from coarse to fine; each record is read once.
+
+    Whoever asks takes what is there. The reading goes on beside, on a thread that the
+    interpreter lock does not stop, because it is free while Kubist works.
+    """
+
+    def __init__(self, parts, levels):
+        self._parts = parts
+        self._levels = levels
+        self._lock = threading.Condition()
+        self._frames = []
+        self._taken = 0
+        self._done = self._stopped = False
+        self._error = None
+
+    def read(self):
+        """All of it, now."""
+        try:
+            for low, high in self._levels:
+                if self._stopped:
+                    return
+                frame = self._parts(low, high).to_numpy()
+                with self._lock:
+                    self._frames.append(frame)
+                    self._lock.notify_all()
+        except Exception as error:
+            self._error = error
+        finally:
+            with self._lock:
+                self._done = True
+                self._lock.notify_all()
+
+    def begin(self):
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def stop(self):
+        self._stopped = True
+
+    def has_more(self):
+        """Is there more than was taken last?"""
+        return len(self._frames) > self._taken
+
+    def take(self, patience):
+        """What is there, once there is something; and whether that is all."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._done or self._frames, patience)
+            if self._error is not None:
+                raise self._error
+            self._taken = len(self._frames)
+            return list(self._frames), self._done
+
+
+def levels(share, most_first):
+    """Windows of priority up to a share, each four times as wide as all before."""
+    high = min(share, most_first)
+    found, low = [], 0.0
+    while low < share:
+        found.append((low, min(high, share)))
+        low, high = high, high * 4
+    return found
+
+
+@smproxy.source(name="KubistTable", label="Kubist Table")
+@smhint.xml('<LiveSource interval="250"/>')
+class KubistTable(VTKPythonAlgorithmBase):
+    def __init__(self):
+        super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkPolyData")
+        self._path, self._table, self._snapshot = "", None, None
+        self._precision, self._most = 1.0, 1_000_000
+        self._where = ""
+        self._axes, self._time = ["", "", ""], ""
+        self._use_box, self._position, self._length = 0, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
+        self._live, self._progressive = 0, 1
+        self._times = self._shown_times = None
+        self._answer, self._asked = None, None
+        self._selection = vtkDataArraySelection()
+        self._selection.AddObserver("ModifiedEvent", lambda *_: self.Modified())
+
+    # What ParaView's panel shows. ----------------------------------------------------
+
+    @smproperty.xml(
+        """
+        <StringVectorProperty name="Table" command="SetTable" number_of_elements="1"
+            default_values="" panel_visibility="default">
+          <FileListDomain name="files"/>
+          <Hints><UseDirectoryName/></Hints>
+          <Documentation>The directory of the table.</Documentation>
+        </StringVectorProperty>"""
+    )
+    def SetTable(self, path):
+        path = path or ""
+        if path != self._path:
+            self._path = path
+            self._open()
+            self.Modified()
+
+    @smproperty.doublevector(name="Precision", default_values=[1.0])
+    @smdomain.doublerange(min=0.0, max=1.0)
+    def SetPrecision(self, precision):
+        """The share of the records, a uniform sample; a finer one contains it."""
+        if precision != self._precision:
+            self._precision = precision
+            self.Modified()
+
+    @smproperty.intvector(name="MaximumPoints", label="Maximum Points", default_values=[1_000_000])
+    @smdomain.intrange(min=1, max=100_000_000)
+    def SetMaximumPoints(self, most):
+        """About so many at most, a uniform sample of all that match."""
+        if most != self._most:
+            self._most = most
+            self.Modified()
+
+    @smproperty.stringvector(name="Where", default_values="")
+    def SetWhere(self, where):
+        """A condition in SQL over any columns, as diameter > 2e-5 AND NOT deposited."""
+        where = where or ""
+        if where != self._where:
+            self._where = where
+            self.Modified()
+
+    @smproperty.dataarrayselection(name="Columns")
+    def GetColumns(self):
+        return self._selection
+
+    @smproperty.stringvector(name="XColumn", default_values="", panel_visibility="advanced")
+    def SetXColumn(self, name):
+        """The column that is x; empty for all three: the table's dimensions in their order."""
+        self._set_axis(0, name)
+
+    @smproperty.stringvector(name="YColumn", default_values="", panel_visibility="advanced")
+    def SetYColumn(self, name):
+        """The column that is y; empty, where there is an x: 0."""
+        self._set_axis(1, name)
+
+    @smproperty.stringvector(name="ZColumn", default_values="", panel_visibility="advanced")
+    def SetZColumn(self, name):
+        """The column that is z; empty, where there is an x: 0."""
+        self._set_axis(2, name)
+
+    @smproperty.stringvector(name="TimeColumn", default_values="", panel_visibility="advanced")
+    def SetTimeColumn(self, name):
+        """The column whose values are time steps; empty: a dimension that is called time, t,
+        step or timestep, if there is one."""
+        name = name or ""
+        if name != self._time:
+            self._time = name
+            self._look()
+            self.Modified()
+
+    def _set_axis(self, place, name):
+        name = name or ""
+        if name != self._axes[place]:
+            self._axes[place] = name
+            self._look()
+            self.Modified()
+
+    @smproperty.xml(
+        """
+        <IntVectorProperty name="UseRegionOfInterest" label="Region Of Interest"
+            command="SetUseRegion" number_of_elements="1" default_values="0">
+          <BooleanDomain name="bool"/>
+        </IntVectorProperty>
+        <DoubleVectorProperty name="Position" command="SetPosition" number_of_elements="3"
+            default_values="0 0 0"><DoubleRangeDomain name="range"/></DoubleVectorProperty>
+        <DoubleVectorProperty name="Rotation" command="SetRotation" number_of_elements="3"
+            default_values="0 0 0" panel_visibility="never"><DoubleRangeDomain name="range"/>
+        </DoubleVectorProperty>
+        <DoubleVectorProperty name="Scale" label="Length" command="SetLength"
+            number_of_elements="3" default_values="1 1 1"><DoubleRangeDomain name="range"/>
+        </DoubleVectorProperty>
+        <PropertyGroup label="Region of Interest" panel_widget="InteractiveBox">
+          <Property function="Position" name="Position"/>
+          <Property function="Rotation" name="Rotation"/>
+          <Property function="Scale" name="Scale"/>
+          <Hints><PropertyWidgetDecorator type="GenericDecorator" mode="visibility"
+              property="UseRegionOfInterest" value="1"/></Hints>
+        </PropertyGroup>"""
+    )
+    def _region_xml(self):
+        pass
+
+    def SetUseRegion(self, use):
+        self._use_box = use
+        self.Modified()
+
+    def SetPosition(self, x, y, z):
+        self._position = [x, y, z]
+        self.Modified()
+
+    def SetRotation(self, x, y, z):
+        """A box of the table is never turned."""
+
+    def SetLength(self, x, y, z):
+        self._length = [x, y, z]
+        self.Modified()
+
+    @smproperty.intvector(name="Progressive", default_values=[1])
+    @smdomain.xml('<BooleanDomain name="bool"/>')
+    def SetProgressive(self, progressive):
+        """Show coarse pictures while finer ones are read; scripts always get all of it."""
+        self._progressive = progressive
+
+    @smproperty.intvector(name="Live", default_values=[0])
+    @smdomain.xml('<BooleanDomain name="bool"/>')
+    def SetLive(self, live):
+        """Follow what is committed to the table."""
+        self._live = live
+
+    @smproperty.xml(
+        """
+        <Property name="Refresh" command="Refresh" panel_widget="command_button">
+          <Documentation>Show what has been committed by now.</Documentation>
+        </Property>"""
+    )
+    def Refresh(self):
+        if self._table is not None:
+            self._snapshot = self._table.snapshot()
+            self._look()
+            self.Modified()
+
+    @smproperty.doublevector(
+        name="TimestepValues", information_only="1", si_class="vtkSITimeStepsProperty"
+    )
+    def GetTimestepValues(self):
+        return [] if self._shown_times is None else self._shown_times.tolist()
+
+    def GetNeedsUpdate(self):
+        """Asked now and then by ParaView's window: is there more to show?"""
+        news = self._live and self._table is not None and self._has_changed()
+        if news:
+            self.Refresh()
+        elif self._answer is not None and self._answer.has_more():
+            self.Modified()
+        else:
+            return False
+        return True
+
+    # What it does. -------------------------------------------------------------------
+
+    def _has_changed(self):
+        return self._table._table.wait(self._snapshot._snapshot, seconds=0) is not None
+
+    def _open(self):
+        """A file of the table is as good as its directory: file dialogs choose files."""
+        self._table = self._snapshot = None
+        self._drop_answer()
+        if not self._path:
+            return
+        place = Path(self._path)
+        self._table = kubist.open(str(place.parent if place.is_file() else place))
+        self._snapshot = self._table.snapshot()
+        names = [column.name for column in self._snapshot.info().columns]
+        for name in names:
+            self._selection.AddArray(name)
+        self._look()
+
+    def _look(self):
+        """Which columns are places and time, and which times there are."""
+        self._times = self._shown_times = None
+        if self._snapshot is None:
+            return
+        axes, time = axes_of(self._snapshot)
+        self._places = self._axes if any(self._axes) else axes
+        self._when = self._time or time
+        if self._when:
+            self._times = distinct(self._snapshot, self._when)
+        if self._times is not None and len(self._times):
+            self._shown_times = seconds(self._times)
+
+    def RequestInformation(self, request, inputs, outputs):
+        out = outputs.GetInformationObject(0)
+        keys = vtkStreamingDemandDrivenPipeline
+        out.Remove(keys.TIME_STEPS())
+        out.Remove(keys.TIME_RANGE())
+        out.Set(self.CAN_HANDLE_PIECE_REQUEST(), 1)
+        if self._shown_times is not None:
+            for time in self._shown_times:
+                out.Append(keys.TIME_STEPS(), time)
+            out.Append(keys.TIME_RANGE(), self._shown_times[0])
+            out.Append(keys.TIME_RANGE(), self._shown_times[-1])
+        return 1
+
+    def RequestData(self, request, inputs, outputs):
+        out = outputs.GetInformationObject(0)
+        data = vtkPolyData.GetData(outputs, 0)
+        if self._snapshot is None:
+            return 1
+        keys = vtkStreamingDemandDrivenPipeline
+        place = None
+        if self._shown_times is not None:
+            wanted = self._shown_times[0]
+            if out.Has(keys.UPDATE_TIME_STEP()):
+                wanted = out.Get(keys.UPDATE_TIME_STEP())
+            place = int(np.abs(self._shown_times - wanted).argmin())
+            data.GetInformation().Set(data.DATA_TIME_STEP(), self._shown_times[place])
+        question = self._question(place)
+        if self._asked != (question.key(), id(self._snapshot)):
+            self._ask(question)
+        frames, _ = self._answer.take(None if not self._in_window() else 10.0)
+        self._fill(data, frames, question)
+        return 1
+
+    def _in_window(self):
+        import paraview
+
+        return bool(self._progressive and getattr(paraview, "fromGUI", False))
+
+    def _question(self, place):
+        box = {}
+        if self._use_box:
+            ends = zip(self._places, self._position, self._length)
+            box = {name: (low, low + length) for name, low, length in ends if name}
+        where = [f"({self._where})"] if self._where.strip() else []
+        if place is not None:
+            where.append(f"{quoted(self._when)} = {literal(self._times[place])}")
+        chosen = [
+            name
+            for name in (
+                self._selection.GetArrayName(i) for i in range(self._selection.GetNumberOfArrays())
+            )
+            if self._selection.ArrayIsEnabled(name)
+        ]
+        known = {column.name for column in self._snapshot.info().columns}
+        needed = dict.fromkeys([*filter(None, self._places), *chosen])
+        columns = [name for name in needed if name in known]
+        precision = min(max(self._precision, 2.0**-60), 1.0)
+        return Question(box, " AND ".join(where) or None, columns, precision, self._most)
+
+    def _drop_answer(self):
+        if self._answer is not None:
+            self._answer.stop()
+        self._answer = self._asked = None
+
+    def _ask(self, question):
+        self._drop_answer()
+        snapshot = self._snapshot
+        share = question.share(snapshot)
+        controller = vtkMultiProcessController.GetGlobalController()
+        ranks = 1 if controller is None else controller.GetNumberOfProcesses()
+
+        def whole(low, high):
+            return snapshot.query(
+                box=question.box, where=question.where, columns=question.columns, window=(low, high)
+            )
+
+        if ranks > 1:
+            part = self._part(controller, ranks, question, share)
+            self._answer = Answer(lambda low, high: part.query(), [(0.0, share)])
+        elif self._in_window():
+            first = max(share * FIRST_POINTS / max(question.most, 1), share / 4**6)
+            self._answer = Answer(whole, levels(share, first))
+        else:
+            self._answer = Answer(whole, [(0.0, share)])
+        self._asked = (question.key(), id(snapshot))
+        if self._in_window():
+            self._answer.begin()
+        else:
+            self._answer.read()
+
+    def _part(self, controller, ranks, question, share):
+        """This rank's part of what rank 0 cuts: all of one moment."""
+        from vtkmodules.vtkParallelMPI4Py import vtkMPI4PyCommunicator
+
+        world = vtkMPI4PyCommunicator.ConvertToPython(controller.GetCommunicator())
+        parts = None
+        if world.rank == 0:
+            parts = self._snapshot.splits(
+                ranks,
+                box=question.box,
+                where=question.where,
+                columns=question.columns,
+                precision=share,
+            )
+            parts = [part.to_json() for part in parts]
+        return kubist.Split.from_json(world.scatter(parts, root=0))
+
+    def _fill(self, data, frames, question):
+        def column(name):
+            return np.concatenate([frame[name] for frame in frames]) if frames else np.array([])
+
+        count = len(next(iter(frames[0].values()))) if frames and frames[0] else 0
+        count = sum(len(next(iter(frame.values()))) for frame in frames) if count or frames else 0
+        places = [column(name) if name else np.zeros(count) for name in self._places]
+        xyz = np.stack(
+            [seconds(p) if p.dtype.kind == "M" and len(p) else p.astype(float) for p in places],
+            axis=1,
+        )
+        single = all(not name or column(name).dtype == np.float32 for name in self._places)
+        points = vtkPoints()
+        points.SetData(
+            numpy_to_vtk(np.ascontiguousarray(xyz, np.float32 if single else np.float64), deep=1)
+        )
+        data.SetPoints(points)
+        verts = vtkCellArray()
+        verts.SetData(
+            numpy_to_vtkIdTypeArray(np.arange(count + 1, dtype=np.int64), deep=1),
+            numpy_to_vtkIdTypeArray(np.arange(count, dtype=np.int64), deep=1),
+        )
+        data.SetVerts(verts)
+        for name in question.columns:
+            if self._selection.ArrayIsEnabled(name):
+                data.GetPointData().AddArray(as_vtk(name, column(name)))
+
+
+def as_vtk(name, values):
+    """A typed array of point data; times are seconds or days in their own unit's numbers."""
+    if values.dtype == object:
+        array = vtkStringArray()
+        array.SetNumberOfValues(len(values))
+        for place, value in enumerate(values):
+            array.SetValue(place, "" if value is None else value)
+    else:
+        if values.dtype.kind in "mM":
+            values = values.astype(np.int64)
+        elif values.dtype == np.bool_:
+            values = values.astype(np.uint8)
+        elif values.dtype == np.float16:
+            values = values.astype(np.float32)
+        array = numpy_to_vtk(np.ascontiguousarray(values), deep=1)
+    array.SetName(name)
+    return array

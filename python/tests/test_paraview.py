@@ -1,0 +1,226 @@
+"""The ParaView plug-in, through pvpython and, for the live parts, ParaView's own window."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kubist
+import kubist.paraview
+
+PLUGIN = Path(kubist.paraview.path())
+TOOLS = ("pvpython", "xvfb-run")
+
+missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+pytestmark = pytest.mark.skipif(
+    bool(missing),
+    reason=f"{', '.join(missing)} not installed: apt-get install paraview python3-paraview xvfb xauth",
+)
+
+HEAD = """
+import json, sys
+from paraview.simple import *
+plugin, table, out = sys.argv[-3:]
+LoadPlugin(plugin, ns=globals())
+said = {}
+def size(source, time=None):
+    source.UpdatePipeline(*([] if time is None else [time]))
+    return source.GetDataInformation().GetNumberOfPoints()
+"""
+
+
+def paraview(
+    tmp_path: Path, table: Path, script: str, *command: str
+) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
+    """Runs a script in ParaView's Python, and returns what it noted in ``said``."""
+    file, out = tmp_path / "script.py", tmp_path / "said.json"
+    file.write_text(HEAD + textwrap.dedent(script) + "\njson.dump(said, open(out, 'w'))\n")
+    run = [
+        "xvfb-run",
+        "-a",
+        *(command or ("pvpython",)),
+        str(file),
+        str(PLUGIN),
+        str(table),
+        str(out),
+    ]
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(PLUGIN.parent / "debian12"),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    done = subprocess.run(
+        run, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
+    return json.loads(out.read_text()), done
+
+
+CENTRES = np.array([[0.2, 0.3, 0.5], [0.7, 0.6, 0.5], [0.5, 0.85, 0.2]])
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
+    """Three clouds of droplets at five times."""
+    rng = np.random.default_rng(1)
+    n = 60_000
+    blob = rng.integers(0, 3, n)
+    place = CENTRES[blob] + rng.normal(0, 0.03, (n, 3))
+    rows = pa.table(
+        {
+            **{name: place[:, d].astype("f4") for d, name in enumerate("xyz")},
+            "time": rng.integers(0, 5, n) * 0.25,
+            "blob": blob.astype("i4"),
+            "deposited": blob == 1,
+            "pid": np.arange(n),
+            "kind": pa.array(np.array(["water", "oil", "salt"])[blob]).dictionary_encode(),
+            "gap": pa.array(np.arange(n) % 100, pa.int16(), mask=np.arange(n) % 7 == 0),
+        }
+    )
+    path = tmp_path_factory.mktemp("paraview") / "blobs.kubist"
+    dimensions = {"x": (0, 1), "y": (0, 1), "z": (0, 1), "time": (0, 1)}
+    return kubist.create(path, rows, dimensions, identity=["pid"])
+
+
+def test_points_are_those_of_the_query_and_typed(tmp_path: Path, blobs: kubist.Table) -> None:
+    said, done = paraview(
+        tmp_path,
+        Path(blobs.location),
+        """
+        s = KubistTable(Table=table)
+        s.UpdatePipelineInformation()
+        said["times"] = list(s.TimestepValues)
+        said["all"] = size(s, 0.25)
+        said["types"] = {s.PointData.GetArray(i).GetName(): s.PointData.GetArray(i).GetDataType()
+                         for i in range(s.PointData.GetNumberOfArrays())}
+        s.Where = "blob = 1"; said["where"] = size(s, 0.25)
+        s.Precision = 0.1; said["precision"] = size(s, 0.25)
+        s.Precision = 1; s.Where = ""; s.MaximumPoints = 1000; said["most"] = size(s, 0.25)
+        s.MaximumPoints = 10**6
+        s.RegionOfInterest = 1; s.Position = [0, 0, 0]; s.Length = [0.4, 1, 1]
+        said["region"] = size(s, 0.25); said["bounds"] = s.GetDataInformation().GetBounds()
+        s.RegionOfInterest = 0
+        s.Columns = ["blob"]; size(s, 0.5)
+        said["columns"] = [s.PointData.GetArray(i).GetName() for i in range(s.PointData.GetNumberOfArrays())]
+        other = KubistTable(Table=table + "/table", XColumn="time", YColumn="x")
+        size(other); said["plane"] = other.GetDataInformation().GetBounds()
+        """,
+    )
+    at = "time = 0.25"
+    assert said["times"] == [0, 0.25, 0.5, 0.75, 1]
+    assert said["all"] == blobs.count(where=at)
+    assert said["where"] == blobs.count(where=f"{at} AND blob = 1")
+    assert said["precision"] == blobs.count(where=f"{at} AND blob = 1", precision=0.1)
+    assert abs(said["most"] - 1000) < 150
+    assert said["region"] == blobs.count(where=at, box={"x": (0, 0.4), "y": (0, 1), "z": (0, 1)})
+    assert said["bounds"][1] <= 0.4
+    vtk = {"float": 10, "double": 11, "int": 6, "short": 4, "uchar": 3, "string": 13}
+    types = said["types"]
+    assert types["x"] == vtk["float"] and types["time"] == vtk["double"]
+    assert types["blob"] == vtk["int"] and types["deposited"] == vtk["uchar"]
+    assert types["kind"] == vtk["string"] and types["gap"] == vtk["double"]
+    assert types["pid"] in (8, 16)
+    assert said["columns"] == ["blob"]
+    assert said["plane"][:2] == [0, 0] and said["plane"][4:] == [0, 0]
+    assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
+
+
+def test_the_picture_shows_the_records(tmp_path: Path, blobs: kubist.Table) -> None:
+    picture = tmp_path / "picture.npy"
+    paraview(
+        tmp_path,
+        Path(blobs.location),
+        f"""
+        s = KubistTable(Table=table)
+        view = CreateView("RenderView")
+        view.ViewSize = [200, 200]
+        view.OrientationAxesVisibility = 0
+        view.Background = [0, 0, 0]
+        view.UseColorPaletteForBackground = 0
+        shown = Show(s, view)
+        shown.Representation = "Points"
+        shown.PointSize = 1
+        ColorBy(shown, ("POINTS", "blob"))
+        table_of_colors = GetColorTransferFunction("blob")
+        table_of_colors.InterpretValuesAsCategories = 0
+        table_of_colors.RGBPoints = [0, 1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1]
+        table_of_colors.ColorSpace = "RGB"
+        shown.SetScalarBarVisibility(view, False)
+        view.CameraParallelProjection = 1
+        view.CameraPosition = [0.5, 0.5, 5]; view.CameraFocalPoint = [0.5, 0.5, 0]
+        view.CameraViewUp = [0, 1, 0]; view.CameraParallelScale = 0.5
+        GetAnimationScene().UpdateAnimationUsingDataTimeSteps()
+        view.ViewTime = 0.75
+        SaveScreenshot(out + ".png", view, ImageResolution=[200, 200])
+        from vtkmodules.vtkIOImage import vtkPNGReader
+        from vtkmodules.util.numpy_support import vtk_to_numpy
+        reader = vtkPNGReader(); reader.SetFileName(out + ".png"); reader.Update()
+        image = reader.GetOutput()
+        import numpy
+        numpy.save({str(picture)!r}, vtk_to_numpy(image.GetPointData().GetScalars()).reshape(200, 200, -1))
+        """,
+    )
+    drawn = np.load(picture)[:, :, :3].astype(int)
+    rows = blobs.query(where="time = 0.75").to_numpy()
+    for blob, colour in enumerate(np.eye(3)):
+        of = rows["blob"] == blob
+        column = (rows["x"][of] * 200).astype(int)
+        row = (rows["y"][of] * 200).astype(int)
+        expected = np.zeros((200, 200), dtype=bool)
+        expected[row, column] = True
+        lit = (drawn * colour).sum(axis=2) > 40
+        # A point may fall on the pixel beside: nothing is drawn further off, or left out.
+        near = expected.copy()
+        for down, right in [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]:
+            near |= np.roll(expected, (down, right), (0, 1))
+        spread = np.zeros_like(lit)
+        for down, right in [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]:
+            spread |= np.roll(lit, (down, right), (0, 1))
+        assert lit.any() and not (lit & ~near).any()
+        assert (expected & ~spread).sum() == 0
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
+def test_ranks_read_disjoint_parts(tmp_path: Path, blobs: kubist.Table) -> None:
+    ranks = tmp_path / "ranks"
+    ranks.mkdir()
+    paraview(
+        tmp_path,
+        Path(blobs.location),
+        f"""
+        from vtkmodules.vtkParallelCore import vtkMultiProcessController
+        s = KubistTable(Table=table)
+        s.Precision = 0.5
+        s.UpdatePipeline(0.5)
+        data = s.GetClientSideObject().GetOutputDataObject(0)
+        from vtkmodules.util.numpy_support import vtk_to_numpy
+        import numpy
+        rank = vtkMultiProcessController.GetGlobalController().GetLocalProcessId()
+        numpy.save({str(ranks)!r} + f"/{{rank}}.npy", vtk_to_numpy(data.GetPointData().GetArray("pid")))
+        """,
+        "mpirun", "-np", "3", "pvbatch", "--symmetric",
+    )  # fmt: skip
+    parts = [np.load(file) for file in sorted(ranks.glob("*.npy"))]
+    assert len(parts) == 3 and all(len(part) > 0 for part in parts)
+    expected = blobs.query(where="time = 0.5", precision=0.5).to_numpy()["pid"]
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(expected))
+
+
+def test_the_command_knows_where_the_plug_in_lies() -> None:
+    assert PLUGIN.exists() and PLUGIN.parent.name == "paraview"
+    command = Path(kubist.__file__).resolve().parents[2] / ".venv" / "bin" / "kubist"
+    if not command.exists():
+        pytest.skip("the kubist command is not installed here")
+    said = subprocess.run([command, "paraview-path"], capture_output=True, text=True, check=True)
+    assert Path(said.stdout.strip()) == PLUGIN
