@@ -73,18 +73,26 @@ def main() -> None:
     table, db = prepare(data, home)
     total = len(table)
     print(f"{total:,} rows; load {os.getloadavg()[0]:.1f}; medians of {RUNS} warm runs, in turns\n")
-    print("| what | DuckDB ms | Kubist ms, to 1 % | times | rows read | of all | holds | half a second: s | ± |")
+    print(
+        "| what | DuckDB ms | Kubist ms, to 1 % | times | rows read | of all | holds | half a second: s | ± |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |")
     for aggregate, sql, box in QUESTIONS:
-        ends = [f"{name} BETWEEN {low}::FLOAT AND {high}::FLOAT" for name, (low, high) in box.items()]
+        ends = [
+            f"{name} BETWEEN {low}::FLOAT AND {high}::FLOAT" for name, (low, high) in box.items()
+        ]
         query = f"SELECT {sql} FROM t" + (f" WHERE {' AND '.join(ends)}" if ends else "")
         theirs, mine, half, truth = [], [], [], 0.0
         for _ in range(RUNS):
             seconds, (truth,) = timed(lambda query=query: db.execute(query).fetchone())
             theirs.append(seconds)
-            seconds, estimate = timed(lambda a=aggregate, b=box: table.estimate(a, box=b, error=0.01))
+            seconds, estimate = timed(
+                lambda a=aggregate, b=box: table.estimate(a, box=b, error=0.01)
+            )
             mine.append(seconds)
-            seconds, bounded = timed(lambda a=aggregate, b=box: table.estimate(a, box=b, within=0.5))
+            seconds, bounded = timed(
+                lambda a=aggregate, b=box: table.estimate(a, box=b, within=0.5)
+            )
             half.append(seconds)
         holds = "yes" if estimate.low <= truth <= estimate.high else "**no**"
         place = " in a box" if box else ""

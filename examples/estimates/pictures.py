@@ -1,6 +1,6 @@
 """Draws the pictures of docs/estimates.md: intervals, how they narrow, and heavy tails.
 
-    .venv/bin/python examples/estimates/pictures.py docs
+.venv/bin/python examples/estimates/pictures.py docs
 """
 
 from __future__ import annotations
@@ -66,14 +66,20 @@ def main(folder: Path) -> None:
         tables = [table(Path(scratch), data, seed) for seed in range(SEEDS)]
 
         figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
-        held = draw_intervals(axes, [t.estimate("mean(speed)", precision=0.005) for t in tables], mean)
-        axes.set_title(f"mean(speed) from 0.5 % of the records: {held} of {SEEDS} hold the truth", fontsize=9)
+        held = draw_intervals(
+            axes, [t.estimate("mean(speed)", precision=0.005) for t in tables], mean
+        )
+        axes.set_title(
+            f"mean(speed) from 0.5 % of the records: {held} of {SEEDS} hold the truth", fontsize=9
+        )
         figure.savefig(folder / "estimates-intervals.png", dpi=100)
 
         figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
         steps = list(tables[0].estimate("mean(speed)", precision=1, progressive=True))
         read = [e.stats.rows_read for e in steps]
-        axes.fill_between(read, [e.low for e in steps], [e.high for e in steps], color=HELD, alpha=0.25, lw=0)
+        axes.fill_between(
+            read, [e.low for e in steps], [e.high for e in steps], color=HELD, alpha=0.25, lw=0
+        )
         axes.plot(read, [e.value for e in steps], "o-", color=HELD, ms=4)
         axes.axhline(mean, color=TRUTH, lw=0.8)
         axes.set_xscale("log")

@@ -408,7 +408,9 @@ class Questions:
         wish = _kubist.Wish(
             question,
             _estimate.aggregates(aggregates),
-            group_by=[group_by] if isinstance(group_by, str) else _box.names("group_by", group_by or []),
+            group_by=[group_by]
+            if isinstance(group_by, str)
+            else _box.names("group_by", group_by or []),
             error=None if error is None else _box.number("error", error),
             absolute=None if absolute is None else _box.number("absolute", absolute),
             within=None if within is None else _box.number("within", within, low=0),

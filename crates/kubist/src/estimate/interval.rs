@@ -71,6 +71,9 @@ impl Interval {
         from: impl Fn(f64) -> f64,
         to: impl Fn(f64) -> f64,
     ) -> Interval {
+        if spread.error == 0.0 {
+            return Interval { constant: conditions.p < 1.0, ..Interval::exact(value) };
+        }
         let on_scale = Spread { error: spread.error * slope, ..spread };
         let found = Interval::around(from(value), on_scale, conditions);
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }

@@ -17,6 +17,8 @@ const GROWTH: f64 = 4.0;
 const NEARLY_ALL: f64 = 0.5;
 /// The part of the time left that the next step may take, as far as can be foreseen.
 const PART_OF_TIME: f64 = 0.5;
+/// The part of the rows or bytes left: deeper in the tree more are looked at for each.
+const PART_OF_REST: f64 = 0.75;
 
 impl Estimation {
     /// Why to stop here, or that it goes on.
@@ -33,6 +35,7 @@ impl Estimation {
         let growth = self.growth(figures);
         let bounds = self.bounds();
         match bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
+            // What is left is not worth a step.
             Some((most, stop)) if most < 1.0 + 0.5 * (growth - 1.0).min(0.5) => stop,
             _ => Stop::Progress,
         }
@@ -107,10 +110,10 @@ impl Estimation {
         let mut bounds = Vec::new();
         let p = self.share();
         if let Some(rows) = self.options.rows {
-            bounds.push((rows as f64 / (self.stats.rows_read as f64).max(1.0), Stop::Rows));
+            bounds.push((rest(rows, self.stats.rows_read), Stop::Rows));
         }
         if let Some(bytes) = self.options.bytes {
-            bounds.push((bytes as f64 / (self.stats.bytes_read as f64).max(1.0), Stop::Bytes));
+            bounds.push((rest(bytes, self.stats.bytes_read), Stop::Bytes));
         }
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
@@ -124,4 +127,9 @@ impl Estimation {
         }
         bounds
     }
+}
+
+/// By how much the share can grow until `most` is read.
+fn rest(most: u64, read: u64) -> f64 {
+    1.0 + PART_OF_REST * (most as f64 / (read as f64).max(1.0) - 1.0)
 }
