@@ -184,6 +184,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             ("std(normal)", 500.0),
             ("std(uniform)", 500.0),
             ("ratio(lognormal1, normal)", 2000.0),
+            ("corr(normal, z)", 500.0),
             ("corr(normal, uniform)", 500.0),
             ("cov(normal, x)", 1000.0),
         ] {

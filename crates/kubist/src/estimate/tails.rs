@@ -71,7 +71,10 @@ impl Tails {
             values.sort_unstable_by(f64::total_cmp);
             let (low, high) = (values[place], values[values.len() - 1 - place]);
             let name = name.replace('"', "\"\"");
-            Some(format!("\"{name}\" < {low:e} OR \"{name}\" > {high:e}"))
+            // The ends themselves are read whole too. They are order statistics of the sample,
+            // and only without them is the rest a sample like any other: the k-th of the drawn
+            // is, on average, the k/p-th of all (inverse sampling).
+            Some(format!("\"{name}\" <= {low:e} OR \"{name}\" >= {high:e}"))
         });
         let ends: Vec<String> = ends.collect();
         (!ends.is_empty()).then(|| ends.join(" OR "))
