@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,18 @@ def size(source, time=None):
 """
 
 
+def environment(home: Path) -> dict[str, str]:
+    """ParaView's own Python, settings of nobody, and ranks although they are few cores."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONPATH": str(PLUGIN.parent / "debian12"),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+
+
 def paraview(
     tmp_path: Path, table: Path, script: str, *command: str
 ) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
@@ -52,16 +65,8 @@ def paraview(
         str(table),
         str(out),
     ]
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(PLUGIN.parent / "debian12"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    }
     done = subprocess.run(
-        run, env=environment, capture_output=True, text=True, timeout=300, check=False
+        run, env=environment(tmp_path), capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()), done
@@ -215,6 +220,71 @@ def test_ranks_read_disjoint_parts(tmp_path: Path, blobs: kubist.Table) -> None:
     assert len(parts) == 3 and all(len(part) > 0 for part in parts)
     expected = blobs.query(where="time = 0.5", precision=0.5).to_numpy()["pid"]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(expected))
+
+
+WINDOW = """
+import os, sys
+from paraview.simple import *
+plugin, table, out = {plugin!r}, {table!r}, {out!r}
+LoadPlugin(plugin, ns=globals())
+s = KubistTable(Table=table, Live=1)
+view = GetActiveViewOrCreate("RenderView")
+Show(s, view); ResetCamera(); Render()
+seen = []
+def look(*_):
+    n = s.GetDataInformation().GetNumberOfPoints()
+    if not seen or seen[-1] != n:
+        seen.append(n)
+        with open(out, "a") as file: file.write(str(n) + chr(10))
+    if os.path.exists(out + ".end"):
+        os._exit(0)
+look()
+interactor = view.GetInteractor()
+interactor.AddObserver("TimerEvent", look)
+interactor.CreateRepeatingTimer(50)
+"""
+
+
+@pytest.mark.skipif(shutil.which("paraview") is None, reason="paraview is not installed")
+def test_the_window_refines_and_follows(tmp_path: Path) -> None:
+    """From coarse to fine without being asked, and on with what is committed."""
+    rng = np.random.default_rng(2)
+    rows = 450_000
+    table, out = tmp_path / "t.kubist", tmp_path / "seen"
+    t = kubist.create(table, {name: rng.random(rows) for name in "xyz"}, ["x", "y", "z"])
+    script = tmp_path / "window.py"
+    script.write_text(WINDOW.format(plugin=str(PLUGIN), table=str(table), out=str(out)))
+
+    def seen() -> list[int]:
+        return [int(line) for line in out.read_text().split()] if out.exists() else []
+
+    def wait_for(points: int) -> None:
+        # Only a window that hangs or has died ends this.
+        end = time.monotonic() + 240
+        while points not in seen():
+            assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())
+            time.sleep(0.1)
+
+    log = tmp_path / "log"
+    command = ["xvfb-run", "-a", "-s", "-screen 0 1280x900x24", "paraview", f"--script={script}"]
+    with (
+        log.open("w") as to,
+        subprocess.Popen(command, env=environment(tmp_path), stdout=to, stderr=to) as window,
+    ):
+        try:
+            wait_for(rows)
+            t.append({name: rng.random(1000) for name in "xyz"})
+            wait_for(rows + 1000)
+        finally:
+            Path(f"{out}.end").touch()
+            try:
+                window.wait(30)
+            except subprocess.TimeoutExpired:
+                window.kill()
+    coarse = seen()[0]
+    assert 80_000 < coarse < 120_000
+    # What is there is kept while it gets finer.
+    assert seen()[: seen().index(rows) + 1] == sorted(seen()[: seen().index(rows) + 1])
 
 
 def test_the_command_knows_where_the_plug_in_lies() -> None:
