@@ -74,11 +74,7 @@ impl Batch {
 
     /// A column for NumPy: its values, which of them are null, and texts instead of values
     /// where NumPy has no such type.
-    fn column(
-        &self,
-        py: Python<'_>,
-        place: usize,
-    ) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
+    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let Native { values, nulls, texts } = native(py, self.0.column(place))?;
         Ok((values, nulls, texts))
     }

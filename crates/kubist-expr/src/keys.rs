@@ -129,7 +129,9 @@ fn points(values: &dyn Array) -> Result<Vec<Point>, ExprError> {
             values.as_boolean().iter().flatten().map(|value| Point::Whole(i256::from_i128(value.into()))).collect()
         }
         DataType::Decimal128(..) => whole::<Decimal128Type>(values),
-        DataType::Decimal256(..) => values.as_primitive::<Decimal256Type>().iter().flatten().map(Point::Whole).collect(),
+        DataType::Decimal256(..) => {
+            values.as_primitive::<Decimal256Type>().iter().flatten().map(Point::Whole).collect()
+        }
         DataType::Utf8 => bytes(values.as_string::<i32>().iter()),
         DataType::LargeUtf8 => bytes(values.as_string::<i64>().iter()),
         DataType::Utf8View => bytes(values.as_string_view().iter()),

@@ -30,7 +30,8 @@ pub struct Moment {
 impl Moment {
     /// Does nothing of a state come later?
     pub(crate) fn is_at_or_after(&self, state: &State<Location>) -> bool {
-        let of = |writer: &str| self.positions.iter().find(|(name, _)| name == writer).map_or(0, |(_, position)| *position);
+        let of =
+            |writer: &str| self.positions.iter().find(|(name, _)| name == writer).map_or(0, |(_, position)| *position);
         state.rewrites() <= self.rewrites && state.positions().all(|(writer, position)| position <= of(writer))
     }
 }

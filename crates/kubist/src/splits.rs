@@ -117,8 +117,7 @@ impl Snapshot {
         let schema = &self.view.schema;
         let dimensions = schema.dimensions.iter().map(|column| schema.stored.field(*column).name().clone()).collect();
         let limit = (parts as u64 * SAMPLED).min(MOST_SAMPLED);
-        let sampling =
-            Query { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
+        let sampling = Query { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
         let mut stream = self.query(&sampling)?;
         let mut points = Vec::new();
         for batch in stream.by_ref() {

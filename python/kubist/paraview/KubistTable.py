@@ -423,7 +423,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _question(self, place):
         box = {}
         if self._use_box:
-            ends = zip(self._places, self._position, self._length)
+            ends = zip(self._places, self._position, self._length, strict=True)
             box = {name: (low, low + length) for name, low, length in ends if name}
         where = [f"({self._where})"] if self._where.strip() else []
         if place is not None:
