@@ -49,7 +49,7 @@ OPERATORS = {
 }
 
 
-class Dataset(ds.FileSystemDataset):
+class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The records of a question as a dataset; made by `Table.to_dataset`.
 
     Each scan asks anew, of the moment that the dataset was made in. It has no fragments:

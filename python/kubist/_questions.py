@@ -16,9 +16,8 @@ from ._result import Result
 from ._split import Split
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     import polars as pl
+    import pyarrow as pa
     import pyarrow.dataset
 
     from ._scan import Source
@@ -166,7 +165,7 @@ class Questions:
         Example:
             >>> droplets = t.scan(precision=0.1, inclusion="p")
             >>> pl.SQLContext(droplets=droplets).execute(
-            ...     "SELECT deposited, sum(1 / p) AS n FROM droplets WHERE x < 0.2 GROUP BY deposited"
+            ...     "SELECT deposited, sum(1 / p) FROM droplets WHERE x < 0.2 GROUP BY deposited"
             ... ).collect()
         """
         from ._scan import lazy_frame

@@ -62,17 +62,17 @@ class Result:
         times. Decimals are floats. What NumPy has no type for is text, in an array of
         objects, with None for null.
         """
-        np = need("numpy", "to_numpy()")
+        numpy = need("numpy", "to_numpy()")
         self._use("to_numpy()")
         fields = self._stream.names()
         parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in fields]
         while (batch := self._stream.next_batch()) is not None:
             for place, column in enumerate(parts):
-                column.append(_array(np, *batch.column(place)))
+                column.append(_array(numpy, *batch.column(place)))
         if not parts or not parts[0]:
             empty = self._stream.empty_batch()
-            parts = [[_array(np, *empty.column(place))] for place in range(len(fields))]
-        return {name: _joined(np, of) for name, of in zip(fields, parts, strict=True)}
+            parts = [[_array(numpy, *empty.column(place))] for place in range(len(fields))]
+        return {name: _joined(numpy, of) for name, of in zip(fields, parts, strict=True)}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")

@@ -108,7 +108,7 @@ class Source:
 
 def lazy_frame(source: Source, location: str) -> pl.LazyFrame:
     """The source as a Polars lazy frame with predicates, projections and slices pushed down."""
-    pl = need("polars", "scan()")
+    polars = need("polars", "scan()")
     from polars.io.plugins import register_io_source
 
     empty = source.empty.to_polars()
@@ -135,7 +135,7 @@ def lazy_frame(source: Source, location: str) -> pl.LazyFrame:
                 batch = result._stream.next_batch()
                 if batch is None:
                     break
-                frame = pl.DataFrame(batch)
+                frame = polars.DataFrame(batch)
                 if left is not None:
                     frame = frame.head(left)
                     left -= frame.height
@@ -301,6 +301,7 @@ def _moments(series: pl.Series) -> list[Any] | None:
         pl.Time: ("clock", 1),
     }.get(series.dtype.base_type(), (None, 0))
     if what is None:
-        unit = {"ns": 1, "us": 10**3, "ms": 10**6}[series.dtype.time_unit]
-        what = "instant" if series.dtype.base_type() == pl.Datetime else "span"
+        kind: Any = series.dtype
+        unit = {"ns": 1, "us": 10**3, "ms": 10**6}[kind.time_unit]
+        what = "instant" if isinstance(kind, pl.Datetime) else "span"
     return [None if tick is None else Moment(what, tick, unit) for tick in ticks]

@@ -207,7 +207,8 @@ SQL_BOXES = {
     ),
     "all": (
         {"x": (0.3, 0.6), "y": (0.2, 0.5), "k": (-200, 100), "moment": ("1970-02-01", None)},
-        "x BETWEEN 0.3 AND 0.6 AND y BETWEEN 0.2 AND 0.5 AND k BETWEEN -200 AND 100 AND moment >= '1970-02-01'",
+        "x BETWEEN 0.3 AND 0.6 AND y BETWEEN 0.2 AND 0.5 "
+        "AND k BETWEEN -200 AND 100 AND moment >= '1970-02-01'",
     ),
 }
 
@@ -425,26 +426,44 @@ def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
     assert len(rows) == 100 and max(rows) == both.precision
 
 
-@pytest.mark.parametrize("how", ["limit", "per_cell", "precision"])
-def test_inverse_inclusion_estimates_without_bias(tmp_path: Path, how: str) -> None:
-    """A sum that goes with density, over many seeds: within four standard errors."""
+WORLDS = 150
+
+
+@pytest.fixture(scope="module")
+def same_worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, float]:
+    """The same records many times side by side, each time drawn anew; and their sum of v,
+    which goes with density."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.random(1500), rng.normal(0.5, 0.02, 1500)])
     v = 1 + 10 * np.exp(-((x - 0.5) ** 2) / 0.01)
-    rows = pa.table({"x": x, "v": v, "n": np.arange(len(x))})
-    choice: dict[str, Any] = {
-        "limit": {"limit": 100},
-        "per_cell": {"per_cell": (10, {"x": 0.1})},
-        "precision": {"precision": 0.05},
-    }[how]
+    everywhere = (x + np.arange(WORLDS)[:, None]).ravel()
+    rows = {"x": everywhere, "v": np.tile(v, WORLDS), "n": np.arange(len(everywhere))}
+    path = tmp_path_factory.mktemp("worlds") / "t.kubist"
+    return kubist.create(path, rows, {"x": (0, WORLDS)}, identity=["n"]), float(v.sum())
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "limit": {"limit": 100},
+    "per_cell": {"per_cell": (10, {"x": 0.1})},
+    "both": {"per_cell": (10, {"x": 0.1}), "limit": 60},
+    "precision": {"precision": 0.05},
+    "window": {"window": (0.5, 0.6)},
+}
+
+
+@pytest.mark.parametrize("how", CHOICES)
+def test_inverse_inclusion_estimates_without_bias(
+    same_worlds: tuple[kubist.Table, float], how: str
+) -> None:
+    """Over many draws, within four standard errors."""
+    t, truth = same_worlds
     found = []
-    for seed in range(100):
-        path = tmp_path / f"{seed}.kubist"
-        with kubist.create(path, rows, {"x": (0, 1)}, identity=["n"], seed=seed) as t:
-            answer = t.query(inclusion="p", **choice).to_polars()
+    for world in range(WORLDS):
+        box = {"x": (world, world + 0.999999)}
+        answer = t.query(box=box, inclusion="p", **CHOICES[how]).to_numpy()
         found.append((answer["v"] / answer["p"]).sum())
     error = np.std(found) / np.sqrt(len(found))
-    assert abs(np.mean(found) - v.sum()) < 4 * error
+    assert abs(np.mean(found) - truth) < 4 * error
 
 
 def test_a_limit_through_a_trajectory_leaves_its_rows_without_weight(path: Path) -> None:

@@ -42,8 +42,8 @@ def test_columns_are_what_numpy_makes_of_them(path: Path, name: str) -> None:
     else:
         assert np.array_equal(c, expected.to_numpy(), equal_nan=c.dtype.kind in "fmM")
     if c.dtype != object:
-        assert np.array_equal(np.isnat(gaps_found) if c.dtype.kind in "mM" else np.isnan(gaps_found),
-                              [key is None or key != key for key in gaps])  # fmt: skip
+        odd = np.isnat(gaps_found) if c.dtype.kind in "mM" else np.isnan(gaps_found)
+        assert odd.tolist() == [key is None or key != key for key in gaps]
         whole = np.array([key is not None for key in gaps])
         assert np.array_equal(gaps_found[whole], c[whole].astype(gaps_found.dtype), equal_nan=True)
     nothing = t.query(where="id < 0").to_numpy()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import textwrap
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +20,12 @@ import kubist
 import kubist.paraview
 
 PLUGIN = Path(kubist.paraview.path())
-TOOLS = ("pvpython", "xvfb-run")
+TOOLS = ("pvpython", "Xvfb")
 
 missing = [tool for tool in TOOLS if shutil.which(tool) is None]
 pytestmark = pytest.mark.skipif(
     bool(missing),
-    reason=f"{', '.join(missing)} not installed: apt-get install paraview python3-paraview xvfb xauth",
+    reason=f"{missing} not installed: apt-get install paraview python3-paraview xvfb",
 )
 
 HEAD = """
@@ -37,31 +40,52 @@ def size(source, time=None):
 """
 
 
+@pytest.fixture(scope="module")
+def screen() -> Iterator[str]:
+    """An X server that is there before anybody asks, and until nobody does."""
+    ready, told = os.pipe()
+    options = ["-screen", "0", "1280x900x24", "-nolisten", "tcp", "-noreset"]
+    command = ["Xvfb", "-displayfd", str(told), *options]
+    with subprocess.Popen(command, pass_fds=[told], stderr=subprocess.DEVNULL) as server:
+        os.close(told)
+        with os.fdopen(ready) as number:
+            yield f":{number.readline().strip()}"
+        server.terminate()
+
+
+def environment(screen: str, home: Path) -> dict[str, str]:
+    """ParaView's own Python, settings of nobody, and ranks although they are few cores."""
+    return {
+        "DISPLAY": screen,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONPATH": str(PLUGIN.parent / "debian12"),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+
+
 def paraview(
-    tmp_path: Path, table: Path, script: str, *command: str
+    screen: str, tmp_path: Path, table: Path, script: str, *command: str
 ) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
     """Runs a script in ParaView's Python, and returns what it noted in ``said``."""
     file, out = tmp_path / "script.py", tmp_path / "said.json"
     file.write_text(HEAD + textwrap.dedent(script) + "\njson.dump(said, open(out, 'w'))\n")
     run = [
-        "xvfb-run",
-        "-a",
         *(command or ("pvpython",)),
         str(file),
         str(PLUGIN),
         str(table),
         str(out),
     ]
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(PLUGIN.parent / "debian12"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    }
     done = subprocess.run(
-        run, env=environment, capture_output=True, text=True, timeout=300, check=False
+        run,
+        env=environment(screen, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()), done
@@ -93,8 +117,11 @@ def blobs(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
     return kubist.create(path, rows, dimensions, identity=["pid"])
 
 
-def test_points_are_those_of_the_query_and_typed(tmp_path: Path, blobs: kubist.Table) -> None:
+def test_points_are_those_of_the_query_and_typed(
+    screen: str, tmp_path: Path, blobs: kubist.Table
+) -> None:
     said, done = paraview(
+        screen,
         tmp_path,
         Path(blobs.location),
         """
@@ -102,8 +129,7 @@ def test_points_are_those_of_the_query_and_typed(tmp_path: Path, blobs: kubist.T
         s.UpdatePipelineInformation()
         said["times"] = list(s.TimestepValues)
         said["all"] = size(s, 0.25)
-        said["types"] = {s.PointData.GetArray(i).GetName(): s.PointData.GetArray(i).GetDataType()
-                         for i in range(s.PointData.GetNumberOfArrays())}
+        said["types"] = {name: array.GetDataType() for name, array in s.PointData.items()}
         s.Where = "blob = 1"; said["where"] = size(s, 0.25)
         s.Precision = 0.1; said["precision"] = size(s, 0.25)
         s.Precision = 1; s.Where = ""; s.MaximumPoints = 1000; said["most"] = size(s, 0.25)
@@ -112,7 +138,7 @@ def test_points_are_those_of_the_query_and_typed(tmp_path: Path, blobs: kubist.T
         said["region"] = size(s, 0.25); said["bounds"] = s.GetDataInformation().GetBounds()
         s.RegionOfInterest = 0
         s.Columns = ["blob"]; size(s, 0.5)
-        said["columns"] = [s.PointData.GetArray(i).GetName() for i in range(s.PointData.GetNumberOfArrays())]
+        said["columns"] = list(s.PointData.keys())
         other = KubistTable(Table=table + "/table", XColumn="time", YColumn="x")
         size(other); said["plane"] = other.GetDataInformation().GetBounds()
         """,
@@ -136,9 +162,10 @@ def test_points_are_those_of_the_query_and_typed(tmp_path: Path, blobs: kubist.T
     assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
 
 
-def test_the_picture_shows_the_records(tmp_path: Path, blobs: kubist.Table) -> None:
+def test_the_picture_shows_the_records(screen: str, tmp_path: Path, blobs: kubist.Table) -> None:
     picture = tmp_path / "picture.npy"
     paraview(
+        screen,
         tmp_path,
         Path(blobs.location),
         f"""
@@ -168,7 +195,8 @@ def test_the_picture_shows_the_records(tmp_path: Path, blobs: kubist.Table) -> N
         reader = vtkPNGReader(); reader.SetFileName(out + ".png"); reader.Update()
         image = reader.GetOutput()
         import numpy
-        numpy.save({str(picture)!r}, vtk_to_numpy(image.GetPointData().GetScalars()).reshape(200, 200, -1))
+        pixels = vtk_to_numpy(image.GetPointData().GetScalars())
+        numpy.save({str(picture)!r}, pixels.reshape(200, 200, -1))
         """,
     )
     drawn = np.load(picture)[:, :, :3].astype(int)
@@ -192,10 +220,11 @@ def test_the_picture_shows_the_records(tmp_path: Path, blobs: kubist.Table) -> N
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
-def test_ranks_read_disjoint_parts(tmp_path: Path, blobs: kubist.Table) -> None:
+def test_ranks_read_disjoint_parts(screen: str, tmp_path: Path, blobs: kubist.Table) -> None:
     ranks = tmp_path / "ranks"
     ranks.mkdir()
     paraview(
+        screen,
         tmp_path,
         Path(blobs.location),
         f"""
@@ -207,7 +236,8 @@ def test_ranks_read_disjoint_parts(tmp_path: Path, blobs: kubist.Table) -> None:
         from vtkmodules.util.numpy_support import vtk_to_numpy
         import numpy
         rank = vtkMultiProcessController.GetGlobalController().GetLocalProcessId()
-        numpy.save({str(ranks)!r} + f"/{{rank}}.npy", vtk_to_numpy(data.GetPointData().GetArray("pid")))
+        pids = vtk_to_numpy(data.GetPointData().GetArray("pid"))
+        numpy.save({str(ranks)!r} + f"/{{rank}}.npy", pids)
         """,
         "mpirun", "-np", "3", "pvbatch", "--symmetric",
     )  # fmt: skip
@@ -215,6 +245,73 @@ def test_ranks_read_disjoint_parts(tmp_path: Path, blobs: kubist.Table) -> None:
     assert len(parts) == 3 and all(len(part) > 0 for part in parts)
     expected = blobs.query(where="time = 0.5", precision=0.5).to_numpy()["pid"]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(expected))
+
+
+WINDOW = """
+import os, sys
+from paraview.simple import *
+plugin, table, out = {plugin!r}, {table!r}, {out!r}
+LoadPlugin(plugin, ns=globals())
+s = KubistTable(Table=table, Live=1)
+view = GetActiveViewOrCreate("RenderView")
+Show(s, view); ResetCamera(); Render()
+seen = []
+def look(*_):
+    n = s.GetDataInformation().GetNumberOfPoints()
+    if not seen or seen[-1] != n:
+        seen.append(n)
+        with open(out, "a") as file: file.write(str(n) + chr(10))
+    if os.path.exists(out + ".end"):
+        os._exit(0)
+look()
+interactor = view.GetInteractor()
+interactor.AddObserver("TimerEvent", look)
+interactor.CreateRepeatingTimer(50)
+"""
+
+
+@pytest.mark.skipif(shutil.which("paraview") is None, reason="paraview is not installed")
+def test_the_window_refines_and_follows(screen: str, tmp_path: Path) -> None:
+    """From coarse to fine without being asked, and on with what is committed."""
+    rng = np.random.default_rng(2)
+    rows = 450_000
+    table, out = tmp_path / "t.kubist", tmp_path / "seen"
+    t = kubist.create(table, {name: rng.random(rows) for name in "xyz"}, ["x", "y", "z"])
+    script = tmp_path / "window.py"
+    script.write_text(WINDOW.format(plugin=str(PLUGIN), table=str(table), out=str(out)))
+
+    def seen() -> list[int]:
+        return [int(line) for line in out.read_text().split()] if out.exists() else []
+
+    def wait_for(points: int) -> None:
+        # Only a window that hangs or has died ends this.
+        end = time.monotonic() + 240
+        while points not in seen():
+            assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())
+            time.sleep(0.1)
+
+    log = tmp_path / "log"
+    command = ["paraview", f"--script={script}"]
+    with (
+        log.open("w") as to,
+        subprocess.Popen(
+            command, env=environment(screen, tmp_path), stdout=to, stderr=to
+        ) as window,
+    ):
+        try:
+            wait_for(rows)
+            t.append({name: rng.random(1000) for name in "xyz"})
+            wait_for(rows + 1000)
+        finally:
+            Path(f"{out}.end").touch()
+            try:
+                window.wait(30)
+            except subprocess.TimeoutExpired:
+                window.kill()
+    coarse = seen()[0]
+    assert 80_000 < coarse < 120_000
+    # What is there is kept while it gets finer.
+    assert seen()[: seen().index(rows) + 1] == sorted(seen()[: seen().index(rows) + 1])
 
 
 def test_the_command_knows_where_the_plug_in_lies() -> None:

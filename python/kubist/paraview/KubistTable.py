@@ -11,9 +11,11 @@ the file. ParaView 5.11 and newer.
 
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from paraview.modules.vtkRemotingCore import vtkProcessModule
 from paraview.util.vtkAlgorithm import (
     VTKPythonAlgorithmBase,
     smdomain,
@@ -48,7 +50,7 @@ def axes_of(table):
     dimensions = [dimension.column for dimension in table.info().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
     places = [name for name in dimensions if name not in times]
-    return (places + ["", "", ""])[:3], (times or [""])[0]
+    return [*places, "", "", ""][:3], (times or [""])[0]
 
 
 def quoted(name):
@@ -98,12 +100,14 @@ class Question:
         return (repr(self.box), self.where, tuple(self.columns), self.precision, self.most)
 
     def share(self, snapshot):
-        """The precision at which about ``most`` points match, or the one that is asked for."""
+        """The precision at which about ``most`` points match, or the one that is asked for,
+        and about how many points match at it."""
         probe = snapshot.query(box=self.box, where=self.where, columns=[], limit=SAMPLED)
         for _ in iter(probe._stream.next_batch, None):
             pass
         rows = probe.stats.rows_returned / probe.precision
-        return min(self.precision, self.most / rows) if rows > 0 else self.precision
+        share = min(self.precision, self.most / rows) if rows > 0 else self.precision
+        return share, rows * share
 
 
 class Answer:
@@ -159,14 +163,12 @@ class Answer:
             return list(self._frames), self._done
 
 
-def levels(share, most_first):
-    """Windows of priority up to a share, each four times as wide as all before."""
-    high = min(share, most_first)
-    found, low = [], 0.0
-    while low < share:
-        found.append((low, min(high, share)))
-        low, high = high, high * 4
-    return found
+def levels(share, first):
+    """Windows of priority up to a share: the first so wide, then up to four times all before."""
+    ends = [0.0, min(first, share)]
+    while ends[-1] < share:
+        ends.append(min(ends[-1] * 4, share))
+    return list(pairwise(ends))
 
 
 @smproxy.source(name="KubistTable", label="Kubist Table")
@@ -371,6 +373,10 @@ class KubistTable(VTKPythonAlgorithmBase):
         axes, time = axes_of(self._snapshot)
         self._places = self._axes if any(self._axes) else axes
         self._when = self._time or time
+        known = [column.name for column in self._snapshot.info().columns]
+        for name in filter(None, [*self._places, self._when]):
+            if name not in known:
+                raise ValueError(f"there is no column {name}; the table has {', '.join(known)}")
         if self._when:
             self._times = distinct(self._snapshot, self._when)
         if self._times is not None and len(self._times):
@@ -410,14 +416,14 @@ class KubistTable(VTKPythonAlgorithmBase):
         return 1
 
     def _in_window(self):
-        import paraview
-
-        return bool(self._progressive and getattr(paraview, "fromGUI", False))
+        """Is this ParaView's window, which asks again, and not a script or a server?"""
+        program = vtkProcessModule.GetProcessModule().GetProgramPath() or ""
+        return bool(self._progressive) and Path(program).name.startswith("paraview")
 
     def _question(self, place):
         box = {}
         if self._use_box:
-            ends = zip(self._places, self._position, self._length)
+            ends = zip(self._places, self._position, self._length, strict=True)
             box = {name: (low, low + length) for name, low, length in ends if name}
         where = [f"({self._where})"] if self._where.strip() else []
         if place is not None:
@@ -429,9 +435,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             )
             if self._selection.ArrayIsEnabled(name)
         ]
-        known = {column.name for column in self._snapshot.info().columns}
-        needed = dict.fromkeys([*filter(None, self._places), *chosen])
-        columns = [name for name in needed if name in known]
+        columns = list(dict.fromkeys([*filter(None, self._places), *chosen]))
         precision = min(max(self._precision, 2.0**-60), 1.0)
         return Question(box, " AND ".join(where) or None, columns, precision, self._most)
 
@@ -443,7 +447,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _ask(self, question):
         self._drop_answer()
         snapshot = self._snapshot
-        share = question.share(snapshot)
+        share, points = question.share(snapshot)
         controller = vtkMultiProcessController.GetGlobalController()
         ranks = 1 if controller is None else controller.GetNumberOfProcesses()
 
@@ -454,10 +458,9 @@ class KubistTable(VTKPythonAlgorithmBase):
 
         if ranks > 1:
             part = self._part(controller, ranks, question, share)
-            self._answer = Answer(lambda low, high: part.query(), [(0.0, share)])
+            self._answer = Answer(lambda *_: part.query(), [(0.0, share)])
         elif self._in_window():
-            first = max(share * FIRST_POINTS / max(question.most, 1), share / 4**6)
-            self._answer = Answer(whole, levels(share, first))
+            self._answer = Answer(whole, levels(share, share * FIRST_POINTS / max(points, 1)))
         else:
             self._answer = Answer(whole, [(0.0, share)])
         self._asked = (question.key(), id(snapshot))
@@ -487,8 +490,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         def column(name):
             return np.concatenate([frame[name] for frame in frames]) if frames else np.array([])
 
-        count = len(next(iter(frames[0].values()))) if frames and frames[0] else 0
-        count = sum(len(next(iter(frame.values()))) for frame in frames) if count or frames else 0
+        count = sum(len(next(iter(frame.values()))) for frame in frames)
         places = [column(name) if name else np.zeros(count) for name in self._places]
         xyz = np.stack(
             [seconds(p) if p.dtype.kind == "M" and len(p) else p.astype(float) for p in places],
