@@ -26,6 +26,7 @@ mod table;
 mod tail;
 mod upkeep;
 mod verify;
+mod view;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Alter(command) => alter::run(command),
         Command::Copy(command) => copy::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
+        Command::View(command) => view::run(command, &cancel),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
