@@ -164,6 +164,12 @@ export class App {
 
   private extent(name: string): [number, number] {
     const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
+    // A domain that fits holds what a sample cannot know: where the rare ones lie.
+    const domain = this.info!.dimensions.find((dimension) => dimension.column === name);
+    if (domain && domain.low !== null && domain.high !== null) {
+      const [wide, span] = [domain.high - domain.low, high - low];
+      if (domain.low <= low && domain.high >= high && wide < 1.6 * span) return [domain.low, domain.high];
+    }
     const margin = low < high ? 0.01 * (high - low) : 0.5;
     return [low - margin, high + margin];
   }

@@ -48,7 +48,7 @@ export const PLAIN: Look = {
   camera: null,
 };
 
-const short = (value: number) => String(Number(value.toPrecision(9)));
+const short = (value: number) => String(value);
 const range = (low: number | null, high: number | null) =>
   `${low === null ? "" : short(low)}..${high === null ? "" : short(high)}`;
 

@@ -163,7 +163,7 @@ export class Scene implements Eye {
       const right = unit(across);
       const above = unit(up);
       const toward = right.clone().cross(above);
-      const from = right.multiplyScalar(upright ? 0.55 : 0.22).addScaledVector(above, upright ? 0.45 : 0.3);
+      const from = right.multiplyScalar(upright ? 0.55 : 0.2).addScaledVector(above, upright ? 0.45 : 0.16);
       from.add(toward).normalize();
       this.camera.up.copy(above);
       // Far enough for height and width.

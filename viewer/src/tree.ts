@@ -20,9 +20,9 @@ export const ROWS = 8192;
 /** The first cell holds more: what is seen at once. */
 export const FIRST_ROWS = 24576;
 /** How small on the screen, in pixels, a cell may be when it is fetched. */
-const FETCH_PIXELS = 190;
+const FETCH_PIXELS = 120;
 /** And when it is let go. */
-const KEEP_PIXELS = 90;
+const KEEP_PIXELS = 60;
 const DEEPEST = 40;
 
 export interface Cell {
