@@ -69,6 +69,8 @@ export class App {
       this.keepAddress();
       this.invalidate();
     });
+    // A processor has less breath than a graphics card.
+    if (this.scene.software && !location.hash.includes("budget=")) this.look.budget = 250_000;
     this.overlay = new Overlay(marks);
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (_, done) => {
       this.look.roi = this.roi.roi;
@@ -132,6 +134,7 @@ export class App {
       const places = dimensions.filter((name) => !this.looksLikeTime(name));
       const axes = (places.length >= 2 ? places : [...dimensions, ...rest]).slice(0, 3);
       look.axes = axes.length === 1 ? [axes[0], axes[0]] : axes;
+      look.stretch = this.differ(look.axes);
       look.roi = null;
     }
     if (look.color !== null && !known(look.color)) look.color = null;
@@ -174,9 +177,18 @@ export class App {
     return [low - margin, high + margin];
   }
 
+  /** Whether axes have nothing in common: one scale for all would show a line. */
+  private differ(axes: string[]): boolean {
+    const units = new Set(axes.map((axis) => this.column(axis).unit));
+    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
+    return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
+  }
+
   private setFrame(camera: number[] | null): void {
     const ends = this.look.axes.map((axis) => this.extent(axis));
-    const frame = new Frame(ends.map((end) => end[0]), ends.map((end) => end[1]), this.look.stretch);
+    const flat = ends.length < 3;
+    const aspect = flat ? this.scene.width / this.scene.height : 1;
+    const frame = new Frame(ends.map((end) => end[0]), ends.map((end) => end[1]), this.look.stretch, aspect);
     this.scene.setFrame(frame, camera);
     this.roi.set(this.look.roi, this.look.axes);
   }
@@ -185,6 +197,7 @@ export class App {
 
   setAxes(axes: string[]): void {
     this.look.axes = axes;
+    this.look.stretch = this.differ(axes);
     this.look.roi = null;
     this.look.camera = null;
     this.drop();
@@ -537,6 +550,7 @@ export class App {
     }
     current?.close();
     next.group.visible = true;
+    this.scene.use(next.asked.columns.length);
     this.current = next;
     this.next = null;
     this.trouble = null;

@@ -58,8 +58,8 @@ export class Overlay {
       context.fillText(brief(value), 20, y);
     }
     context.fillStyle = ink;
-    context.textAlign = "center";
-    context.fillText(this.label(columns[0]), scene.width / 2, bottom - 24);
+    context.textAlign = "right";
+    context.fillText(this.label(columns[0]), scene.width - 16, bottom - 20);
     context.textAlign = "left";
     context.fillText(this.label(columns[1]), 10, 58);
   }

@@ -35,11 +35,13 @@ export class Frame {
     readonly low: number[],
     readonly high: number[],
     stretch: boolean,
+    /** How much wider than high what is stretched shall be. */
+    aspect = 1,
   ) {
     const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
     const widest = Math.max(...spans);
     this.center = low.map((value, k) => (value + high[k]) / 2);
-    this.scale = spans.map((span) => 2 / (stretch ? span : widest));
+    this.scale = spans.map((span, k) => (2 / (stretch ? span : widest)) * (stretch && k === 0 ? aspect : 1));
   }
 
   toScene(point: number[], into: Vector3): Vector3 {
@@ -72,6 +74,8 @@ export class Scene implements Eye {
   private readonly matrix = new Matrix4();
   private readonly point = new Vector3();
   private readonly background = new Color();
+  /** No graphics card: every pixel is made by the processor. */
+  readonly software = drawsInSoftware();
   /** Cells outside of it are wanted less. */
   roi: { low: number[]; high: number[] } | null = null;
   width = 1;
@@ -81,16 +85,18 @@ export class Scene implements Eye {
     readonly canvas: HTMLCanvasElement,
     private readonly moved: () => void,
   ) {
-    this.renderer = new WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: false });
+    this.renderer = new WebGLRenderer({ canvas, antialias: !this.software });
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
     this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35 }));
-    this.roiBox = new LineSegments(edges(), new LineBasicMaterial({ depthTest: false }));
+    this.roiBox = new LineSegments(edges(), new LineBasicMaterial({ depthTest: false, transparent: true }));
     this.roiBox.visible = false;
     this.roiBox.renderOrder = 2;
     this.scene.add(this.box, this.roiBox);
     this.camera = new PerspectiveCamera();
     this.controls = new OrbitControls(this.camera, canvas);
-    // Coordinates leave the shader as they are on the screen: no conversion of colours.
+    // One material: there is nothing to sort, and no bounds to find.
+    this.renderer.sortObjects = false;
+    // Colours leave the shader as they are on the screen.
     this.renderer.outputColorSpace = "srgb-linear";
     this.resize();
   }
@@ -121,6 +127,13 @@ export class Scene implements Eye {
     points.matrixWorldNeedsUpdate = true;
     group.add(points);
     return points;
+  }
+
+  /** Draws points that come with so many columns. */
+  use(columns: number): void {
+    if (this.material.defines.USED === columns) return;
+    this.material.defines.USED = columns;
+    this.material.needsUpdate = true;
   }
 
   discard(group: Group): void {
@@ -194,7 +207,7 @@ export class Scene implements Eye {
     const aspect = this.width / this.height;
     if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
     else {
-      const tall = 1.12 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
+      const tall = 1.24 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
       [camera.left, camera.right, camera.top, camera.bottom] = [-tall * aspect, tall * aspect, tall, -tall];
       [camera.near, camera.far] = [0.1, 20];
     }
@@ -286,4 +299,13 @@ function edges(): BufferGeometry {
   const geometry = new BufferGeometry();
   geometry.setAttribute("position", new BufferAttribute(new Float32Array(corners), 3));
   return geometry;
+}
+
+function drawsInSoftware(): boolean {
+  const context = document.createElement("canvas").getContext("webgl2");
+  if (!context) return false;
+  const named = context.getExtension("WEBGL_debug_renderer_info");
+  const name = String(context.getParameter(named ? named.UNMASKED_RENDERER_WEBGL : context.RENDERER));
+  context.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
 }

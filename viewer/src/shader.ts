@@ -21,7 +21,7 @@ uniform float size, fadeNear, fadeFar;
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
-${slots.map((k) => `in float a${k};`).join("\n")}
+${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec3 color;
 
 float share(float value) {
@@ -32,13 +32,17 @@ float share(float value) {
 }
 
 void main() {
-  float values[${SLOTS}] = float[${SLOTS}](${slots.map((k) => `a${k}`).join(", ")});
+#if USED > 0
+  float values[USED];
+${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n")}
+#endif
   vec4 world = modelMatrix * vec4(position, 1.0);
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
   gl_PointSize = size;
+#if USED > 0
   bool hidden = false;
-  for (int k = 0; k < ${SLOTS}; k++) {
+  for (int k = 0; k < USED; k++) {
     // An open range has infinite ends, which also let pass what is no number.
     hidden = hidden || values[k] < ranges[k].x || values[k] > ranges[k].y
       || (isnan(values[k]) && (ranges[k].x > -3.0e38 || ranges[k].y < 3.0e38));
@@ -47,14 +51,17 @@ void main() {
     gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
     return;
   }
+#endif
   color = plain;
+#if USED > 0
   if (colorSlot >= 0) {
     float value = values[0];
-    for (int k = 1; k < ${SLOTS}; k++) if (k == colorSlot) value = values[k];
+    for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
     float at = share(value);
     color = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
       : texture(map, vec2(clamp(at, 0.002, 0.998), 0.5)).rgb;
   }
+#endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
   color = mix(color, background, 0.35 * depth);
   if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
@@ -98,7 +105,9 @@ export function makeMaterial() {
     background: { value: new Color() },
     plain: { value: new Color() },
   };
-  return new RawShaderMaterial({ glslVersion: GLSL3, vertexShader: vertex, fragmentShader: fragment, uniforms });
+  // USED: how many columns come with the points that are drawn.
+  const defines = { USED: 0 };
+  return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
 export type PointMaterial = ReturnType<typeof makeMaterial>;

@@ -199,6 +199,7 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>, connections: usize, stal
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(stall)
+                .max_header_size(32 * 1024)
                 .max_buf_size(64 * 1024)
                 .serve_connection(TokioIo::new(socket), service)
                 .await;
