@@ -7,6 +7,7 @@
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -22,7 +23,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page demo test bench bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
+.PHONY: build page demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -59,6 +60,9 @@ bench-live:
 
 bench-replication:
 	cargo run --release --locked --target-dir target -p kubist --example bench_replication
+
+bench-view: page
+	cargo run --release --locked --target-dir target -p kubist-server --example load
 
 bench-lookup:
 	cargo run --release --locked --target-dir target -p kubist --example bench_lookup

@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _box
+from . import _box, _estimate
 from ._data import need
 from ._errors import (
     Busy,
@@ -26,6 +26,7 @@ from ._errors import (
     SnapshotExpired,
     StorageError,
 )
+from ._estimate import Estimate
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -213,6 +214,40 @@ class _Asking:
             yield self._ask(asked | {"window": [begin, end]})
             begin, end = end, min(1.0, end * factor)
 
+    def estimate(
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+    ) -> Estimate:
+        """Aggregates of a sample, with intervals: as `Table.estimate`, read by the server."""
+        asked = self._region(box=box, precision=precision, window=window, where=where, steps=steps)
+        asked |= {"aggregates": _estimate.aggregates(aggregates), "format": "arrow"}
+        if group_by is not None:
+            groups = [group_by] if isinstance(group_by, str) else group_by
+            asked["group_by"] = _box.names("group_by", groups)
+        numbers = {"error": error, "absolute": absolute, "within": within, "tails": tails}
+        for name, value in (numbers | {"confidence": confidence}).items():
+            if value is not None:
+                asked[name] = _finite(name, value)
+        for name, whole in {"rows": rows, "bytes": bytes}.items():
+            if whole is not None:
+                asked[name] = _box.count(name, whole)
+        figures: Any = _RemoteFigures(self._server.ask("POST", f"{self._path}/estimate", asked))
+        return Estimate(figures)
+
     def count(
         self,
         box: Box | None = None,
@@ -254,15 +289,12 @@ class _Asking:
         if where is not None:
             region["where"] = where
         if precision is not None:
-            region["precision"] = _box.number("precision", precision)
+            region["precision"] = _finite("precision", precision)
         if window is not None:
-            region["window"] = [_box.number("window", end) for end in _box.pair("window", window)]
+            region["window"] = [_finite("window", end) for end in _box.pair("window", window)]
         if steps is not None:
             ends = (steps, steps) if isinstance(steps, int) else _box.pair("steps", steps)
             region["steps"] = [None if end is None else _box.step("steps", end) for end in ends]
-        for name, value in region.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise InvalidInput(f"{name}: {value} is not between 0 and 1")
         if (version := self._version()) is not None:
             region["version"] = version
         return region
@@ -360,6 +392,22 @@ class _RemoteStream:
         self._answer.close()
 
 
+class _RemoteFigures:
+    """What an `Estimate` shows."""
+
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        stream = _RemoteStream(answer)
+        self._batch = stream.next_batch()
+        self._about = stream.schema().metadata[b"kubist"].decode()
+        stream.close()
+
+    def about(self) -> str:
+        return self._about
+
+    def batch(self) -> Any:
+        return self._batch
+
+
 class _cut_off:
     """The end of an answer that did not come, in the words of Kubist."""
 
@@ -384,6 +432,14 @@ class _RemoteResult(Result):
         if self._used is None:
             return f"<kubist.Result not yet read: precision {self._stream.precision():.3g}>"
         return f"<kubist.Result read by {self._used}: {self._stream.rows:,} rows so far>"
+
+
+def _finite(what: str, value: Any) -> float:
+    """A number that JSON can say."""
+    number = _box.number(what, value)
+    if math.isinf(number):
+        raise InvalidInput(f"{what}: {number} is not finite")
+    return number
 
 
 def _end(column: str, end: Any) -> Any:

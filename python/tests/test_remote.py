@@ -99,6 +99,20 @@ def test_a_remote_table_says_what_it_is(table: kubist.Table, server: Server) -> 
     assert sum(batch.num_rows for batch in remote.query()) == ROWS
 
 
+def test_estimates_are_those_of_the_directory(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    how = {"box": {"x": (0.1, 0.9)}, "group_by": "kind", "precision": 0.3, "confidence": 0.9}
+    here, there = (side.estimate(["mean(y)", "p95(x)"], **how) for side in (table, remote))
+    columns = [name for name in here.to_arrow().column_names if name != "rows_read"]
+    assert there.to_arrow().select(columns).equals(here.to_arrow().select(columns))
+    assert (there.precision, there.stopped, there.confidence) == (0.3, "precision", 0.9)
+    assert there.stats.rows_read > 0
+    exact = remote.estimate("count()")
+    assert (exact.value, exact.exact) == (ROWS, True)
+    with pytest.raises(kubist.InvalidInput, match="no_such"):
+        remote.estimate("mean(no_such)")
+
+
 def test_refining_sends_each_record_once(table: kubist.Table, server: Server) -> None:
     remote = kubist.connect(server.url)
     parts, precisions = [], []

@@ -36,6 +36,8 @@ export class App {
   /** Matching records, once they are counted; of the box of interest too. */
   total: number | null = null;
   inRoi: number | null = null;
+  /** Of the column that colours, in the region. */
+  figures: api.Figure[] | null = null;
   trouble: string | null = null;
   playing = false;
   /** Milliseconds that drawing takes, lately. */
@@ -124,10 +126,15 @@ export class App {
     return this.info!.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
   }
 
+  /** Columns that can be an axis. */
+  get places(): Column[] {
+    return this.numeric.filter((column) => column.kind !== "boolean");
+  }
+
   private chooseDefaults(): void {
     const { look, info } = this;
     const known = (name: string | null) => name !== null && this.histograms.has(name);
-    const numeric = new Set(this.numeric.map((column) => column.name));
+    const numeric = new Set(this.places.map((column) => column.name));
     if (look.axes.length < 2 || !look.axes.every((axis) => numeric.has(axis))) {
       const dimensions = info!.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
       const rest = [...numeric].filter((name) => !dimensions.includes(name));
@@ -338,7 +345,7 @@ export class App {
     for (const { column, low, high } of ranges) {
       if (low === null && high === null) continue;
       const before = box[column] ?? [null, null];
-      const whole = ["time"].includes(this.column(column).kind);
+      const whole = this.column(column).kind === "time";
       const ends = [low, high].map((end, side) => (end === null || !whole ? end : side ? Math.floor(end) : Math.ceil(end)));
       box[column] = [tighter(before[0], ends[0], Math.max), tighter(before[1], ends[1], Math.min)];
       const boolean = this.column(column).kind === "boolean";
@@ -486,11 +493,19 @@ export class App {
     const { signal } = (this.counting = new AbortController());
     const version = this.info!.version;
     const table = this.look.table;
+    this.figures = null;
     const count = async () => {
       await pause(120);
       if (signal.aborted) return;
       this.total ??= await api.count(table, { ...this.region(), version }, signal);
-      if (this.look.roi) this.inRoi = await api.count(table, { ...this.selection(), version }, signal);
+      const selection = { ...this.selection(), version };
+      if (this.look.roi) this.inRoi = await api.count(table, selection, signal);
+      this.redraw();
+      const { color } = this.look;
+      if (color === null || this.column(color).kind !== "number") return;
+      const name = `"${color.replaceAll('"', '""')}"`;
+      const aggregates = ["mean", "median", "p95"].map((figure) => `${figure}(${name})`);
+      this.figures = await api.estimate(table, selection, aggregates, signal);
       this.redraw();
     };
     // A count that fails is not shown; the points' own request tells why.
@@ -661,7 +676,7 @@ export class App {
     if (!found) return null;
     const region = this.region();
     look.axes.forEach((axis, k) => {
-      const whole = ["time", "boolean"].includes(this.column(axis).kind);
+      const whole = this.column(axis).kind === "time";
       const slack = 3e-7 * Math.max(Math.abs(found.offset[k]), 1e-3 * Math.abs(found.at[k])) + 1e-30;
       const ends = [found.at[k] - slack, found.at[k] + slack];
       region.box![axis] = (whole ? [Math.ceil(ends[0]), Math.floor(ends[1])] : ends) as [number, number];
@@ -689,6 +704,7 @@ export class App {
       ...this.shown,
       total: this.total,
       inRoi: this.inRoi,
+      figures: this.figures,
       version: this.current?.asked.region.version ?? null,
       received: this.current?.received ?? 0,
       cells: cells.length,

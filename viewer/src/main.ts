@@ -50,11 +50,11 @@ document.body.append(panel.root, toggle, help);
 
 let waiting = false;
 
-/** At most once a frame, whoever asks. */
+/** Now and then, however often it is asked for: frames come first. */
 function redraw(): void {
   if (waiting) return;
   waiting = true;
-  requestAnimationFrame(() => {
+  setTimeout(() => {
     waiting = false;
     if (app.info) {
       title.textContent = app.info.name;
@@ -64,7 +64,7 @@ function redraw(): void {
     note.textContent = app.trouble ?? "";
     panel.redraw();
     foot.redraw();
-  });
+  }, 60);
 }
 
 function showPanel(): void {

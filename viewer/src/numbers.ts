@@ -26,3 +26,16 @@ export function ticks(low: number, high: number, about: number): number[] {
   for (let k = Math.ceil(low / step); k * step <= high && out.length < 50; k++) out.push(Number((k * step).toPrecision(12)));
   return out;
 }
+
+/** A value and its interval, with no more digits than it deserves. */
+export function withInterval(value: number | null, low: number | null, high: number | null, exact: boolean): string {
+  if (value === null) return "unknown";
+  if (exact) return brief(value);
+  if (low === null || high === null) return `about ${brief(value)}`;
+  const half = Math.max(value - low, high - value);
+  if (!(half > 0)) return brief(value);
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return `${brief(value)} ± ${half.toExponential(0).replace("e+", "e")}`;
+  const decimals = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half))));
+  return `${value.toFixed(decimals)} ± ${half.toFixed(decimals)}`;
+}

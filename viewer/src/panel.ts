@@ -4,7 +4,7 @@ import type { App } from "./app";
 import { nearestIndex } from "./app";
 import { download, type Histogram } from "./api";
 import { COLORMAPS } from "./colormaps";
-import { brief, grouped, percent } from "./numbers";
+import { brief, grouped, percent, withInterval } from "./numbers";
 import { pythonLines } from "./python";
 import { RoiBox } from "./roi";
 import { SLOTS } from "./shader";
@@ -15,6 +15,7 @@ export class Panel {
   private colorBrush: Brush | null = null;
   private gradient: HTMLElement | null = null;
   private selection: HTMLElement | null = null;
+  private figures: HTMLElement | null = null;
   private lines: HTMLElement | null = null;
   private link: HTMLAnchorElement | null = null;
   private format = "parquet";
@@ -44,7 +45,7 @@ export class Panel {
   private axes(): HTMLElement {
     const { app } = this;
     const { axes } = app.look;
-    const names = app.numeric.map((column) => column.name);
+    const names = app.places.map((column) => column.name);
     const rows = [0, 1, 2].map((k) => {
       const options = k === 2 ? ["", ...names] : names;
       return this.row(
@@ -174,7 +175,23 @@ export class Panel {
     }, "B");
     toggle.dataset.beside = "1";
     this.selection = el("div", { className: "faint" });
-    return this.section("Region", toggle, this.selection);
+    this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
+    return this.section("Region", toggle, this.selection, this.figures);
+  }
+
+  /** Estimates of the colouring column, with their intervals. */
+  private figureRows(): HTMLElement[] {
+    const { figures, look } = this.app;
+    if (!figures || look.color === null) return [];
+    const unit = this.app.column(look.color).unit;
+    return figures.map(({ aggregate, value, low, high, exact }) =>
+      el(
+        "tr",
+        { title: exact ? "of all records in the region" : "an estimate with its interval of 95 % confidence" },
+        el("td", { textContent: aggregate.replaceAll('"', "") }),
+        el("td", { textContent: `${withInterval(value, low, high, exact)}${unit && value !== null ? ` ${unit}` : ""}` }),
+      ),
+    );
   }
 
   private records(): HTMLElement {
@@ -254,6 +271,7 @@ export class Panel {
         ? "B shows a box whose sides can be dragged"
         : app.inRoi === null ? "counting …" : `${grouped(app.inRoi)} records in the box`;
     }
+    if (this.figures) this.figures.replaceChildren(...this.figureRows());
     const region = app.selection();
     if (this.lines) {
       const said = pythonLines(app.look.table, region, this.share);

@@ -128,6 +128,39 @@ fn default_sample() -> u64 {
     20_000
 }
 
+/// What only a question for estimates says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimates {
+    pub aggregates: Vec<String>,
+    #[serde(default)]
+    pub group_by: Vec<String>,
+    pub error: Option<f64>,
+    pub absolute: Option<f64>,
+    /// Seconds.
+    pub within: Option<f64>,
+    pub rows: Option<u64>,
+    pub bytes: Option<u64>,
+    #[serde(default = "default_confidence")]
+    pub confidence: f64,
+    pub tails: Option<f64>,
+    #[serde(default)]
+    pub format: EstimateFormat,
+}
+
+fn default_confidence() -> f64 {
+    0.95
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimateFormat {
+    #[default]
+    Json,
+    /// Arrow IPC stream, a row a figure.
+    Arrow,
+}
+
 /// Nothing more than a region.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -190,6 +223,15 @@ impl Points {
             return Err(Problem::invalid("columns: at most 64 come with points"));
         }
         for (place, cell) in self.cells.iter().enumerate() {
+            let (begin, end) = cell.window;
+            if !(0.0 <= begin && begin < end && end <= 1.0) {
+                return Err(Problem::invalid(format!(
+                    "cells[{place}]: a window is 0 <= low < high <= 1, not {begin} to {end}"
+                )));
+            }
+            if cell.low.iter().zip(&cell.high).any(|ends| matches!(ends, (Some(low), Some(high)) if low >= high)) {
+                return Err(Problem::invalid(format!("cells[{place}]: low must be below high on each axis")));
+            }
             if [cell.low.len(), cell.high.len(), cell.origin.len()] != [axes; 3] {
                 return Err(Problem::invalid(format!(
                     "cells[{place}]: low, high and origin need {axes} numbers each, one for each axis"

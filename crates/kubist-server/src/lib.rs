@@ -15,6 +15,7 @@
 
 mod answer;
 mod ask;
+mod estimate;
 mod given;
 mod guard;
 mod histogram;

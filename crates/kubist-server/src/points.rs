@@ -61,7 +61,8 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
 fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     let field = schema.field_with_name(name).map_err(|_| Problem::invalid(format!("there is no column {name:?}")))?;
     match (kind_of(field.data_type()), drawn) {
-        ("number" | "time" | "boolean", _) | ("text", false) => Ok(()),
+        ("number" | "time", _) | ("boolean" | "text", false) => Ok(()),
+        (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which is no axis", field.data_type()))),
         _ => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be drawn", field.data_type()))),
     }
 }
@@ -72,7 +73,7 @@ fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> R
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);
         let data_type = schema.field_with_name(name)?.data_type();
-        let whole = data_type.is_integer() || matches!(kind_of(data_type), "time" | "boolean");
+        let whole = data_type.is_integer() || kind_of(data_type) == "time";
         // v >= low is v >= ceil(low) for whole numbers, and v < high is v <= ceil(high) - 1.
         let low_end = low.map(|low| if whole { Value::Int(low.ceil() as i128) } else { Value::Float(low) });
         let high_end = high.map(|high| match whole {

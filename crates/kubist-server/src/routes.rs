@@ -9,12 +9,12 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::ask::{Histograms, Nothing, Points, Records, parse};
+use crate::ask::{Estimates, Histograms, Nothing, Points, Records, parse};
 use crate::given::Given;
 use crate::guard::{COOKIE_NAME, Guard};
 use crate::problem::{Problem, Result};
 use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, stream, whole};
-use crate::{answer, histogram, page, points};
+use crate::{answer, estimate, histogram, page, points};
 
 /// How often a table is looked at while somebody waits for news of it.
 const LOOK: Duration = Duration::from_millis(150);
@@ -94,6 +94,14 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     })
                     .await
                 }
+                (["estimate"], &Method::POST) => {
+                    let (region, asked) = parse::<Estimates>(&body(desk, request).await?)?;
+                    stream(&desk.work, move |out| {
+                        let moment = table.at(region.version.as_deref())?;
+                        estimate::send(&moment.snapshot, &region, &asked, out)
+                    })
+                    .await
+                }
                 (["count"], &Method::POST) => {
                     let (region, Nothing {}) = parse(&body(desk, request).await?)?;
                     answer_json(&desk.work, move |cancel| {
@@ -113,7 +121,7 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                 }
                 ([] | ["news"], _) => allowed("GET"),
                 (["query"], _) => allowed("GET, POST"),
-                (["points" | "count" | "histogram"], _) => allowed("POST"),
+                (["points" | "count" | "histogram" | "estimate"], _) => allowed("POST"),
                 _ => Err(nothing_at(path)),
             }
         }

@@ -66,6 +66,11 @@ fn of_schema(schema: &Value, name: &str, random: &mut StdRng) -> Value {
                     ["x < 0.5", "NOT wet", "kind LIKE 'w%'", "n IN (1, 2)", "x <", "(((", "nothing = 1", "at > 5"];
                 json!(wheres.choose(random).unwrap())
             }
+            "aggregates" => {
+                let aggregates =
+                    ["mean(y)", "count()", "p95(x)", "histogram(n, 4)", "max(nothing)", "mean(", "sum(x + n)"];
+                json!(aggregates.choose(random).unwrap())
+            }
             "version" => json!("0-0"),
             _ => json!(columns.choose(random).unwrap()),
         },
@@ -108,7 +113,7 @@ fn fit(body: &mut Value, random: &mut StdRng) {
             }
         }
     }
-    let drawn = ["x", "y", "n", "at", "wet"];
+    let drawn = ["x", "y", "n", "at", "id"];
     body["position"] = (0..axes).map(|axis| json!(drawn[(axis + random.random_range(0..5)) % 5])).collect();
 }
 

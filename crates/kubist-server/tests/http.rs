@@ -5,12 +5,12 @@ mod common;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use common::{append, send, world};
-use kubist::{Bound, Query, Value as End};
+use kubist::{Bound, EstimateOptions, Query, Value as End};
 use kubist_server::Options;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -178,6 +178,48 @@ fn histograms_count_the_sample() {
     assert_eq!((columns[1]["low"].as_f64(), columns[1]["high"].as_f64()), (Some(0.0), Some(16.0)));
     assert_eq!(columns[1]["distinct"].as_array().unwrap().len(), 17);
     assert_eq!(columns[2]["known"], 3);
+}
+
+#[test]
+fn estimates_are_the_engines() {
+    let world = world(20_000, Options::default());
+    let options = EstimateOptions {
+        aggregates: vec!["mean(y)".into(), "count()".into()],
+        group_by: vec!["kind".into()],
+        query: Query { filter: Some("n < 9".into()), precision: Some(0.2), ..Query::default() },
+        ..EstimateOptions::default()
+    };
+    let estimate = world.table.snapshot().unwrap().estimate(&options).unwrap();
+    let mut asked = json!({
+        "aggregates": ["mean(y)", "count()"], "group_by": ["kind"], "where": "n < 9", "precision": 0.2,
+    });
+    let said = world.post("/v1/tables/run/estimate", &asked).json();
+    let figures = said["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), estimate.figures.len());
+    for (figure, expected) in figures.iter().zip(&estimate.figures) {
+        assert_eq!(figure["aggregate"], expected.aggregate);
+        assert_eq!(figure["value"].as_f64(), expected.value);
+        assert_eq!(figure["low"].as_f64(), Some(expected.low));
+        assert_eq!(figure["exact"], expected.exact);
+    }
+    assert_eq!(said["precision"].as_f64(), Some(estimate.precision));
+    assert!(figures.iter().any(|figure| figure["group"] == json!({"kind": null})));
+    asked["format"] = "arrow".into();
+    let reply = world.post("/v1/tables/run/estimate", &asked);
+    let mut reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(&reply.body), None).unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
+    assert_eq!(about["stopped"], "precision");
+    let mut expected = estimate.to_batch().unwrap();
+    expected.remove_column(expected.schema().index_of("rows_read").unwrap());
+    for field in expected.schema().fields() {
+        assert_eq!(
+            batch[field.name().as_str()].to_data(),
+            expected[field.name().as_str()].to_data(),
+            "{}",
+            field.name()
+        );
+    }
 }
 
 #[test]
