@@ -1,11 +1,13 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
-# make test    all tests of Rust and Python
+# make test    all tests of Rust, Python and the page
+# make page    the explorer page, in viewer/dist/
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -21,16 +23,28 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build demo test bench bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
+.PHONY: build page demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
 # path file leads Python there.
-build: $(VENV)/.for-build
+build: $(VENV)/.for-build page
 	cargo build --release --locked --workspace --target-dir target
 	install -m 755 target/release/kubist $(BIN)/kubist
 	install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
 	echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
+
+# The server carries the page with it, so it is built first.
+page: viewer/dist/app.js
+
+viewer/dist/app.js: viewer/node_modules/.ready viewer/build.mjs viewer/package.json $(wildcard viewer/src/*)
+	cd viewer && npm run --silent build
+
+viewer/node_modules/.ready: viewer/package-lock.json
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18)' \
+	  || { echo "The explorer page needs Node.js 18 or newer, and npm"; exit 1; }
+	cd viewer && npm ci --no-audit --no-fund --silent
+	@touch $@
 
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
@@ -46,6 +60,9 @@ bench-live:
 
 bench-replication:
 	cargo run --release --locked --target-dir target -p kubist --example bench_replication
+
+bench-view: page
+	cargo run --release --locked --target-dir target -p kubist-server --example load
 
 bench-lookup:
 	cargo run --release --locked --target-dir target -p kubist --example bench_lookup
@@ -100,6 +117,7 @@ stress:
 	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test trouble -- --nocapture
 
 clean:
+	rm -rf viewer/node_modules viewer/dist viewer/results
 	rm -rf target $(VENV) demo python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +
 

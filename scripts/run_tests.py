@@ -1,6 +1,6 @@
-"""Runs the tests of Rust and Python and ends with one line that sums them up.
+"""Runs the tests of Rust, Python and the explorer page and ends with one line that sums them up.
 
-Both suites run to their end, whatever fails. The exit code is 0 only if tests
+All suites run to their end, whatever fails. The exit code is 0 only if tests
 ran in each of them and none failed.
 """
 
@@ -15,11 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast"]
 CARGO += ["--target-dir", "target"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
+PAGE = ["node", "viewer/test/run.mjs"]
 
 # test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...
 CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 # 1 failed, 340 passed, 2 skipped, 1 error in 93.21s (0:01:33)
 PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
+# # pass 23
+PAGE_LINE = re.compile(r"^# (pass|fail|cancelled|skipped) (\d+)$")
+PAGE_WORDS = {"pass": "passed", "fail": "failed", "cancelled": "failed", "skipped": "skipped"}
 PYTEST_WORDS = {
     "passed": "passed",
     "failed": "failed",
@@ -38,12 +42,15 @@ class Tally:
     skipped: int = 0
 
     def read(self, line: str) -> None:
-        """Adds what a closing line of either runner says."""
+        """Adds what a closing line of a runner says."""
         if found := CARGO_LINE.match(line):
             passed, failed, ignored = map(int, found.groups())
             self.passed += passed
             self.failed += failed
             self.skipped += ignored
+        elif found := PAGE_LINE.match(line):
+            name = PAGE_WORDS[found[1]]
+            setattr(self, name, getattr(self, name) + int(found[2]))
         elif found := PYTEST_LINE.match(line):
             for part in found[1].split(", "):
                 count, word = part.split()
@@ -68,7 +75,7 @@ def run(command: list[str]) -> Tally:
 
 
 def main() -> int:
-    suites = [run(CARGO), run(PYTEST)]
+    suites = [run(CARGO), run(PYTEST), run(PAGE)]
     total = Tally(*map(sum, zip(*map(astuple, suites), strict=True)))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0

@@ -36,6 +36,11 @@ Keep:
 >>> t.info().disk                                 # what takes the space
 >>> kubist.drop("old.kubist")
 
+Look in the browser, and ask a server where the data is:
+
+>>> # kubist view airway.kubist --open             # on the command line
+>>> t = kubist.connect("http://127.0.0.1:8080")    # the same query, refine, count, watch
+
 Words: a record's *priority* is a fixed number, uniform in [0, 1), made from its
 identity and nothing else. *precision=p* returns the records with a priority
 below p: a uniform sample of share p, the same on every machine, and part of
@@ -77,6 +82,7 @@ from ._figures import (
     WriterInfo,
 )
 from ._kubist import VERSION as __version__
+from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
@@ -100,6 +106,8 @@ __all__ = [
     "NotATable",
     "OptimizeReport",
     "Refused",
+    "RemoteSnapshot",
+    "RemoteTable",
     "Result",
     "Retraction",
     "SalvageReport",
@@ -114,6 +122,7 @@ __all__ = [
     "Writer",
     "WriterInfo",
     "__version__",
+    "connect",
     "create",
     "drop",
     "open",

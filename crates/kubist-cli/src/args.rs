@@ -41,6 +41,7 @@ pub enum Command {
     Alter(Alter),
     Copy(Copy),
     Drop(Drop),
+    View(View),
     /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
     ParaviewPath,
 }
@@ -579,4 +580,34 @@ mod tests {
     fn the_command_line_is_consistent() {
         super::Kubist::command().debug_assert();
     }
+}
+
+/// Look at tables in the browser
+///
+/// Serves the explorer page and the tables, for reading only, on this machine alone, and
+/// prints the address. What programs can ask there is in docs/http.md.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist view airway.kubist --open
+  kubist view run-1.kubist run-2.kubist --port 8080
+  ssh -L 8080:127.0.0.1:8080 cluster kubist view /scratch/run.kubist --port 8080
+
+Exit codes: see kubist --help")]
+pub struct View {
+    /// The tables' directories
+    #[arg(required = true)]
+    pub tables: Vec<String>,
+    /// Where to listen; 0: any free port
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// The address to listen on; any but this machine's own demands a token
+    #[arg(long, default_value = "127.0.0.1")]
+    pub address: std::net::IpAddr,
+    /// What who asks must show: at least 16 letters and digits
+    #[arg(long)]
+    pub token: Option<String>,
+    /// Start the browser
+    #[arg(long)]
+    pub open: bool,
 }

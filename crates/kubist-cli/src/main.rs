@@ -27,6 +27,7 @@ mod table;
 mod tail;
 mod upkeep;
 mod verify;
+mod view;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Copy(command) => copy::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
         Command::ParaviewPath => paraview::run(),
+        Command::View(command) => view::run(command, &cancel),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

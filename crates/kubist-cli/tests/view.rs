@@ -1,0 +1,41 @@
+//! `kubist view`: an address, a server behind it, and an end.
+
+#[allow(dead_code)] // not every test uses everything
+mod files;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use files::{Place, particles};
+
+#[test]
+fn it_serves_until_it_is_stopped() {
+    let place = Place::new();
+    place.table("run.kubist", &particles(0, 500));
+    place.table("other.kubist", &particles(0, 20));
+    let mut server =
+        place.command("view run.kubist other.kubist").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().strip_suffix('/').unwrap();
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET /v1/tables HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("\"name\":\"run\"") && answer.contains("\"rows\":500"), "{answer}");
+    assert!(answer.contains("\"name\":\"other\""), "{answer}");
+    let stopped = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0), "to stop it is how it ends");
+}
+
+#[test]
+fn what_it_cannot_serve_it_refuses() {
+    let place = Place::new();
+    place.table("run.kubist", &particles(0, 20));
+    place.run("view nowhere.kubist").fails(3, &["nowhere.kubist"]);
+    place.run("view run.kubist --address 0.0.0.0").fails(2, &["--token"]);
+    place.run("view run.kubist --address 0.0.0.0 --token short").fails(2, &["16"]);
+    place.run("view run.kubist --address 203.0.113.1 --token 0123456789abcdef").fails(4, &["203.0.113.1"]);
+}

@@ -1,0 +1,182 @@
+//! Clients that pan over a large table, all at once: how long each waits for its first
+//! points, and what the server takes. `make bench-view`; ROWS, CLIENTS and SECONDS say
+//! how much.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use kubist::{Dimension, Domain, Table, TableOptions, Value, WriterOptions};
+use kubist_server::{Options, Server};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::json;
+
+/// As the page asks: cells of a view, each about so many points.
+const CELLS: usize = 12;
+const CELL_ROWS: f64 = 8192.0;
+/// The share of each axis that a cell covers.
+const CELL: f64 = 1.0 / 16.0;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn main() {
+    let (rows, clients) = (number("ROWS", 100_000_000), number("CLIENTS", 20));
+    let seconds = number("SECONDS", 60);
+    let directory = tempfile::tempdir_in(std::env::var("DATA").unwrap_or(".".into())).expect("a place for the table");
+    let location = directory.path().join("load.kubist").to_str().expect("a plain path").to_string();
+    let begin = Instant::now();
+    fill(&location, rows);
+    println!("{rows} rows written in {:.1} s", begin.elapsed().as_secs_f64());
+    let server = Server::start(&Options { tables: vec![location], ..Options::default() }).expect("a server");
+    let over = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..clients)
+        .map(|client| {
+            let (over, address) = (over.clone(), server.address());
+            std::thread::spawn(move || pan(address, client, rows, &over))
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(seconds));
+    over.store(true, Ordering::Relaxed);
+    let (mut waits, mut bytes, mut failures) = (Vec::new(), 0, 0);
+    for thread in threads {
+        let done = thread.join().expect("a client");
+        waits.extend(done.waits);
+        bytes += done.bytes;
+        failures += done.failures;
+    }
+    waits.sort_unstable();
+    let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+    println!("{clients} clients for {seconds} s: {} views, {failures} failures, {} MB", waits.len(), bytes / 1_000_000);
+    println!("first points after {:.0} ms (median), {:.0} ms (p95), {:.0} ms (worst)", at(0.5), at(0.95), at(1.0));
+    println!("at most {} MB of memory", peak_memory());
+}
+
+/// Half uniform, half in clusters.
+fn fill(location: &str, rows: u64) {
+    let names = ["x", "y", "z", "speed"];
+    let mut fields = vec![Field::new("id", DataType::Int64, false)];
+    fields.extend(names.map(|name| Field::new(name, DataType::Float32, false)));
+    let schema = Arc::new(Schema::new(fields));
+    let ends = || Domain::Linear(Value::Float(0.0), Value::Float(1.0));
+    let dimension = |name: &&str| Dimension { column: name.to_string(), domain: ends() };
+    let options = TableOptions {
+        dimensions: names[..3].iter().map(dimension).collect(),
+        identity: vec!["id".into()],
+        ..TableOptions::default()
+    };
+    let table = Table::create(location, schema.clone(), &options).expect("a table");
+    let mut writer = table.writer(&WriterOptions::default()).expect("a writer");
+    let mut random = SmallRng::seed_from_u64(1);
+    let centers: Vec<[f32; 3]> = (0..200).map(|_| random.random()).collect();
+    let batch = 1_000_000.min(rows);
+    for first in (0..rows).step_by(batch as usize) {
+        let count = batch.min(rows - first) as usize;
+        let mut columns = vec![Vec::with_capacity(count); 4];
+        for row in 0..count {
+            let center = centers[random.random_range(0..centers.len())];
+            for axis in 0..3 {
+                let value: f32 = random.random();
+                columns[axis].push(if row % 2 == 0 {
+                    value
+                } else {
+                    (center[axis] + 0.02 * (value - 0.5)).clamp(0.0, 1.0)
+                });
+            }
+            columns[3].push(random.random());
+        }
+        let ids = Int64Array::from_iter_values(first as i64..(first as i64 + count as i64));
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(ids)];
+        arrays.extend(columns.into_iter().map(|column| Arc::new(Float32Array::from(column)) as ArrayRef));
+        writer.append(&RecordBatch::try_new(schema.clone(), arrays).expect("a batch")).expect("room");
+        if first % 20_000_000 == 0 {
+            writer.commit().expect("room");
+        }
+    }
+    writer.commit().expect("room");
+}
+
+struct Done {
+    waits: Vec<Duration>,
+    bytes: u64,
+    failures: u64,
+}
+
+/// Walks about; at each place asks for the cells in view, and now and then leaves before all came.
+fn pan(address: SocketAddr, client: u64, rows: u64, over: &AtomicBool) -> Done {
+    let mut random = SmallRng::seed_from_u64(100 + client);
+    let mut place: [f64; 3] = random.random();
+    let mut done = Done { waits: Vec::new(), bytes: 0, failures: 0 };
+    let share = (CELL_ROWS / (rows as f64 * 0.5 * CELL.powi(3))).min(1.0);
+    while !over.load(Ordering::Relaxed) {
+        for axis in &mut place {
+            *axis = (*axis + 0.1 * (random.random::<f64>() - 0.5)).clamp(0.0, 1.0 - CELL);
+        }
+        let cells: Vec<_> = (0..CELLS)
+            .map(|cell| {
+                let offset = [cell % 3, cell / 3 % 2, cell / 6];
+                let low: Vec<f64> = (0..3).map(|axis| place[axis] + offset[axis] as f64 * CELL).collect();
+                let high: Vec<f64> = low.iter().map(|low| low + CELL).collect();
+                json!({"low": low, "high": high, "origin": low, "window": [0.0, share]})
+            })
+            .collect();
+        let asked = json!({"position": ["x", "y", "z"], "columns": [{"name": "speed"}], "cells": cells}).to_string();
+        let leaves = random.random_bool(0.2);
+        match ask(address, &asked, leaves) {
+            Some((wait, bytes)) => {
+                done.waits.push(wait);
+                done.bytes += bytes;
+            }
+            None => done.failures += 1,
+        }
+        // The next picture of a camera that moves.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    done
+}
+
+/// The time to the first points, and all bytes; `None` if it was refused or cut off.
+fn ask(address: SocketAddr, body: &str, leaves: bool) -> Option<(Duration, u64)> {
+    let begin = Instant::now();
+    let mut socket = TcpStream::connect(address).ok()?;
+    let head = format!(
+        "POST /v1/tables/load/points HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = socket.read(&mut buffer).ok()? as u64;
+    if !buffer.starts_with(b"HTTP/1.1 200") {
+        return None;
+    }
+    let wait = begin.elapsed();
+    let mut last = [0; 5];
+    while !leaves {
+        let read = socket.read(&mut buffer).ok()?;
+        if read == 0 {
+            return (&last == b"0\r\n\r\n").then_some((wait, bytes));
+        }
+        if read >= 5 {
+            last.copy_from_slice(&buffer[read - 5..read]);
+        } else {
+            last.rotate_left(read);
+            last[5 - read..].copy_from_slice(&buffer[..read]);
+        }
+        bytes += read as u64;
+    }
+    Some((wait, bytes))
+}
+
+/// Megabytes that the process held at most, clients and server.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1000
+}

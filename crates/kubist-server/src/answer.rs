@@ -1,0 +1,80 @@
+//! Records as they leave: Arrow IPC, CSV or Parquet, written as they come.
+
+use std::io::Write;
+
+use arrow_ipc::writer::StreamWriter;
+use kubist::QueryStream;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::ask::Format;
+use crate::problem::Result;
+use crate::respond::Out;
+
+/// Rows of a group in a Parquet file: what is held in memory until it is written.
+const GROUP_ROWS: usize = 131_072;
+
+impl Format {
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Format::Arrow => "application/vnd.apache.arrow.stream",
+            Format::Csv => "text/csv; charset=utf-8",
+            Format::Parquet => "application/vnd.apache.parquet",
+        }
+    }
+
+    pub fn ending(self) -> &'static str {
+        match self {
+            Format::Arrow => "arrows",
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+/// Sends all records of a stream. `name`: what a browser is to call the file.
+pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) -> Result<()> {
+    // With the first batch the precision is known, and most errors are.
+    let first = stream.next().transpose()?;
+    out.header("content-type", format.media_type());
+    out.header("content-disposition", &format!("attachment; filename=\"{name}.{}\"", format.ending()));
+    out.header("kubist-precision", &stream.precision().to_string());
+    let schema = stream.schema();
+    let batches = first.into_iter().map(Ok).chain(&mut stream);
+    match format {
+        Format::Arrow => {
+            let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
+            for batch in batches {
+                writer.write(&batch?)?;
+                writer.flush()?;
+            }
+            writer.finish()?;
+        }
+        Format::Csv => {
+            let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(&mut *out);
+            let mut rows = 0;
+            for batch in batches {
+                let batch = batch?;
+                rows += batch.num_rows();
+                writer.write(&batch)?;
+            }
+            if rows == 0 {
+                writer.write(&arrow_array::RecordBatch::new_empty(schema))?;
+            }
+        }
+        Format::Parquet => {
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .set_max_row_group_row_count(Some(GROUP_ROWS))
+                .build();
+            let mut writer = ArrowWriter::try_new(&mut *out, schema, Some(properties))?;
+            for batch in batches {
+                writer.write(&batch?)?;
+            }
+            writer.close()?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

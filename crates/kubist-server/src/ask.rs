@@ -1,0 +1,273 @@
+//! What a request's body says, checked for shape and turned into the engine's words.
+
+use kubist::{Bound, Cancel, Query, Value};
+use serde::Deserialize;
+use serde::de::Error as _;
+use std::collections::BTreeMap;
+
+use crate::problem::{Problem, Result};
+
+/// Columns of one answer, cells of one request, names of one column.
+pub const MOST_COLUMNS: usize = 4096;
+pub const MOST_CELLS: usize = 512;
+pub const MOST_VALUES: usize = 256;
+/// Rows that are chosen in memory, by `limit`.
+pub const MOST_CHOSEN: u64 = 5_000_000;
+
+/// Which records: part of every question.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Region {
+    /// The moment to ask; none: the newest.
+    pub version: Option<String>,
+    /// Column to `[low, high]`, closed; null is open.
+    #[serde(default, rename = "box")]
+    pub bounds: BTreeMap<String, (Option<End>, Option<End>)>,
+    #[serde(rename = "where")]
+    pub filter: Option<String>,
+    pub precision: Option<f64>,
+    pub window: Option<(f64, f64)>,
+    pub steps: Option<(Option<i64>, Option<i64>)>,
+}
+
+/// An end of a range.
+#[derive(Clone, Debug)]
+pub struct End(pub Value);
+
+impl<'de> Deserialize<'de> for End {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<End, D::Error> {
+        use serde_json::Value as Json;
+        Ok(End(match Json::deserialize(from)? {
+            Json::Bool(value) => Value::Bool(value),
+            Json::String(text) => Value::Text(text),
+            Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(whole), ..) => Value::Int(whole.into()),
+                (_, Some(whole), _) => Value::Int(whole.into()),
+                (_, _, Some(real)) => Value::Float(real),
+                _ => return Err(D::Error::custom("a number that fits no type")),
+            },
+            other => {
+                return Err(D::Error::custom(format!("an end of a range is a number, text or a boolean, not {other}")));
+            }
+        }))
+    }
+}
+
+/// What only a question for records says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Records {
+    pub columns: Option<Vec<String>>,
+    pub limit: Option<u64>,
+    #[serde(default)]
+    pub format: Format,
+}
+
+/// What the records come as.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Arrow IPC stream.
+    #[default]
+    Arrow,
+    Csv,
+    Parquet,
+}
+
+/// What only a question for points says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Points {
+    /// One to three columns: where a point is drawn.
+    pub position: Vec<String>,
+    #[serde(default)]
+    pub columns: Vec<Attribute>,
+    pub cells: Vec<Cell>,
+}
+
+/// A column that comes with each point.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribute {
+    pub name: String,
+    /// Taken off each value before it becomes a float32.
+    #[serde(default)]
+    pub origin: f64,
+    /// For text: a value's place in this list stands for it, -1 for all others.
+    pub values: Option<Vec<String>>,
+}
+
+/// One piece of space and of the priorities: `low <= position < high`, `window.0 <=
+/// priority < window.1`. A null end is open.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    pub low: Vec<Option<f64>>,
+    pub high: Vec<Option<f64>>,
+    pub window: (f64, f64),
+    /// Taken off each position before it becomes a float32.
+    pub origin: Vec<f64>,
+}
+
+/// What only a question for a histogram says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Histograms {
+    pub columns: Vec<String>,
+    #[serde(default = "default_bins")]
+    pub bins: usize,
+    /// How many records to look at, those of lowest priority.
+    #[serde(default = "default_sample")]
+    pub sample: u64,
+}
+
+fn default_bins() -> usize {
+    64
+}
+
+fn default_sample() -> u64 {
+    20_000
+}
+
+/// What only a question for estimates says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimates {
+    pub aggregates: Vec<String>,
+    #[serde(default)]
+    pub group_by: Vec<String>,
+    pub error: Option<f64>,
+    pub absolute: Option<f64>,
+    /// Seconds.
+    pub within: Option<f64>,
+    pub rows: Option<u64>,
+    pub bytes: Option<u64>,
+    #[serde(default = "default_confidence")]
+    pub confidence: f64,
+    pub tails: Option<f64>,
+    #[serde(default)]
+    pub format: EstimateFormat,
+}
+
+fn default_confidence() -> f64 {
+    0.95
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimateFormat {
+    #[default]
+    Json,
+    /// Arrow IPC stream, a row a figure.
+    Arrow,
+}
+
+/// Nothing more than a region.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// The region in a request's body, and what else it says.
+pub fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<(Region, T)> {
+    let wrong = |error: serde_json::Error| Problem::invalid(format!("the request's body: {error}"));
+    let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
+    let names = ["version", "box", "where", "precision", "window", "steps"];
+    let region = names.iter().filter_map(|name| rest.remove_entry(*name)).collect();
+    let region = serde_json::from_value(serde_json::Value::Object(region)).map_err(wrong)?;
+    Ok((region, serde_json::from_value(serde_json::Value::Object(rest)).map_err(wrong)?))
+}
+
+impl Region {
+    pub fn query(&self, cancel: &Cancel) -> Query {
+        let bound = |(column, (low, high)): (&String, &(Option<End>, Option<End>))| Bound {
+            column: column.clone(),
+            low: low.as_ref().map(|end| end.0.clone()),
+            high: high.as_ref().map(|end| end.0.clone()),
+        };
+        Query {
+            bounds: self.bounds.iter().map(bound).collect(),
+            filter: self.filter.clone(),
+            precision: self.precision,
+            window: self.window,
+            steps: self.steps,
+            cancel: cancel.clone(),
+            ..Query::default()
+        }
+    }
+}
+
+impl Records {
+    pub fn query(&self, region: &Region, cancel: &Cancel) -> Result<Query> {
+        if let Some(limit) = self.limit.filter(|limit| *limit > MOST_CHOSEN) {
+            return Err(Problem::invalid(format!(
+                "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; a precision has no such bound"
+            )));
+        }
+        if self.columns.as_ref().is_some_and(|columns| columns.len() > MOST_COLUMNS) {
+            return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS}")));
+        }
+        Ok(Query { limit: self.limit, columns: self.columns.clone(), ..region.query(cancel) })
+    }
+}
+
+impl Points {
+    /// Shapes only; what names and numbers mean is for the engine to say.
+    pub fn check(&self) -> Result<()> {
+        let axes = self.position.len();
+        if !(1..=3).contains(&axes) {
+            return Err(Problem::invalid(format!("position: one to three columns, not {axes}")));
+        }
+        if self.cells.is_empty() || self.cells.len() > MOST_CELLS {
+            return Err(Problem::invalid(format!("cells: 1 to {MOST_CELLS}, not {}", self.cells.len())));
+        }
+        if self.columns.len() > 64 {
+            return Err(Problem::invalid("columns: at most 64 come with points"));
+        }
+        for (place, cell) in self.cells.iter().enumerate() {
+            let (begin, end) = cell.window;
+            if !(0.0 <= begin && begin < end && end <= 1.0) {
+                return Err(Problem::invalid(format!(
+                    "cells[{place}]: a window is 0 <= low < high <= 1, not {begin} to {end}"
+                )));
+            }
+            if cell.low.iter().zip(&cell.high).any(|ends| matches!(ends, (Some(low), Some(high)) if low >= high)) {
+                return Err(Problem::invalid(format!("cells[{place}]: low must be below high on each axis")));
+            }
+            if [cell.low.len(), cell.high.len(), cell.origin.len()] != [axes; 3] {
+                return Err(Problem::invalid(format!(
+                    "cells[{place}]: low, high and origin need {axes} numbers each, one for each axis"
+                )));
+            }
+        }
+        for column in &self.columns {
+            if column.values.as_ref().is_some_and(|values| values.len() > MOST_VALUES) {
+                return Err(Problem::invalid(format!("columns: {:?}: at most {MOST_VALUES} values", column.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_a_region_and_more() {
+        let body = br#"{"box": {"x": [0, null], "name": ["a", "b"]}, "where": "y > 1", "limit": 7}"#;
+        let (region, records) = parse::<Records>(body).unwrap();
+        let query = records.query(&region, &Cancel::default()).unwrap();
+        assert_eq!(query.limit, Some(7));
+        assert_eq!(query.bounds.len(), 2);
+        assert_eq!(query.bounds[1].low, Some(Value::Int(0)));
+        assert_eq!(query.bounds[1].high, None);
+    }
+
+    #[test]
+    fn what_it_does_not_know_is_refused() {
+        for body in [&br#"{"limit": 7, "boxx": {}}"#[..], b"[]", b"{", br#"{"box": {"x": [[], 1]}}"#, b"\xff"] {
+            assert!(parse::<Records>(body).is_err(), "{body:?}");
+        }
+        let (region, records) = parse::<Records>(br#"{"limit": 99999999999}"#).unwrap();
+        assert!(records.query(&region, &Cancel::default()).unwrap_err().message.contains("limit"));
+    }
+}

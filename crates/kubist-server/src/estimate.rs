@@ -1,0 +1,98 @@
+//! Estimates with intervals: for people and pages as JSON, for libraries as Arrow.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::display::array_value_to_string;
+use arrow_ipc::writer::StreamWriter;
+use kubist::{Cancel, Estimate, EstimateOptions, Snapshot};
+use serde_json::{Map, Value, json};
+
+use crate::ask::{EstimateFormat, Estimates, Region};
+use crate::problem::{Problem, Result};
+use crate::respond::Out;
+
+/// Sends the figures, once they are as good as was asked for.
+pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
+    let estimate = snapshot.estimate(&options(region, asked, &out.cancel)?)?;
+    match asked.format {
+        EstimateFormat::Json => {
+            out.header("content-type", "application/json");
+            let mut said = about(&estimate);
+            said["figures"] = figures(&estimate);
+            out.write_all(said.to_string().as_bytes())?;
+        }
+        EstimateFormat::Arrow => {
+            out.header("content-type", "application/vnd.apache.arrow.stream");
+            let batch = estimate.to_batch()?;
+            // What is said about all figures travels with the schema.
+            let metadata = HashMap::from([("kubist".to_string(), about(&estimate).to_string())]);
+            let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
+            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
+            let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
+            writer.write(&batch)?;
+            writer.finish()?;
+        }
+    }
+    Ok(())
+}
+
+fn options(region: &Region, asked: &Estimates, cancel: &Cancel) -> Result<EstimateOptions> {
+    let within = asked.within.map(Duration::try_from_secs_f64).transpose();
+    Ok(EstimateOptions {
+        aggregates: asked.aggregates.clone(),
+        group_by: asked.group_by.clone(),
+        query: region.query(cancel),
+        error: asked.error,
+        absolute: asked.absolute,
+        within: within.map_err(|_| Problem::invalid("within: seconds, at least 0"))?,
+        rows: asked.rows,
+        bytes: asked.bytes,
+        confidence: asked.confidence,
+        tails: asked.tails,
+    })
+}
+
+fn about(estimate: &Estimate) -> Value {
+    json!({
+        "precision": estimate.precision,
+        "confidence": estimate.confidence,
+        "stopped": estimate.stopped,
+        "missed_group": estimate.missed_group,
+        "warnings": estimate.warnings,
+        "stats": estimate.stats,
+    })
+}
+
+/// JSON has no infinity: an end that nothing bounds is null.
+fn figures(estimate: &Estimate) -> Value {
+    let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
+    let said = estimate.figures.iter().map(|figure| {
+        json!({
+            "aggregate": figure.aggregate,
+            "group": group(&estimate.groups, figure.group),
+            "bin": figure.bin,
+            "value": figure.value.map(finite),
+            "low": finite(figure.low),
+            "high": finite(figure.high),
+            "precision": figure.precision,
+            "rows": figure.rows,
+            "exact": figure.exact,
+        })
+    });
+    said.collect()
+}
+
+/// A group's values as text.
+fn group(groups: &RecordBatch, row: usize) -> Value {
+    let schema = groups.schema();
+    let values = schema.fields().iter().zip(groups.columns()).filter(|_| row < groups.num_rows());
+    let said = values.map(|(field, column)| {
+        let text = column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default());
+        (field.name().clone(), json!(text))
+    });
+    Value::Object(said.collect::<Map<_, _>>())
+}

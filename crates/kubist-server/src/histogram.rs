@@ -1,0 +1,99 @@
+//! How the values of columns are distributed, from a sample of a region.
+
+use std::collections::HashMap;
+
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
+use kubist::{Cancel, Query, Snapshot};
+use serde_json::{Value, json};
+
+use crate::ask::{Histograms, Region};
+use crate::given::kind_of;
+use crate::points::numbers;
+use crate::problem::{Problem, Result};
+
+const MOST_BINS: usize = 4096;
+const MOST_SAMPLE: u64 = 1_000_000;
+const MOST_COLUMNS: usize = 256;
+/// Texts that are told apart, the most frequent ones.
+const MOST_TEXTS: usize = 32;
+
+pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cancel: &Cancel) -> Result<Value> {
+    if !(1..=MOST_BINS).contains(&asked.bins) {
+        return Err(Problem::invalid(format!("bins: 1 to {MOST_BINS}, not {}", asked.bins)));
+    }
+    if !(1..=MOST_SAMPLE).contains(&asked.sample) {
+        return Err(Problem::invalid(format!("sample: 1 to {MOST_SAMPLE} records, not {}", asked.sample)));
+    }
+    if asked.columns.is_empty() || asked.columns.len() > MOST_COLUMNS {
+        return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", asked.columns.len())));
+    }
+    let query = Query { limit: Some(asked.sample), columns: Some(asked.columns.clone()), ..region.query(cancel) };
+    let mut stream = snapshot.query(&query)?;
+    let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    let mut columns = Vec::new();
+    for (place, name) in asked.columns.iter().enumerate() {
+        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
+        let kind = kind_of(stream.schema().field(place).data_type());
+        let mut said = match kind {
+            "text" => of_texts(&parts)?,
+            "other" => json!({}),
+            _ => of_numbers(&parts, asked.bins)?,
+        };
+        said["name"] = name.as_str().into();
+        said["kind"] = kind.into();
+        columns.push(said);
+    }
+    Ok(json!({ "rows": rows, "precision": stream.precision(), "columns": columns }))
+}
+
+fn of_numbers(parts: &[&ArrayRef], bins: usize) -> Result<Value> {
+    let mut values = Vec::new();
+    for part in parts {
+        values.extend(numbers(part)?);
+    }
+    let all = values.len();
+    values.retain(|value| value.is_finite());
+    values.sort_unstable_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (values.first().copied(), values.last().copied()) else {
+        return Ok(json!({ "missing": all }));
+    };
+    let width = (high - low) / bins as f64;
+    let mut counts = vec![0u64; bins];
+    for value in &values {
+        let bin = if width > 0.0 { ((value - low) / width) as usize } else { 0 };
+        counts[bin.min(bins - 1)] += 1;
+    }
+    let quantile = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    let quantiles: Vec<f64> = [0.005, 0.02, 0.25, 0.5, 0.75, 0.98, 0.995].into_iter().map(quantile).collect();
+    let mut distinct = values.clone();
+    distinct.dedup();
+    // A few values only, as output times: they are steps.
+    let distinct = (distinct.len() <= 1024).then_some(distinct);
+    Ok(json!({
+        "missing": all - values.len(), "low": low, "high": high, "counts": counts,
+        "quantiles": quantiles, "least_positive": values.iter().find(|value| **value > 0.0),
+        "distinct": distinct,
+    }))
+}
+
+fn of_texts(parts: &[&ArrayRef]) -> Result<Value> {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    let mut missing = 0u64;
+    for part in parts {
+        let text = arrow_cast::cast(part, &DataType::Utf8)?;
+        for value in text.as_string::<i32>() {
+            match value {
+                Some(value) => *counts.entry(value.to_owned()).or_default() += 1,
+                None => missing += 1,
+            }
+        }
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let known = counts.len();
+    counts.truncate(MOST_TEXTS);
+    Ok(json!({ "missing": missing, "known": known, "values": counts }))
+}

@@ -1,0 +1,31 @@
+//! Tables over HTTP, and the page to look at them.
+//!
+//! One process, HTTP/1.1, JSON in and JSON, Arrow or points out (docs/http.md; the
+//! description that programs read is served at `/v1/openapi.json`). It guarantees:
+//!
+//! - only the tables that it was given are read, and nothing is ever written;
+//! - on loopback only who speaks to it by its own name is answered, so that no page of
+//!   another site reads a table; elsewhere a token is demanded;
+//! - what a client may cost is bounded: bytes of a request, time, memory and number of
+//!   questions, patience with who does not read;
+//! - work ends as soon as whoever asked for it is gone.
+//!
+//! The engine's calls are synchronous and run on threads of their own; the connections
+//! share one thread that only waits.
+
+mod answer;
+mod ask;
+mod estimate;
+mod given;
+mod guard;
+mod histogram;
+mod page;
+mod points;
+mod problem;
+mod respond;
+mod routes;
+mod server;
+
+pub use given::name_of;
+pub use page::DESCRIPTION;
+pub use server::{Limits, Options, Server};

@@ -1,0 +1,161 @@
+//! Points for a graphics card: positions and columns as float32, cell by cell.
+//!
+//! A view is made of cells, each with a window of the priorities. One request asks for
+//! many of them; the answer is a sequence of frames in the order of the request:
+//!
+//! ```text
+//! u32 cell    its place in the request
+//! u32 rows
+//! u32 last    1 in the last frame of a cell, else 0
+//! u32 zero
+//! f32 positions [rows][axes]      less the cell's origin
+//! f32 column    [rows]            for each column, less its origin
+//! ```
+//!
+//! All numbers are little-endian. A cell holds the records with `low <= position <
+//! high`: cells that meet share no record. Positions that are no finite numbers are
+//! left out, as nothing can be drawn; a null in a column is NaN.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use kubist::{Bound, Query, Snapshot, Value};
+
+use crate::ask::{Attribute, Cell, Points, Region};
+use crate::given::kind_of;
+use crate::problem::{Problem, Result};
+use crate::respond::Out;
+
+pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out) -> Result<()> {
+    asked.check()?;
+    let schema = snapshot.schema();
+    for (name, drawn) in
+        asked.position.iter().map(|name| (name, true)).chain(asked.columns.iter().map(|column| (&column.name, false)))
+    {
+        check_kind(&schema, name, drawn)?;
+    }
+    let mut columns: Vec<String> = Vec::new();
+    for name in asked.position.iter().chain(asked.columns.iter().map(|column| &column.name)) {
+        if !columns.contains(name) {
+            columns.push(name.clone());
+        }
+    }
+    out.header("content-type", "application/vnd.kubist.points");
+    for (place, cell) in asked.cells.iter().enumerate() {
+        let query = of_cell(region.query(&out.cancel), &schema, &asked.position, cell)?;
+        let mut stream = snapshot.query(&Query { columns: Some(columns.clone()), ..query })?;
+        for batch in &mut stream {
+            frame(place, &batch?, asked, cell, out)?;
+        }
+        header(place, 0, true, out)?;
+        // Soon on the screen: whoever waits for the first points waits for one cell.
+        out.hand_over()?;
+    }
+    Ok(())
+}
+
+fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
+    let field = schema.field_with_name(name).map_err(|_| Problem::invalid(format!("there is no column {name:?}")))?;
+    match (kind_of(field.data_type()), drawn) {
+        ("number" | "time", _) | ("boolean" | "text", false) => Ok(()),
+        (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which is no axis", field.data_type()))),
+        _ => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be drawn", field.data_type()))),
+    }
+}
+
+/// The query restricted to a cell.
+fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Query> {
+    let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
+    for (axis, name) in axes.iter().enumerate() {
+        let (low, high) = (cell.low[axis], cell.high[axis]);
+        let data_type = schema.field_with_name(name)?.data_type();
+        let whole = data_type.is_integer() || kind_of(data_type) == "time";
+        // v >= low is v >= ceil(low) for whole numbers, and v < high is v <= ceil(high) - 1.
+        let low_end = low.map(|low| if whole { Value::Int(low.ceil() as i128) } else { Value::Float(low) });
+        let high_end = high.map(|high| match whole {
+            true => Value::Int((high.ceil() as i128).saturating_sub(1)),
+            false => Value::Float(high),
+        });
+        if let (Some(high), false) = (high, whole) {
+            conditions.push(format!("\"{}\" < {high:?}", name.replace('"', "\"\"")));
+        }
+        if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end) {
+            if low > high {
+                // No whole number lies between.
+                query.bounds.clear();
+                conditions = vec!["1 = 0".into()];
+                break;
+            }
+        }
+        query.bounds.push(Bound { column: name.clone(), low: low_end, high: high_end });
+    }
+    query.filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
+    query.window = Some(match query.window {
+        Some((low, high)) => (low.max(cell.window.0), high.min(cell.window.1)),
+        None => cell.window,
+    });
+    Ok(query)
+}
+
+fn header(cell: usize, rows: usize, last: bool, out: &mut Out) -> Result<()> {
+    for word in [cell as u32, rows as u32, last as u32, 0] {
+        out.write_all(&word.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+fn frame(place: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
+    let of = |name: &str| batch.column_by_name(name).cloned().ok_or_else(|| Problem::invalid(name));
+    let axes = asked.position.iter().map(|name| numbers(&of(name)?)).collect::<Result<Vec<_>>>()?;
+    let drawn: Vec<usize> =
+        (0..batch.num_rows()).filter(|row| axes.iter().all(|axis| axis[*row].is_finite())).collect();
+    if drawn.is_empty() {
+        return Ok(());
+    }
+    header(place, drawn.len(), false, out)?;
+    for row in &drawn {
+        for (axis, origin) in axes.iter().zip(&cell.origin) {
+            out.write_all(&((axis[*row] - origin) as f32).to_le_bytes())?;
+        }
+    }
+    for column in &asked.columns {
+        let values = attribute(&of(&column.name)?, column)?;
+        for row in &drawn {
+            out.write_all(&values[*row].to_le_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// A column's values as doubles; null is NaN.
+pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
+    let values = match array.data_type() {
+        DataType::Float64 => array.clone(),
+        // Dates and times have no cast to floats, their counts do.
+        data_type if kind_of(data_type) == "time" => {
+            let counts = match data_type.primitive_width() {
+                Some(4) => arrow_cast::cast(array, &DataType::Int32)?,
+                _ => arrow_cast::cast(array, &DataType::Int64)?,
+            };
+            arrow_cast::cast(&counts, &DataType::Float64)?
+        }
+        _ => arrow_cast::cast(array, &DataType::Float64)?,
+    };
+    let values = values.as_primitive::<Float64Type>();
+    Ok((0..values.len()).map(|row| if values.is_null(row) { f64::NAN } else { values.value(row) }).collect())
+}
+
+fn attribute(array: &ArrayRef, column: &Attribute) -> Result<Vec<f32>> {
+    if kind_of(array.data_type()) != "text" {
+        return Ok(numbers(array)?.into_iter().map(|value| (value - column.origin) as f32).collect());
+    }
+    let text = arrow_cast::cast(array, &DataType::Utf8)?;
+    let places: HashMap<&str, f32> =
+        column.values.iter().flatten().enumerate().map(|(place, value)| (value.as_str(), place as f32)).collect();
+    let place = |value: Option<&str>| value.map_or(f32::NAN, |value| places.get(value).copied().unwrap_or(-1.0));
+    Ok(text.as_string::<i32>().iter().map(place).collect())
+}

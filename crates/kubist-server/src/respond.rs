@@ -1,0 +1,253 @@
+//! Answers that are made on threads of their own and sent as they come.
+//!
+//! A worker writes into [`Out`], which hands pieces to the connection, never more than
+//! a few ahead of the client: TCP's back-pressure reaches the query. When the client is
+//! gone, or does not read for too long, or time is up, the worker's next write fails and
+//! its switch is set, which stops the engine's threads.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use kubist::Cancel;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::{Problem, Result};
+
+/// Bytes of a piece that is handed over, and how many may wait.
+const PIECE_BYTES: usize = 256 * 1024;
+const PIECES_AHEAD: usize = 3;
+
+/// What questions may cost.
+#[derive(Clone)]
+pub struct Work {
+    pub places: Arc<Semaphore>,
+    /// How long a question waits for a place.
+    pub patience: Duration,
+    /// How long it may run.
+    pub longest: Duration,
+    /// How long a client may not read.
+    pub stall: Duration,
+}
+
+enum Message {
+    Begin(Vec<(&'static str, String)>),
+    Piece(Bytes),
+    Failed(Problem),
+    End,
+}
+
+/// Where a worker writes its answer.
+pub struct Out {
+    sender: Sender<Message>,
+    runtime: Handle,
+    headers: Option<Vec<(&'static str, String)>>,
+    buffer: Vec<u8>,
+    stall: Duration,
+    deadline: Instant,
+    pub cancel: Cancel,
+}
+
+impl Out {
+    /// Adds a header; before anything was sent.
+    pub fn header(&mut self, name: &'static str, value: &str) {
+        if let Some(headers) = &mut self.headers {
+            headers.push((name, value.to_string()));
+        }
+    }
+
+    /// Hands over what is written so far, so that the client has it at once.
+    pub fn hand_over(&mut self) -> std::io::Result<()> {
+        if let Some(headers) = self.headers.take() {
+            self.send(Message::Begin(headers))?;
+        }
+        if !self.buffer.is_empty() {
+            let piece = Bytes::from(std::mem::take(&mut self.buffer));
+            self.send(Message::Piece(piece))?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, message: Message) -> std::io::Result<()> {
+        let patience = self.stall.min(self.deadline.saturating_duration_since(Instant::now()));
+        let sent = self.runtime.block_on(async { tokio::time::timeout(patience, self.sender.send(message)).await });
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the client is gone")),
+            Err(_) => Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read")),
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= PIECE_BYTES {
+            self.hand_over()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.hand_over()
+    }
+}
+
+/// Sets the switch of a worker when nobody waits for its answer any more.
+struct Waiting(Cancel);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+/// Runs `work` on a thread of its own; answers with what it writes.
+pub async fn stream(
+    limits: &Work,
+    work: impl FnOnce(&mut Out) -> Result<()> + Send + 'static,
+) -> Result<Response<Answer>> {
+    let place = place(limits).await?;
+    let cancel = Cancel::default();
+    let waiting = Waiting(cancel.clone());
+    let (sender, mut receiver) = channel(PIECES_AHEAD);
+    let mut out = Out {
+        sender,
+        runtime: Handle::current(),
+        headers: Some(Vec::new()),
+        buffer: Vec::new(),
+        stall: limits.stall,
+        deadline: Instant::now() + limits.longest,
+        cancel: cancel.clone(),
+    };
+    let timer = tokio::spawn(stop_after(limits.longest, cancel));
+    tokio::task::spawn_blocking(move || {
+        let _place: OwnedSemaphorePermit = place;
+        let done = work(&mut out).and_then(|()| Ok(out.hand_over()?));
+        let last = match done {
+            Ok(()) => Message::End,
+            Err(problem) => Message::Failed(problem),
+        };
+        // Whoever is gone needs no last word.
+        let _ = out.send(last);
+        timer.abort();
+    });
+    match receiver.recv().await {
+        Some(Message::Begin(headers)) => {
+            let mut response = Response::new(Answer(Content::Streamed { pieces: receiver, _waiting: waiting }));
+            for (name, value) in headers {
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    response.headers_mut().insert(HeaderName::from_static(name), value);
+                }
+            }
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Ok(response)
+        }
+        Some(Message::Failed(problem)) => Err(problem),
+        _ => Err(broken()),
+    }
+}
+
+/// Runs `work` on a thread of its own; answers with the JSON that it gives.
+pub async fn json(
+    limits: &Work,
+    work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,
+) -> Result<Response<Answer>> {
+    let place = place(limits).await?;
+    let cancel = Cancel::default();
+    let _waiting = Waiting(cancel.clone());
+    let timer = tokio::spawn(stop_after(limits.longest, cancel.clone()));
+    let done = tokio::task::spawn_blocking(move || {
+        let _place: OwnedSemaphorePermit = place;
+        work(&cancel)
+    });
+    let done = done.await.map_err(|_| broken());
+    timer.abort();
+    Ok(of_json(StatusCode::OK, &done??))
+}
+
+async fn place(limits: &Work) -> Result<OwnedSemaphorePermit> {
+    let place = tokio::time::timeout(limits.patience, limits.places.clone().acquire_owned()).await;
+    place.ok().and_then(|place| place.ok()).ok_or_else(|| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many questions at once: ask again in a second")
+    })
+}
+
+async fn stop_after(longest: Duration, cancel: Cancel) {
+    tokio::time::sleep(longest).await;
+    cancel.set();
+}
+
+fn broken() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the question's thread failed unexpectedly")
+}
+
+/// The body of an answer.
+pub struct Answer(Content);
+
+enum Content {
+    Whole(Option<Bytes>),
+    /// The worker's pieces, and what stops it when the body is let go.
+    Streamed {
+        pieces: Receiver<Message>,
+        _waiting: Waiting,
+    },
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Problem;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>>>> {
+        match &mut self.get_mut().0 {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Streamed { pieces, .. } => match std::task::ready!(pieces.poll_recv(context)) {
+                Some(Message::Piece(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Message::End) => Poll::Ready(None),
+                // The connection is cut, so that the client notices: the status is sent already.
+                Some(Message::Failed(problem)) => Poll::Ready(Some(Err(problem))),
+                Some(Message::Begin(_)) | None => Poll::Ready(Some(Err(broken()))),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Content::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Content::Streamed { .. } => SizeHint::default(),
+        }
+    }
+}
+
+pub fn of_json(status: StatusCode, value: &serde_json::Value) -> Response<Answer> {
+    let mut response = whole(value.to_string(), "application/json");
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub fn whole(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
+    let mut response = Response::new(Answer(Content::Whole(Some(bytes.into()))));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+pub fn of_problem(problem: &Problem) -> Response<Answer> {
+    let mut response = of_json(problem.status, &problem.body());
+    if problem.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}

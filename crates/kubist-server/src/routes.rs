@@ -1,0 +1,254 @@
+//! Which address answers what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::ask::{Estimates, Histograms, Nothing, Points, Records, parse};
+use crate::given::Given;
+use crate::guard::{COOKIE_NAME, Guard};
+use crate::problem::{Problem, Result};
+use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, stream, whole};
+use crate::{answer, estimate, histogram, page, points};
+
+/// How often a table is looked at while somebody waits for news of it.
+const LOOK: Duration = Duration::from_millis(150);
+const LONGEST_WAIT: f64 = 30.0;
+
+/// What all requests share.
+pub struct Desk {
+    pub tables: Vec<Arc<Given>>,
+    pub guard: Guard,
+    pub work: Work,
+    /// Questions for news wait long and cost little: they have places of their own.
+    pub watchers: Work,
+    pub body_bytes: usize,
+    pub body_patience: Duration,
+}
+
+/// Answers any request.
+pub async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Response<Answer> {
+    let mut response = match route(&desk, request).await {
+        Ok(response) => response,
+        Err(problem) => of_problem(&problem),
+    };
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    headers.insert(HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
+    response
+}
+
+async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Answer>> {
+    let uri = request.uri().clone();
+    desk.guard.check(request.headers(), uri.query())?;
+    let path = uri.path();
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    match (&parts[..], request.method()) {
+        (["v1", ..], &Method::OPTIONS) => allowed("GET, POST"),
+        (["v1"], &Method::GET) => {
+            Ok(of_json(StatusCode::OK, &json!({ "kubist": env!("CARGO_PKG_VERSION"), "interface": 1 })))
+        }
+        (["v1", "openapi.json"], &Method::GET) => Ok(whole(page::DESCRIPTION, "application/json")),
+        (["v1", "tables"], &Method::GET) => {
+            let desk = desk.clone();
+            answer_json(&desk.work.clone(), move |_| {
+                let tables = desk.tables.iter().map(|table| {
+                    let now = table.now()?;
+                    Ok(json!({ "name": table.name, "version": now.version, "rows": now.about["rows"] }))
+                });
+                Ok(json!({ "tables": tables.collect::<Result<Vec<_>>>()? }))
+            })
+            .await
+        }
+        (["v1", "tables", name, rest @ ..], method) => {
+            let table = desk.table(name)?;
+            match (rest, method) {
+                ([], &Method::GET) => answer_json(&desk.work, move |_| Ok(table.now()?.described(&table.name))).await,
+                (["news"], &Method::GET) => news(desk, table, uri.query()).await,
+                (["query"], &Method::POST | &Method::GET) => {
+                    let said = match *method {
+                        // A browser saves to disk, as it comes, only what it gets by an address.
+                        Method::GET => Bytes::from(of_query(uri.query(), "ask")?),
+                        _ => body(desk, request).await?,
+                    };
+                    let (region, asked) = parse::<Records>(&said)?;
+                    stream(&desk.work, move |out| {
+                        let moment = table.at(region.version.as_deref())?;
+                        let query = asked.query(&region, &out.cancel)?;
+                        out.header("kubist-version", &moment.version);
+                        answer::send(moment.snapshot.query(&query)?, asked.format, &table.name, out)
+                    })
+                    .await
+                }
+                (["points"], &Method::POST) => {
+                    let (region, asked) = parse::<Points>(&body(desk, request).await?)?;
+                    stream(&desk.work, move |out| {
+                        let moment = table.at(region.version.as_deref())?;
+                        points::send(&moment.snapshot, &region, &asked, out)
+                    })
+                    .await
+                }
+                (["estimate"], &Method::POST) => {
+                    let (region, asked) = parse::<Estimates>(&body(desk, request).await?)?;
+                    stream(&desk.work, move |out| {
+                        let moment = table.at(region.version.as_deref())?;
+                        estimate::send(&moment.snapshot, &region, &asked, out)
+                    })
+                    .await
+                }
+                (["count"], &Method::POST) => {
+                    let (region, Nothing {}) = parse(&body(desk, request).await?)?;
+                    answer_json(&desk.work, move |cancel| {
+                        let moment = table.at(region.version.as_deref())?;
+                        let count = moment.snapshot.count(&region.query(cancel))?;
+                        Ok(json!({ "count": count, "version": moment.version }))
+                    })
+                    .await
+                }
+                (["histogram"], &Method::POST) => {
+                    let (region, asked) = parse::<Histograms>(&body(desk, request).await?)?;
+                    answer_json(&desk.work, move |cancel| {
+                        let moment = table.at(region.version.as_deref())?;
+                        histogram::of_sample(&moment.snapshot, &region, &asked, cancel)
+                    })
+                    .await
+                }
+                ([] | ["news"], _) => allowed("GET"),
+                (["query"], _) => allowed("GET, POST"),
+                (["points" | "count" | "histogram" | "estimate"], _) => allowed("POST"),
+                _ => Err(nothing_at(path)),
+            }
+        }
+        (["v1", ..], &Method::GET) => Err(nothing_at(path)),
+        (_, &Method::GET | &Method::HEAD) => match page::file(path) {
+            Some(_) if path == "/" && desk.guard.in_address(uri.query()) => Ok(with_cookie(desk)),
+            Some(response) => Ok(response),
+            None => Err(nothing_at(path)),
+        },
+        _ => allowed("GET"),
+    }
+}
+
+impl Desk {
+    fn table(&self, name: &str) -> Result<Arc<Given>> {
+        let found = self.tables.iter().find(|table| table.name == name).cloned();
+        found.ok_or_else(|| {
+            Problem::new(StatusCode::NOT_FOUND, "no_such_table", format!("no table {name:?} is served here"))
+        })
+    }
+}
+
+fn nothing_at(path: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "nothing_here", format!("there is nothing at {path:?}"))
+}
+
+fn allowed(methods: &'static str) -> Result<Response<Answer>> {
+    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this address takes {methods}"));
+    let mut response = of_problem(&problem);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    Ok(response)
+}
+
+/// The token goes from the address, where histories keep it, into a cookie.
+fn with_cookie(desk: &Desk) -> Response<Answer> {
+    let mut response = whole(Bytes::new(), "text/plain");
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
+    let token = desk.guard.token.as_deref().unwrap_or_default();
+    if let Ok(value) = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict").parse() {
+        response.headers_mut().insert(SET_COOKIE, value);
+    }
+    response
+}
+
+/// The whole body of a request, which must be JSON: other types a page of another site
+/// may send without asking first.
+async fn body(desk: &Desk, request: Request<Incoming>) -> Result<Bytes> {
+    let said = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if said.split(';').next().map(str::trim) != Some("application/json") {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media_type",
+            format!("the body must be application/json, not {said:?}"),
+        ));
+    }
+    let collected = Limited::new(request.into_body(), desk.body_bytes).collect();
+    match tokio::time::timeout(desk.body_patience, collected).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("a request's body has at most {} bytes", desk.body_bytes),
+        )),
+        Ok(Err(error)) => Err(Problem::invalid(format!("the request's body: {error}"))),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request's body did not come")),
+    }
+}
+
+/// A value in an address, decoded.
+fn of_query(query: Option<&str>, name: &str) -> Result<String> {
+    let parts = query.unwrap_or_default().split('&');
+    let found = parts.filter_map(|part| part.split_once('=')).find(|(key, _)| *key == name);
+    let Some((_, value)) = found else { return Err(Problem::invalid(format!("{name}: it is missing in the address"))) };
+    decoded(value).ok_or_else(|| Problem::invalid(format!("{name}: {value:?} is not text, percent-encoded")))
+}
+
+fn decoded(value: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let (high, low) = (rest.next()?, rest.next()?);
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                (digit(high)? * 16 + digit(low)?) as u8
+            }
+            b'+' => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Answers when the table has another version than the one that is known, or in time.
+async fn news(desk: &Arc<Desk>, table: Arc<Given>, query: Option<&str>) -> Result<Response<Answer>> {
+    let known = of_query(query, "version")?;
+    let patience = of_query(query, "patience").unwrap_or("25".into()).parse::<f64>();
+    let Some(patience) = patience.ok().filter(|seconds| *seconds >= 0.0) else {
+        return Err(Problem::invalid("patience: seconds, at least 0"));
+    };
+    let patience = patience.min(LONGEST_WAIT);
+    let runtime = tokio::runtime::Handle::current();
+    answer_json(&desk.watchers, move |cancel| {
+        let begun = std::time::Instant::now();
+        loop {
+            let now = table.now()?;
+            if now.version != known || begun.elapsed().as_secs_f64() >= patience {
+                return Ok(now.described(&table.name));
+            }
+            cancel.check()?;
+            runtime.block_on(tokio::time::sleep(LOOK));
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_decoded() {
+        assert_eq!(of_query(Some("a=1&ask=%7b%22x%22%3A+1%7D"), "ask").unwrap(), "{\"x\": 1}");
+        assert_eq!(of_query(Some("ask=l%C3%A4nge"), "ask").unwrap(), "länge");
+        for bad in ["ask=%", "ask=%4", "ask=%zz", "ask=%ff", "asks=1", ""] {
+            assert!(of_query(Some(bad), "ask").is_err(), "{bad}");
+        }
+    }
+}

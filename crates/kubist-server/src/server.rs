@@ -1,0 +1,208 @@
+//! The process's listening side: connections, their limits, its end.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::given::{Given, name_of};
+use crate::guard::Guard;
+use crate::respond::Work;
+use crate::routes::{self, Desk};
+
+/// What clients may cost.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Questions that run at a time; others wait.
+    pub questions: usize,
+    /// How long they wait, at most.
+    pub question_patience: Duration,
+    /// How long a question may run.
+    pub longest: Duration,
+    /// How long a client may leave its answer unread, or its request unsent.
+    pub stall: Duration,
+    pub body_bytes: usize,
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            questions: 8,
+            question_patience: Duration::from_secs(20),
+            longest: Duration::from_secs(300),
+            stall: Duration::from_secs(30),
+            body_bytes: 256 * 1024,
+            connections: 256,
+        }
+    }
+}
+
+/// What to serve, and to whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The tables' directories. Each is served under its directory's name.
+    pub tables: Vec<String>,
+    pub address: IpAddr,
+    /// 0: any free one.
+    pub port: u16,
+    /// What clients must show. Off loopback there must be one.
+    pub token: Option<String>,
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            tables: Vec::new(),
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 0,
+            token: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Questions for news that wait at a time.
+const WATCHERS: usize = 64;
+
+/// A server that listens. It stops when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    tables: Vec<String>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Opens the tables and listens.
+    pub fn start(options: &Options) -> kubist::Result<Server> {
+        let io = |what: &str, error: std::io::Error| kubist::Error::Io(format!("{what}: {error}"));
+        if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
+            return Err(kubist::Error::Invalid(format!(
+                "{} can be reached from elsewhere: a token of at least 16 characters is needed",
+                options.address
+            )));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        if options.token.as_deref().is_some_and(|token| !token.chars().all(plain)) {
+            return Err(kubist::Error::Invalid("a token has letters, digits and - _ . ~ only".into()));
+        }
+        let mut tables: Vec<Arc<Given>> = Vec::new();
+        for location in &options.tables {
+            let plain = name_of(location);
+            let taken = |name: &str| tables.iter().any(|table| table.name == name);
+            let mut name = plain.clone();
+            for number in 2.. {
+                if !taken(&name) {
+                    break;
+                }
+                name = format!("{plain}-{number}");
+            }
+            tables.push(Arc::new(Given::open(location, name)?));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .thread_name("kubist-server")
+            .max_blocking_threads(options.limits.questions + WATCHERS + 8)
+            .build()
+            .map_err(|error| io("the server's thread", error))?;
+        let wanted = SocketAddr::new(options.address, options.port);
+        let listener = runtime.block_on(TcpListener::bind(wanted)).map_err(|error| io(&wanted.to_string(), error))?;
+        let address = listener.local_addr().map_err(|error| io(&wanted.to_string(), error))?;
+        let names = tables.iter().map(|table| table.name.clone()).collect();
+        let limits = &options.limits;
+        let work = Work {
+            places: Arc::new(Semaphore::new(limits.questions)),
+            patience: limits.question_patience,
+            longest: limits.longest,
+            stall: limits.stall,
+        };
+        let desk = Arc::new(Desk {
+            tables,
+            guard: Guard { loopback: options.address.is_loopback(), token: options.token.clone() },
+            watchers: Work { places: Arc::new(Semaphore::new(WATCHERS)), ..work.clone() },
+            work,
+            body_bytes: limits.body_bytes,
+            body_patience: limits.stall,
+        });
+        let (stop, stopped) = oneshot::channel();
+        let (connections, stall) = (limits.connections, limits.stall);
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::spawn(accept(listener, desk, connections, stall));
+                let _ = stopped.await;
+            });
+            runtime.shutdown_background();
+        });
+        Ok(Server { address, tables: names, stop: Some(stop), thread: Some(thread) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the tables are called, in the order they were given.
+    pub fn tables(&self) -> &[String] {
+        &self.tables
+    }
+
+    /// Ends all connections.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn accept(listener: TcpListener, desk: Arc<Desk>, connections: usize, stall: Duration) {
+    let places = Arc::new(Semaphore::new(connections));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((socket, _)) = listener.accept().await else {
+            // Out of file handles, say: it passes when connections end.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // Frames are small and wanted at once.
+        let _ = socket.set_nodelay(true);
+        let desk = desk.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            let service = service_fn(move |request| {
+                let desk = desk.clone();
+                async move { Ok::<_, Infallible>(routes::answer(desk, request).await) }
+            });
+            // An error ends the connection, and whoever is at its other end knows.
+            let _ = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(stall)
+                .max_header_size(32 * 1024)
+                .max_buf_size(64 * 1024)
+                .serve_connection(TokioIo::new(socket), service)
+                .await;
+        });
+    }
+}

@@ -1,0 +1,267 @@
+//! What the interface promises: the engine's answers, in every form, of one moment.
+
+mod common;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Cursor;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_select::concat::concat_batches;
+use common::{append, send, world};
+use kubist::{Bound, EstimateOptions, Query, Value as End};
+use kubist_server::Options;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+/// Records from an Arrow answer, by id.
+fn by_id(bytes: &[u8]) -> BTreeMap<i64, RecordBatch> {
+    let reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(bytes), None).unwrap();
+    sorted(reader.map(Result::unwrap).collect())
+}
+
+fn sorted(batches: Vec<RecordBatch>) -> BTreeMap<i64, RecordBatch> {
+    let mut found = BTreeMap::new();
+    for batch in batches {
+        for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {
+            assert!(found.insert(*id, batch.slice(row, 1)).is_none(), "{id} came twice");
+        }
+    }
+    found
+}
+
+#[test]
+fn answers_are_the_engines() {
+    let world = world(20_000, Options::default());
+    let snapshot = world.table.snapshot().unwrap();
+    let mut random = StdRng::seed_from_u64(1);
+    for round in 0..12 {
+        let (low, width) = (random.random::<f64>() * 0.5, random.random::<f64>() * 0.5);
+        let precision = 10f64.powf(-2.0 * random.random::<f64>());
+        let asked = json!({
+            "box": {"x": [low, low + width], "n": [2, null]}, "where": "y < 0.9 AND NOT wet", "precision": precision,
+        });
+        let bound = |column: &str, low, high| Bound { column: column.into(), low, high };
+        let query = Query {
+            bounds: vec![
+                bound("x", Some(End::Float(low)), Some(End::Float(low + width))),
+                bound("n", Some(End::Int(2)), None),
+            ],
+            filter: Some("y < 0.9 AND NOT wet".into()),
+            precision: Some(precision),
+            ..Query::default()
+        };
+        let expected = sorted(snapshot.query(&query).unwrap().map(Result::unwrap).collect());
+        let reply = world.post("/v1/tables/run/query", &asked);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.whole);
+        assert_eq!(reply.header("kubist-precision").unwrap().parse::<f64>().unwrap(), precision);
+        assert_eq!(by_id(&reply.body), expected, "round {round}");
+        let count = world.post("/v1/tables/run/count", &asked).json();
+        assert_eq!(count["count"], expected.len());
+        let mut csv = asked.clone();
+        csv["format"] = "csv".into();
+        let text = String::from_utf8(world.post("/v1/tables/run/query", &csv).body).unwrap();
+        assert_eq!(text.lines().count(), expected.len() + 1);
+        assert!(text.starts_with("id,x,y,n,kind,wet,at\n"));
+    }
+    let limited = world.post("/v1/tables/run/query", &json!({"limit": 100, "columns": ["id"]}));
+    let stream = snapshot.query(&Query { limit: Some(100), ..Query::default() }).unwrap();
+    let ids: Vec<i64> =
+        stream.flat_map(|batch| batch.unwrap()["id"].as_primitive::<Int64Type>().values().to_vec()).collect();
+    let reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(&limited.body), None).unwrap();
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    let batch = concat_batches(&batches[0].schema(), &batches).unwrap();
+    assert_eq!(batch["id"].as_primitive::<Int64Type>().values().to_vec(), ids, "in ascending order of priority");
+    assert!(limited.header("kubist-precision").unwrap().parse::<f64>().unwrap() < 0.02);
+}
+
+#[test]
+fn a_download_is_a_file_by_an_address() {
+    let world = world(3_000, Options::default());
+    let path = "/v1/tables/run/query?ask=%7B%22format%22%3A%22parquet%22%2C%22box%22%3A%7B%22n%22%3A%5B0%2C7%5D%7D%7D";
+    let reply = world.get(path);
+    assert_eq!((reply.status, reply.whole), (200, true));
+    assert_eq!(reply.header("content-disposition"), Some("attachment; filename=\"run.parquet\""));
+    let bytes = bytes::Bytes::from(reply.body);
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReader::try_new(bytes, 1024).unwrap();
+    let rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, (0..3_000).filter(|id| id % 17 <= 7).count());
+}
+
+/// Reads frames of points: rows of (axes, columns) by cell.
+fn frames(bytes: &[u8], axes: usize, columns: usize) -> HashMap<usize, Vec<(Vec<f32>, Vec<f32>)>> {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let real = |at: usize| f32::from_bits(word(at));
+    let (mut at, mut found, mut done) = (0, HashMap::new(), 0);
+    while at < bytes.len() {
+        let (cell, rows, last) = (word(at) as usize, word(at + 4) as usize, word(at + 8));
+        at += 16;
+        let records: &mut Vec<_> = found.entry(cell).or_default();
+        for row in 0..rows {
+            let position = (0..axes).map(|axis| real(at + 4 * (row * axes + axis))).collect();
+            let values = (0..columns).map(|column| real(at + 4 * (rows * axes + column * rows + row))).collect();
+            records.push((position, values));
+        }
+        at += 4 * rows * (axes + columns);
+        if last == 1 {
+            assert_eq!((cell, rows), (done, 0), "cells come in order");
+            done += 1;
+        }
+    }
+    found
+}
+
+#[test]
+fn cells_that_fill_space_hold_each_record_once() {
+    let world = world(20_000, Options::default());
+    let snapshot = world.table.snapshot().unwrap();
+    let mut places = HashMap::new();
+    for batch in snapshot.query(&Query::default()).unwrap() {
+        let batch = batch.unwrap();
+        let x = batch["x"].as_primitive::<arrow_array::types::Float64Type>();
+        let ids = batch["id"].as_primitive::<Int64Type>().values();
+        let drawn = x.iter().zip(ids).filter_map(|(x, id)| Some((*id, x.filter(|x| x.is_finite())?)));
+        places.extend(drawn);
+    }
+    // Cells that meet on round numbers, where many records lie, open towards the outside.
+    // The second axis is a float32, a whole number, a moment: cells end between its values too.
+    for (axis, middle) in [("y", 0.375), ("y", 0.1), ("n", 7.5), ("n", 8.0), ("at", 1_700_000_049.5)] {
+        let mut cells = Vec::new();
+        for (low, high) in [(Value::Null, json!(0.25)), (json!(0.25), json!(0.5)), (json!(0.5), Value::Null)] {
+            for (bottom, top) in [(Value::Null, json!(middle)), (json!(middle), Value::Null)] {
+                for window in [[0.0, 0.3], [0.3, 1.0]] {
+                    cells.push(
+                        json!({"low": [low, bottom], "high": [high, top], "window": window, "origin": [0.25, 0]}),
+                    );
+                }
+            }
+        }
+        let columns = json!([{"name": "id"}, {"name": "wet"}, {"name": "kind", "values": ["oil", "water"]}]);
+        let asked = json!({"position": ["x", axis], "columns": columns, "cells": cells});
+        let reply = world.post("/v1/tables/run/points", &asked);
+        assert_eq!((reply.status, reply.whole), (200, true), "{axis} {:?}", String::from_utf8_lossy(&reply.body));
+        let mut seen = HashMap::new();
+        for (cell, records) in frames(&reply.body, 2, 3) {
+            let (low, high) = [(f64::MIN, 0.25), (0.25, 0.5), (0.5, f64::MAX)][cell / 4];
+            for (position, values) in records {
+                let id = values[0] as i64;
+                assert!(seen.insert(id, cell).is_none(), "{id} came twice on {axis}");
+                assert!(places[&id] >= low && places[&id] < high);
+                assert_eq!(position[0], (places[&id] - 0.25) as f32, "less the origin");
+                assert_eq!(values[1], (id % 2 == 0) as u8 as f32);
+                let kind = if id % 11 == 0 { f32::NAN } else { [1.0, 0.0, -1.0][(id % 3) as usize] };
+                assert!(values[2] == kind || (values[2].is_nan() && kind.is_nan()), "{id}");
+            }
+        }
+        assert_eq!(seen.len(), places.len(), "all that have a place, on {axis} at {middle}");
+    }
+}
+
+#[test]
+fn histograms_count_the_sample() {
+    let world = world(20_000, Options::default());
+    let said = world.post(
+        "/v1/tables/run/histogram",
+        &json!({"columns": ["x", "n", "kind", "at", "wet"], "bins": 16, "sample": 5000}),
+    );
+    let said = said.json();
+    assert_eq!(said["rows"], 5000);
+    let columns = said["columns"].as_array().unwrap();
+    let sum =
+        |column: &Value| column["counts"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum::<u64>();
+    for column in [&columns[0], &columns[1], &columns[3], &columns[4]] {
+        assert_eq!(sum(column) + column["missing"].as_u64().unwrap(), 5000, "{column}");
+    }
+    assert_eq!((columns[1]["low"].as_f64(), columns[1]["high"].as_f64()), (Some(0.0), Some(16.0)));
+    assert_eq!(columns[1]["distinct"].as_array().unwrap().len(), 17);
+    assert_eq!(columns[2]["known"], 3);
+}
+
+#[test]
+fn estimates_are_the_engines() {
+    let world = world(20_000, Options::default());
+    let options = EstimateOptions {
+        aggregates: vec!["mean(y)".into(), "count()".into()],
+        group_by: vec!["kind".into()],
+        query: Query { filter: Some("n < 9".into()), precision: Some(0.2), ..Query::default() },
+        ..EstimateOptions::default()
+    };
+    let estimate = world.table.snapshot().unwrap().estimate(&options).unwrap();
+    let mut asked = json!({
+        "aggregates": ["mean(y)", "count()"], "group_by": ["kind"], "where": "n < 9", "precision": 0.2,
+    });
+    let said = world.post("/v1/tables/run/estimate", &asked).json();
+    let figures = said["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), estimate.figures.len());
+    for (figure, expected) in figures.iter().zip(&estimate.figures) {
+        assert_eq!(figure["aggregate"], expected.aggregate);
+        assert_eq!(figure["value"].as_f64(), expected.value);
+        assert_eq!(figure["low"].as_f64(), Some(expected.low));
+        assert_eq!(figure["exact"], expected.exact);
+    }
+    assert_eq!(said["precision"].as_f64(), Some(estimate.precision));
+    assert!(figures.iter().any(|figure| figure["group"] == json!({"kind": null})));
+    asked["format"] = "arrow".into();
+    let reply = world.post("/v1/tables/run/estimate", &asked);
+    let mut reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(&reply.body), None).unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
+    assert_eq!(about["stopped"], "precision");
+    let mut expected = estimate.to_batch().unwrap();
+    expected.remove_column(expected.schema().index_of("rows_read").unwrap());
+    for field in expected.schema().fields() {
+        assert_eq!(
+            batch[field.name().as_str()].to_data(),
+            expected[field.name().as_str()].to_data(),
+            "{}",
+            field.name()
+        );
+    }
+}
+
+#[test]
+fn a_version_is_one_moment() {
+    let world = world(1_000, Options::default());
+    let first = world.get("/v1/tables/run").json();
+    let version = first["version"].as_str().unwrap().to_string();
+    assert_eq!(
+        world.get(&format!("/v1/tables/run/news?version={version}&patience=0")).json()["version"],
+        first["version"]
+    );
+    // Whoever waits is told.
+    let (address, path) = (world.server.address(), format!("/v1/tables/run/news?version={version}&patience=30"));
+    let waiting = std::thread::spawn(move || {
+        send(address, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())
+    });
+    append(&world.table, 1_000..1_500);
+    let news = waiting.join().unwrap().json();
+    assert_eq!(news["rows"], 1_500);
+    assert_ne!(news["version"], first["version"]);
+    let count = |version: &str| world.post("/v1/tables/run/count", &json!({"version": version}));
+    assert_eq!(count(&version).json()["count"], 1_000, "the moment before stays");
+    // The optimizer changes no answer, so no version.
+    let now = world.get("/v1/tables/run").json()["version"].clone();
+    world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(world.get("/v1/tables/run").json()["version"], now);
+    for begin in 0..5 {
+        append(&world.table, 2_000 + begin * 10..2_000 + begin * 10 + 5);
+        world.get("/v1/tables/run");
+    }
+    let gone = count(&version);
+    assert_eq!((gone.status, gone.json()["error"]["code"].clone()), (410, "gone".into()));
+}
+
+#[test]
+fn the_page_is_carried_along() {
+    let world = world(10, Options::default());
+    for (path, kind) in [("/", "text/html"), ("/app.js", "text/javascript"), ("/app.css", "text/css")] {
+        let reply = world.get(path);
+        assert_eq!((reply.status, reply.whole), (200, true), "{path}");
+        assert!(reply.header("content-type").unwrap().starts_with(kind));
+        assert!(reply.header("content-security-policy").unwrap().contains("default-src 'self'"));
+        assert!(reply.body.len() > 200, "{path}");
+    }
+}

@@ -1,0 +1,214 @@
+"""Tables over HTTP: the same answers as from the directory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kubist
+
+COMMAND = Path(sys.executable).parent / "kubist"
+ROWS = 20_000
+
+
+def rows(first: int, count: int) -> pa.Table:
+    rng = np.random.default_rng(first)
+    ids = np.arange(first, first + count)
+    return pa.table({
+        "pid": ids,
+        "x": rng.random(count),
+        "y": rng.random(count).astype(np.float32),
+        "kind": pa.array(["water" if id % 3 else None for id in ids]),
+        "at": pa.array(1_700_000_000 + ids, pa.timestamp("s")),
+    })  # fmt: skip
+
+
+class Server:
+    def __init__(self, *arguments: object) -> None:
+        command = [str(COMMAND), "view", *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate()
+
+
+@pytest.fixture
+def table(path: Path) -> kubist.Table:
+    return kubist.create(
+        path, rows(0, ROWS), dimensions=["x", "y"], identity=["pid"], units={"x": "m"},
+        metadata={"run": 7},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def server(table: kubist.Table) -> Iterator[Server]:
+    server = Server(table.location)
+    yield server
+    server.stop()
+
+
+def same(a: pa.Table, b: pa.Table) -> None:
+    keys = [("pid", "ascending")] if "pid" in a.column_names else [(a.column_names[0], "ascending")]
+    assert a.sort_by(keys).equals(b.sort_by(keys))
+
+
+QUESTIONS = [
+    {},
+    {"box": {"x": (0.2, np.float64(0.4)), "y": (None, 0.5)}, "precision": 0.1},
+    {"where": "kind IS NULL AND x < 0.5", "columns": ["x", "pid"]},
+    {"window": (0.1, 0.3)},
+    {"box": {"at": (dt.datetime(2023, 11, 14, 22, 20), None)}},
+    {"box": {"kind": ("a", "x")}, "limit": 50},
+    {"limit": 0},
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_answers_are_those_of_the_directory(
+    table: kubist.Table, server: Server, question: dict
+) -> None:
+    remote = kubist.connect(server.url)
+    here, there = table.query(**question), remote.query(**question)
+    assert there.precision == here.precision
+    assert there.schema == here.schema
+    same(there.to_arrow(), here.to_arrow())
+    counted = {name: question[name] for name in ("box", "where", "precision") if name in question}
+    assert remote.count(**counted) == table.count(**counted)
+
+
+def test_a_remote_table_says_what_it_is(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url, "t")
+    assert len(remote) == ROWS
+    assert remote.schema == table.schema
+    assert (remote.units, remote.metadata) == ({"x": "m"}, {"run": 7})
+    assert repr(remote) == f"<kubist.RemoteTable 't' at {server.url.rstrip('/')}>"
+    frames = [remote.query(limit=9).to_pandas(), next(iter(remote.query(limit=9))).to_pandas()]
+    assert frames[0].equals(frames[1])
+    assert sum(batch.num_rows for batch in remote.query()) == ROWS
+
+
+def test_estimates_are_those_of_the_directory(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    how = {"box": {"x": (0.1, 0.9)}, "group_by": "kind", "precision": 0.3, "confidence": 0.9}
+    here, there = (side.estimate(["mean(y)", "p95(x)"], **how) for side in (table, remote))
+    columns = [name for name in here.to_arrow().column_names if name != "rows_read"]
+    assert there.to_arrow().select(columns).equals(here.to_arrow().select(columns))
+    assert (there.precision, there.stopped, there.confidence) == (0.3, "precision", 0.9)
+    assert there.stats.rows_read > 0
+    exact = remote.estimate("count()")
+    assert (exact.value, exact.exact) == (ROWS, True)
+    with pytest.raises(kubist.InvalidInput, match="no_such"):
+        remote.estimate("mean(no_such)")
+
+
+def test_refining_sends_each_record_once(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    parts, precisions = [], []
+    for part in remote.refine(box={"x": (0.1, 0.8)}, start=0.01, factor=4):
+        if len(parts) == 1:
+            table.append(rows(ROWS, 500))  # a later commit is no part of it
+        parts.append(part.to_arrow())
+        precisions.append(part.precision)
+    assert precisions == [0.01, 0.04, 0.16, 0.64, 1]
+    expected = table.query(box={"x": (0.1, 0.8)}, where=f"pid < {ROWS}").to_arrow()
+    same(pa.concat_tables(parts), expected)
+
+
+def test_moments_are_kept_and_followed(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    before = remote.snapshot()
+    seen = []
+    append = threading.Timer(0.2, lambda: table.append(rows(ROWS, 10)))
+    append.start()
+    for snapshot in remote.watch(timeout=10):
+        seen.append(len(snapshot))
+        if len(seen) == 2:
+            break
+    append.join()
+    assert seen == [ROWS, ROWS + 10]
+    assert (before.count(), remote.count()) == (ROWS, ROWS + 10)
+    for k in range(1, 5):
+        table.append(rows(ROWS + 10 * k, 10))
+        len(remote)
+    with pytest.raises(kubist.SnapshotExpired, match="not at hand"):
+        before.count()
+
+
+def test_errors_are_those_of_the_directory(server: Server) -> None:
+    remote = kubist.connect(server.url)
+    with pytest.raises(kubist.InvalidInput, match="no_such"):
+        remote.query(where="no_such > 1")
+    with pytest.raises(kubist.InvalidInput, match="lower end"):
+        remote.query(box={"x": (2, 1)})
+    with pytest.raises(kubist.InvalidInput, match="precision"):
+        remote.query(precision=2)
+    with pytest.raises(kubist.InvalidInput, match="over HTTP"):
+        remote.query(box={"x": (-np.inf, 1)})
+    with pytest.raises(kubist.InvalidInput, match="5000000"):
+        remote.query(limit=10**9)
+    with pytest.raises(kubist.NotATable, match="no table 'u'"):
+        kubist.connect(server.url, "u")
+    with pytest.raises(kubist.InvalidInput, match="http://HOST:PORT"):
+        kubist.connect("localhost:80")
+    result = remote.query()
+    result.to_arrow()
+    with pytest.raises(kubist.Refused, match="one pass"):
+        result.to_arrow()
+
+
+def test_a_server_that_goes_is_noticed(server: Server) -> None:
+    remote = kubist.connect(server.url)
+    server.stop()
+    with pytest.raises(kubist.StorageError, match=r"127\.0\.0\.1"):
+        remote.count()
+
+
+def test_an_answer_cut_off_is_no_answer() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n"
+
+    def answer() -> None:
+        tables = b'{"tables": [{"name": "t"}]}'
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, rows(0, 1000).schema) as writer:
+            writer.write_table(rows(0, 1000))
+        whole = stream.getvalue().to_pybytes()
+        for body, sent in [(tables, tables), (whole, whole[: len(whole) // 2])]:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(head % len(body) + sent)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    remote = kubist.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with pytest.raises(kubist.StorageError, match="cut off"):
+        remote.query().to_arrow()
+    thread.join()
+    listener.close()
+
+
+def test_a_token_is_shown(table: kubist.Table) -> None:
+    token = "0123456789abcdef"
+    server = Server(table.location, "--token", token)
+    try:
+        assert server.url.endswith(f"/?token={token}")
+        plain = server.url.split("?")[0]
+        with pytest.raises(kubist.Refused, match="token"):
+            kubist.connect(plain)
+        assert kubist.connect(plain, token=token).count() == ROWS
+        assert kubist.connect(server.url).count() == ROWS
+    finally:
+        server.stop()

@@ -1,0 +1,166 @@
+/** What the page asks the server: docs/http.md has the interface. */
+
+import { FrameReader, type Frame } from "./frames";
+
+export type Range = [number | null, number | null];
+
+export interface Column {
+  name: string;
+  data_type: string;
+  kind: "number" | "time" | "boolean" | "text" | "other";
+  unit: string | null;
+}
+
+export interface Dimension {
+  column: string;
+  low: number | null;
+  high: number | null;
+}
+
+export interface TableInfo {
+  name: string;
+  version: string;
+  rows: number;
+  columns: Column[];
+  dimensions: Dimension[];
+  identity: string[];
+  steps: number[];
+  commits: number;
+}
+
+export interface Histogram {
+  name: string;
+  kind: Column["kind"];
+  low?: number;
+  high?: number;
+  counts?: number[];
+  quantiles?: number[];
+  least_positive?: number | null;
+  distinct?: number[] | null;
+  values?: [string, number][];
+  missing?: number;
+}
+
+export interface Histograms {
+  rows: number;
+  precision: number;
+  columns: Histogram[];
+}
+
+/** Which records: the part that all questions share. */
+export interface Region {
+  version?: string;
+  box?: Record<string, [unknown, unknown]>;
+  where?: string;
+  precision?: number;
+}
+
+export interface CellQuestion {
+  low: (number | null)[];
+  high: (number | null)[];
+  window: [number, number];
+  origin: number[];
+}
+
+export interface PointsQuestion extends Region {
+  position: string[];
+  columns: { name: string; origin: number; values?: string[] }[];
+  cells: CellQuestion[];
+}
+
+/** The server's own words for what went wrong. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+async function asked(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, init);
+  if (response.ok) return response;
+  const said = await response.json().catch(() => null);
+  throw new Refusal(response.status, said?.error?.code ?? "", said?.error?.message ?? response.statusText);
+}
+
+async function post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json" };
+  return asked(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
+}
+
+const of = (table: string) => `/v1/tables/${encodeURIComponent(table)}`;
+
+export async function tables(): Promise<string[]> {
+  const said = await (await asked("/v1/tables", {})).json();
+  return said.tables.map((table: { name: string }) => table.name);
+}
+
+export async function info(table: string): Promise<TableInfo> {
+  return (await asked(of(table), {})).json();
+}
+
+/** The table when it has another version than this, or as it is after a while. */
+export async function news(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
+  return (await asked(`${of(table)}/news?version=${encodeURIComponent(version)}`, { signal })).json();
+}
+
+export async function histogram(
+  table: string,
+  region: Region,
+  columns: string[],
+  sample = 20000,
+  signal?: AbortSignal,
+): Promise<Histograms> {
+  return (await post(`${of(table)}/histogram`, { ...region, columns, sample, bins: 80 }, signal)).json();
+}
+
+export async function count(table: string, region: Region, signal?: AbortSignal): Promise<number> {
+  return (await (await post(`${of(table)}/count`, region, signal)).json()).count;
+}
+
+export interface Figure {
+  aggregate: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  exact: boolean;
+}
+
+/** Figures with intervals of 95 %, in about half a second or as soon as they are good to 1 %. */
+export async function estimate(table: string, region: Region, aggregates: string[], signal: AbortSignal): Promise<Figure[]> {
+  const asked = { ...region, aggregates, error: 0.01, within: 0.5 };
+  return (await (await post(`${of(table)}/estimate`, asked, signal)).json()).figures;
+}
+
+/** Records as rows of text, for a person. */
+export async function records(table: string, region: Region, limit: number): Promise<string[][]> {
+  const text = await (await post(`${of(table)}/query`, { ...region, limit, format: "csv" })).text();
+  return text.trimEnd().split("\n").map((line) => line.split(","));
+}
+
+/** An address that downloads records. */
+export function download(table: string, region: Region, columns: string[] | undefined, format: string): string {
+  const ask = JSON.stringify({ ...region, columns, format });
+  return `${of(table)}/query?ask=${encodeURIComponent(ask)}`;
+}
+
+/** Streams the frames of cells to `take` as they come. */
+export async function points(
+  table: string,
+  question: PointsQuestion,
+  take: (frame: Frame) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const response = await post(`${of(table)}/points`, question, signal);
+  const frames = new FrameReader(question.position.length, question.columns.length, take);
+  const reader = response.body!.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    frames.push(value);
+  }
+  frames.end();
+}

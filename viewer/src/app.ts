@@ -1,0 +1,735 @@
+/**
+ * What is looked at, and the points that show it.
+ *
+ * Whatever changes what is asked (a column, a filter let go, a time, a new moment of the
+ * table) makes a new filling, which takes the place of the one on the screen once it
+ * shows about as much. Whatever changes only how points look is applied at once.
+ */
+
+import * as api from "./api";
+import type { Column, Histogram, TableInfo } from "./api";
+import { hues, ramp, type Rgb } from "./colormaps";
+import { Filling, isGone, type Asked } from "./loader";
+import { fromAddress, toAddress, type Filter, type Look } from "./look";
+import { Overlay } from "./overlay";
+import { nearest } from "./pick";
+import { RoiBox } from "./roi";
+import { Frame, Scene } from "./scene";
+import { OPEN, SLOTS } from "./shader";
+
+/** After the root has come, how long a filling may take to replace the one before. */
+const PATIENCE = 700;
+const PATIENCE_PLAYING = 150;
+
+export interface Shown {
+  rows: number;
+  precision: [number, number];
+  busy: boolean;
+}
+
+export class App {
+  look: Look;
+  info: TableInfo | null = null;
+  tables: string[] = [];
+  histograms = new Map<string, Histogram>();
+  shown: Shown = { rows: 0, precision: [1, 1], busy: true };
+  /** Matching records, once they are counted; of the box of interest too. */
+  total: number | null = null;
+  inRoi: number | null = null;
+  /** Of the column that colours, in the region. */
+  figures: api.Figure[] | null = null;
+  trouble: string | null = null;
+  playing = false;
+  /** Milliseconds that drawing takes, lately. */
+  frameTime = 0;
+  frames = 0;
+  /** From the start to the first points on the screen. */
+  firstPoints: number | null = null;
+
+  readonly scene: Scene;
+  readonly roi: RoiBox;
+  private readonly overlay: Overlay;
+  private current: Filling | null = null;
+  private next: Filling | null = null;
+  private nextSince = 0;
+  private scheduled = false;
+  private refillTimer = 0;
+  private addressTimer = 0;
+  private news: AbortController | null = null;
+  private counting: AbortController | null = null;
+  private playedAt = 0;
+
+  /** `redraw` shows what the panel shows; `rebuild` makes it anew. */
+  constructor(
+    stage: HTMLElement,
+    private readonly redraw: () => void,
+    private readonly rebuild: () => void,
+  ) {
+    this.look = fromAddress(location.hash.slice(1));
+    const [canvas, marks] = [...stage.querySelectorAll("canvas")];
+    this.scene = new Scene(canvas, () => {
+      this.keepAddress();
+      this.invalidate();
+    });
+    // A processor has less breath than a graphics card.
+    if (this.scene.software && !location.hash.includes("budget=")) this.look.budget = 250_000;
+    this.overlay = new Overlay(marks);
+    this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (_, done) => {
+      this.look.roi = this.roi.roi;
+      this.inRoi = null;
+      if (done) this.recount();
+      this.changed();
+    });
+    new ResizeObserver(() => {
+      this.scene.resize();
+      this.invalidate();
+    }).observe(stage);
+    matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => this.applyTheme());
+  }
+
+  async start(): Promise<void> {
+    for (;;) {
+      try {
+        this.tables = await api.tables();
+        await this.open(this.tables.includes(this.look.table) ? this.look.table : this.tables[0]);
+        return;
+      } catch (error) {
+        this.tell(error);
+        await pause(1000);
+      }
+    }
+  }
+
+  /** Goes to a table; what the look says of another one is forgotten. */
+  async open(table: string): Promise<void> {
+    if (table !== this.look.table && this.look.table) this.look = { ...fromAddress(""), theme: this.look.theme };
+    this.look.table = table;
+    this.info = await api.info(table);
+    const drawn = this.info.columns.filter((column) => column.kind !== "other").slice(0, 200);
+    const region = { version: this.info.version };
+    const found = await api.histogram(table, region, drawn.map((column) => column.name), 10000);
+    this.histograms = new Map(found.columns.map((column) => [column.name, column]));
+    this.chooseDefaults();
+    this.setFrame(this.look.camera);
+    this.applyTheme();
+    this.rebuild();
+    this.refill();
+    void this.follow();
+  }
+
+  column(name: string): Column {
+    return this.info!.columns.find((column) => column.name === name)!;
+  }
+
+  /** Columns that have a place on a line. */
+  get numeric(): Column[] {
+    return this.info!.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
+  }
+
+  /** Columns that can be an axis. */
+  get places(): Column[] {
+    return this.numeric.filter((column) => column.kind !== "boolean");
+  }
+
+  private chooseDefaults(): void {
+    const { look, info } = this;
+    const known = (name: string | null) => name !== null && this.histograms.has(name);
+    const numeric = new Set(this.places.map((column) => column.name));
+    if (look.axes.length < 2 || !look.axes.every((axis) => numeric.has(axis))) {
+      const dimensions = info!.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
+      const rest = [...numeric].filter((name) => !dimensions.includes(name));
+      const places = dimensions.filter((name) => !this.looksLikeTime(name));
+      const axes = (places.length >= 2 ? places : [...dimensions, ...rest]).slice(0, 3);
+      look.axes = axes.length === 1 ? [axes[0], axes[0]] : axes;
+      look.stretch = this.differ(look.axes);
+      look.roi = null;
+    }
+    if (look.color !== null && !known(look.color)) look.color = null;
+    if (look.color === null && !location.hash.includes("color=")) {
+      const plain = this.numeric.find(
+        (column) =>
+          column.kind === "number" && !look.axes.includes(column.name) && !info!.identity.includes(column.name),
+      );
+      look.color = plain?.name ?? null;
+    }
+    look.filters = look.filters.filter((filter) => known(filter.column)).slice(0, SLOTS - 2);
+    if (look.time && !known(look.time.column)) look.time = null;
+  }
+
+  looksLikeTime(name: string): boolean {
+    return this.column(name).kind === "time" || /^(t|time|step|timestep|tick|epoch|date)$/i.test(name);
+  }
+
+  /** The column that time is played along, if there is one. */
+  get timeColumn(): string | null {
+    if (this.look.time) return this.look.time.column;
+    const found = this.numeric.find((column) => this.looksLikeTime(column.name) && this.isSpread(column.name));
+    return found?.name ?? null;
+  }
+
+  private isSpread(name: string): boolean {
+    const { low, high } = this.histograms.get(name) ?? {};
+    return low !== undefined && high !== undefined && low < high;
+  }
+
+  private extent(name: string): [number, number] {
+    const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
+    // A domain that fits holds what a sample cannot know: where the rare ones lie.
+    const domain = this.info!.dimensions.find((dimension) => dimension.column === name);
+    if (domain && domain.low !== null && domain.high !== null) {
+      const [wide, span] = [domain.high - domain.low, high - low];
+      if (domain.low <= low && domain.high >= high && wide < 1.6 * span) return [domain.low, domain.high];
+    }
+    const margin = low < high ? 0.01 * (high - low) : 0.5;
+    return [low - margin, high + margin];
+  }
+
+  /** Whether axes have nothing in common: one scale for all would show a line. */
+  private differ(axes: string[]): boolean {
+    const units = new Set(axes.map((axis) => this.column(axis).unit));
+    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
+    return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
+  }
+
+  private setFrame(camera: number[] | null): void {
+    const ends = this.look.axes.map((axis) => this.extent(axis));
+    const flat = ends.length < 3;
+    const aspect = flat ? this.scene.width / this.scene.height : 1;
+    const frame = new Frame(ends.map((end) => end[0]), ends.map((end) => end[1]), this.look.stretch, aspect);
+    this.scene.setFrame(frame, camera);
+    this.roi.set(this.look.roi, this.look.axes);
+  }
+
+  /* What changes, and what follows from it */
+
+  setAxes(axes: string[]): void {
+    this.look.axes = axes;
+    this.look.stretch = this.differ(axes);
+    this.look.roi = null;
+    this.look.camera = null;
+    this.drop();
+    this.setFrame(null);
+    this.refill();
+    this.rebuild();
+  }
+
+  setStretch(stretch: boolean): void {
+    this.look.stretch = stretch;
+    this.drop();
+    this.setFrame(null);
+    this.refill();
+  }
+
+  setColor(color: string | null): void {
+    this.look.color = color;
+    this.look.range = null;
+    this.look.log = false;
+    this.refill();
+    this.rebuild();
+  }
+
+  /** Colours only. */
+  restyle(): void {
+    this.applyColors();
+    this.changed();
+  }
+
+  addFilter(column: string): void {
+    if (this.look.filters.length >= SLOTS - 2) return;
+    this.look.filters.push({ column, low: null, high: null });
+    this.refill();
+    this.rebuild();
+  }
+
+  removeFilter(filter: Filter): void {
+    this.look.filters = this.look.filters.filter((other) => other !== filter);
+    this.refill();
+    this.rebuild();
+  }
+
+  /** A filter was moved: the screen follows at once, the question when it rests. */
+  filtered(done: boolean): void {
+    this.applyRanges();
+    this.changed();
+    clearTimeout(this.refillTimer);
+    this.refillTimer = window.setTimeout(() => this.refill(), done ? 0 : 250);
+  }
+
+  setWhere(where: string): void {
+    this.look.where = where.trim();
+    this.refill();
+  }
+
+  setTime(time: Look["time"]): void {
+    this.look.time = time;
+    this.applyRanges();
+    this.refill();
+    this.changed();
+  }
+
+  setRoi(roi: Look["roi"]): void {
+    this.look.roi = roi;
+    this.roi.set(roi, this.look.axes);
+    this.inRoi = null;
+    this.recount();
+    this.changed();
+    this.rebuild();
+  }
+
+  home(): void {
+    this.scene.home(null);
+    this.changed();
+  }
+
+  setLive(live: boolean): void {
+    this.look.live = live;
+    this.changed();
+    if (live) void this.follow();
+    else this.news?.abort();
+  }
+
+  /** The panel and the picture show what is now. */
+  changed(): void {
+    this.keepAddress();
+    this.redraw();
+    this.invalidate();
+  }
+
+  private keepAddress(): void {
+    clearTimeout(this.addressTimer);
+    this.addressTimer = window.setTimeout(() => {
+      this.look.camera = this.scene.where();
+      history.replaceState(null, "", `#${toAddress(this.look)}`);
+    }, 250);
+  }
+
+  applyTheme(): void {
+    const { theme } = this.look;
+    const light = theme === "light" || (theme === "auto" && matchMedia("(prefers-color-scheme: light)").matches);
+    document.documentElement.dataset.theme = light ? "light" : "dark";
+    const style = getComputedStyle(document.documentElement);
+    const color = (name: string) => style.getPropertyValue(name).trim();
+    this.scene.setColors(color("--night"), color("--ink"), color("--accent"));
+    this.applyColors();
+    this.changed();
+  }
+
+  /** 256 colours of the map, as the screen shows them. */
+  colors(): Uint8Array {
+    const night = getComputedStyle(document.documentElement).getPropertyValue("--night").trim();
+    const background = [1, 3, 5].map((at) => parseInt(night.slice(at, at + 2), 16)) as Rgb;
+    return this.isNamed ? hues() : ramp(this.look.map, background);
+  }
+
+  get isNamed(): boolean {
+    return this.look.color !== null && this.column(this.look.color)?.kind === "text";
+  }
+
+  /** What the colours span. */
+  get colorRange(): [number, number] {
+    const { range, color, log } = this.look;
+    const { quantiles, low = 0, high = 1, least_positive } = this.histograms.get(color ?? "") ?? {};
+    let [from, to] = range ?? [quantiles?.[1] ?? low, quantiles?.[5] ?? high];
+    if (!range && from >= to) [from, to] = [low, high];
+    if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
+    return from < to ? [from, to] : [from, from + (Math.abs(from) || 1)];
+  }
+
+  /* Questions */
+
+  /** The records that are looked at, without the box of interest. */
+  region(): api.Region {
+    const box: Record<string, [number | null, number | null]> = {};
+    const { look } = this;
+    const ranges = [...look.filters, ...(look.time ? [look.time] : [])];
+    for (const { column, low, high } of ranges) {
+      if (low === null && high === null) continue;
+      const before = box[column] ?? [null, null];
+      const whole = this.column(column).kind === "time";
+      const ends = [low, high].map((end, side) => (end === null || !whole ? end : side ? Math.floor(end) : Math.ceil(end)));
+      box[column] = [tighter(before[0], ends[0], Math.max), tighter(before[1], ends[1], Math.min)];
+      const boolean = this.column(column).kind === "boolean";
+      if (boolean) box[column] = [ends[0] === null ? null : ends[0] > 0, ends[1] === null ? null : ends[1] >= 1] as never;
+    }
+    const region: api.Region = { box };
+    if (look.where) region.where = look.where;
+    return region;
+  }
+
+  /** The same within the box of interest. */
+  selection(): api.Region {
+    const region = this.region();
+    const { roi, axes } = this.look;
+    axes.forEach((axis, k) => {
+      if (!roi) return;
+      const before = (region.box![axis] ?? [null, null]) as [number | null, number | null];
+      region.box![axis] = [tighter(before[0], roi.low[k], Math.max), tighter(before[1], roi.high[k], Math.min)];
+    });
+    return region;
+  }
+
+  private asked(): Asked {
+    const { look } = this;
+    const names = [look.color, ...look.filters.map((filter) => filter.column), look.time?.column ?? this.timeColumn];
+    const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
+      const { low = 0, high = 0, values } = this.histograms.get(name) ?? {};
+      // Values far from 0 beside their spread would lose it as float32.
+      const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
+      return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
+    });
+    return {
+      table: look.table,
+      region: { ...this.region(), version: this.info!.version },
+      axes: look.axes,
+      columns,
+    };
+  }
+
+  private drop(): void {
+    this.current?.close();
+    this.next?.close();
+    this.current = this.next = null;
+  }
+
+  /** Asks anew. */
+  refill(): void {
+    clearTimeout(this.refillTimer);
+    if (!this.info) return;
+    const before = this.current;
+    this.next?.close();
+    const { low, high } = this.scene.frame;
+    const failed = (error: unknown) => this.refillAfter(error);
+    // A step of time holds about as much as the one before.
+    const root = before?.tree.root;
+    const guess = this.look.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
+    const total = guess > 0 && before?.asked.region.box?.[this.look.time!.column] ? guess : this.info.rows;
+    this.next = new Filling(this.scene, this.asked(), low, high, total, () => this.invalidate(), failed);
+    this.nextSince = 0;
+    this.total = null;
+    this.inRoi = null;
+    this.recount();
+    this.changed();
+  }
+
+  private async refillAfter(error: unknown): Promise<void> {
+    const refused = error instanceof api.Refusal && error.status < 500 && !isGone(error);
+    this.tell(error);
+    if (refused) {
+      // The question itself is wrong: what is on the screen stays.
+      this.next?.close();
+      this.next = null;
+      this.changed();
+      return;
+    }
+    await pause(isGone(error) ? 0 : 800);
+    try {
+      this.info = await api.info(this.look.table);
+      this.trouble = null;
+      this.refill();
+      this.rebuild();
+    } catch (again) {
+      void this.refillAfter(again);
+    }
+  }
+
+  private tell(error: unknown): void {
+    const lost = error instanceof TypeError;
+    this.trouble = lost ? "The server does not answer; trying again" : String((error as Error).message ?? error);
+    if (isGone(error)) this.trouble = null;
+    this.redraw();
+  }
+
+  /** Follows the commits. */
+  private async follow(): Promise<void> {
+    this.news?.abort();
+    const { signal } = (this.news = new AbortController());
+    while (!signal.aborted && this.look.live) {
+      try {
+        const { table } = this.look;
+        const info = await api.news(table, this.info!.version, signal);
+        if (signal.aborted) return;
+        this.trouble = null;
+        if (info.version === this.info!.version) continue;
+        this.info = info;
+        await this.widen(signal);
+        this.refill();
+        this.redraw();
+        // What is on its way is shown before the next is asked for.
+        while (this.next && !signal.aborted) await pause(50);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof api.Refusal)) this.tell(error);
+        await pause(1000);
+      }
+    }
+  }
+
+  /** Takes the ends of columns that have grown. */
+  private async widen(signal: AbortSignal): Promise<void> {
+    const names = [...this.histograms.keys()];
+    const { table } = this.look;
+    const found = await api.histogram(table, { version: this.info!.version }, names, 5000, signal);
+    let grown = false;
+    for (const histogram of found.columns) {
+      const before = this.histograms.get(histogram.name)!;
+      const both = { ...histogram };
+      if (before.low !== undefined && histogram.low !== undefined) {
+        both.low = Math.min(before.low, histogram.low);
+        both.high = Math.max(before.high!, histogram.high!);
+        const inside = both.low === histogram.low && both.high === histogram.high;
+        if (!inside) both.counts = before.counts ?? [];
+        if (both.low < before.low || both.high > before.high!) grown = true;
+        if (before.distinct && histogram.distinct) {
+          both.distinct = [...new Set([...before.distinct, ...histogram.distinct])].sort((a, b) => a - b);
+        }
+      }
+      this.histograms.set(histogram.name, both);
+    }
+    if (grown) this.rebuild();
+  }
+
+  private recount(): void {
+    this.counting?.abort();
+    const { signal } = (this.counting = new AbortController());
+    const version = this.info!.version;
+    const table = this.look.table;
+    this.figures = null;
+    const count = async () => {
+      await pause(120);
+      if (signal.aborted) return;
+      this.total ??= await api.count(table, { ...this.region(), version }, signal);
+      const selection = { ...this.selection(), version };
+      if (this.look.roi) this.inRoi = await api.count(table, selection, signal);
+      this.redraw();
+      const { color } = this.look;
+      if (color === null || this.column(color).kind !== "number") return;
+      const name = `"${color.replaceAll('"', '""')}"`;
+      const aggregates = ["mean", "median", "p95"].map((figure) => `${figure}(${name})`);
+      this.figures = await api.estimate(table, selection, aggregates, signal);
+      this.redraw();
+    };
+    // A count that fails is not shown; the points' own request tells why.
+    count().catch(() => {});
+  }
+
+  /* Drawing */
+
+  invalidate(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    const begin = performance.now();
+    const { scene, look } = this;
+    scene.look();
+    scene.roi = look.roi;
+    const shown = this.current?.update(look.budget);
+    if (this.next) {
+      this.next.update(look.budget);
+      this.exchange(begin);
+    }
+    this.shown.rows = this.current?.choice?.rows ?? shown?.rows ?? 0;
+    this.shown.precision = this.current?.choice?.precision ?? [1, 1];
+    this.shown.busy = this.next !== null || !this.current?.settled;
+    this.roi.show();
+    scene.material.uniforms.size.value = look.size * scene.renderer.getPixelRatio();
+    scene.render();
+    const style = this.inks();
+    if (this.info) this.overlay.draw(scene, look.axes.map((axis) => this.column(axis)), style[0], style[1]);
+    if (this.firstPoints === null && this.shown.rows > 0) this.firstPoints = performance.now();
+    this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
+    this.frames++;
+    this.redraw();
+  }
+
+  private inks(): [string, string] {
+    const light = document.documentElement.dataset.theme === "light";
+    return light ? ["#23252b", "#70747d"] : ["#e8e6e3", "#8b8f98"];
+  }
+
+  /** Shows the next filling once it is worth it. */
+  private exchange(now: number): void {
+    const { next, current } = this;
+    if (!next || next.tree.root.state !== "ready") return;
+    this.nextSince ||= now;
+    const patience = this.playing ? PATIENCE_PLAYING : PATIENCE;
+    const enough = next.settled || (next.choice?.rows ?? 0) >= 0.8 * (current?.choice?.rows ?? 0);
+    if (current && !enough && now - this.nextSince < patience) {
+      setTimeout(() => this.invalidate(), patience);
+      return;
+    }
+    current?.close();
+    next.group.visible = true;
+    this.scene.use(next.asked.columns.length);
+    this.current = next;
+    this.next = null;
+    this.trouble = null;
+    this.applyColors();
+    this.applyRanges();
+    if (this.playing) this.advanceLater();
+  }
+
+  private slot(name: string | null): number {
+    return this.current?.asked.columns.findIndex((column) => column.name === name) ?? -1;
+  }
+
+  private origin(name: string): number {
+    return this.current?.asked.columns.find((column) => column.name === name)?.origin ?? 0;
+  }
+
+  applyColors(): void {
+    const { uniforms } = this.scene.material;
+    if (!this.info) return;
+    uniforms.map.value.image.data.set(this.colors());
+    uniforms.map.value.needsUpdate = true;
+    const { color, log } = this.look;
+    const slot = this.slot(color);
+    uniforms.colorSlot.value = slot;
+    if (slot < 0 || color === null) return;
+    const origin = this.origin(color);
+    const [low, high] = this.colorRange;
+    uniforms.colorRange.value.set(low - origin, high - origin);
+    uniforms.colorOrigin.value = origin;
+    uniforms.colorLog.value = log;
+    uniforms.colorNames.value = this.isNamed;
+  }
+
+  /** What the card hides: ranges that narrow what the points were asked for. */
+  private applyRanges(): void {
+    const ranges = this.scene.material.uniforms.ranges.value;
+    for (const range of ranges) range.set(-OPEN, OPEN);
+    const { look, current } = this;
+    if (!current) return;
+    for (const { column, low, high } of [...look.filters, ...(look.time ? [look.time] : [])]) {
+      const slot = this.slot(column);
+      if (slot < 0) continue;
+      const asked = (current.asked.region.box?.[column] ?? [null, null]) as [number | null, number | null];
+      // Where nothing of the new range was asked for, the old stays until the new has come.
+      if ((high !== null && asked[0] !== null && high < asked[0]) || (low !== null && asked[1] !== null && low > asked[1]))
+        continue;
+      const origin = this.origin(column);
+      const slack = (end: number) => 2e-7 * Math.abs(end - origin);
+      const from = low === null ? -OPEN : low - origin - slack(low);
+      const to = high === null ? OPEN : high - origin + slack(high);
+      ranges[slot].set(Math.max(ranges[slot].x, from), Math.min(ranges[slot].y, to));
+    }
+  }
+
+  /* Time */
+
+  /** The moments that can be stepped through; none: time is a range that slides. */
+  get moments(): number[] | null {
+    const distinct = this.histograms.get(this.timeColumn ?? "")?.distinct;
+    return distinct && distinct.length > 1 && distinct.length <= 1024 ? distinct : null;
+  }
+
+  /** Time goes on by so many steps, around the end. */
+  step(by: number): void {
+    const column = this.timeColumn;
+    if (!column) return;
+    const { moments } = this;
+    const { low = 0, high = 1 } = this.histograms.get(column)!;
+    const { time } = this.look;
+    if (moments) {
+      const here = time ? nearestIndex(moments, time.low) : by > 0 ? -1 : 0;
+      const moment = moments[(here + by + moments.length) % moments.length];
+      this.setTime({ column, low: moment, high: moment });
+      return;
+    }
+    const width = time ? time.high - time.low : (high - low) / 50;
+    let from = time ? time.low + (by * width) / 2 : low;
+    if (from >= high) from = low;
+    if (from + width <= low) from = high - width;
+    this.setTime({ column, low: from, high: from + width });
+  }
+
+  play(playing: boolean): void {
+    this.playing = playing && this.timeColumn !== null;
+    this.redraw();
+    if (this.playing) {
+      this.playedAt = performance.now();
+      this.step(1);
+    }
+  }
+
+  private advanceLater(): void {
+    const wait = Math.max(0, 160 - (performance.now() - this.playedAt));
+    setTimeout(() => {
+      if (!this.playing || this.next) return;
+      this.playedAt = performance.now();
+      this.step(1);
+    }, wait);
+  }
+
+  /* Points */
+
+  /** The record nearest to a place on the canvas. */
+  async inspect(x: number, y: number): Promise<{ names: string[]; values: string[] } | null> {
+    const { current, look } = this;
+    if (!current) return null;
+    const found = nearest(this.scene, current.tree, x, y, this.scene.material.uniforms.ranges.value);
+    if (!found) return null;
+    const region = this.region();
+    look.axes.forEach((axis, k) => {
+      const whole = this.column(axis).kind === "time";
+      const slack = 3e-7 * Math.max(Math.abs(found.offset[k]), 1e-3 * Math.abs(found.at[k])) + 1e-30;
+      const ends = [found.at[k] - slack, found.at[k] + slack];
+      region.box![axis] = (whole ? [Math.ceil(ends[0]), Math.floor(ends[1])] : ends) as [number, number];
+    });
+    const rows = await api.records(look.table, { ...region, version: current.asked.region.version! }, 1);
+    return rows.length > 1 ? { names: rows[0], values: rows[1] } : null;
+  }
+
+  /** The picture with its marks, as a PNG. */
+  async picture(): Promise<Blob> {
+    this.scene.render();
+    const { canvas } = this.scene;
+    const both = document.createElement("canvas");
+    [both.width, both.height] = [canvas.width, canvas.height];
+    const context = both.getContext("2d")!;
+    context.drawImage(canvas, 0, 0);
+    context.drawImage(canvas.parentElement!.querySelector("canvas.marks") as HTMLCanvasElement, 0, 0, both.width, both.height);
+    return new Promise((resolve) => both.toBlob((blob) => resolve(blob!), "image/png"));
+  }
+
+  /** What scripts and tests may want to know. */
+  status() {
+    const cells = [...(this.current?.tree.cells ?? [])];
+    return {
+      ...this.shown,
+      total: this.total,
+      inRoi: this.inRoi,
+      figures: this.figures,
+      version: this.current?.asked.region.version ?? null,
+      received: this.current?.received ?? 0,
+      cells: cells.length,
+      drawnCells: cells.filter((cell) => cell.drawn).map((cell) => [...cell.low, cell.depth].join(" ")),
+      trouble: this.trouble,
+      frameTime: this.frameTime,
+      frames: this.frames,
+      firstPoints: this.firstPoints,
+      calls: this.scene.renderer.info.render.calls,
+      look: structuredClone(this.look),
+    };
+  }
+}
+
+const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
+
+function tighter(a: number | null, b: number | null, of: (a: number, b: number) => number): number | null {
+  if (a === null || b === null) return a ?? b;
+  return of(a, b);
+}
+
+export function nearestIndex(sorted: number[], value: number): number {
+  let best = 0;
+  sorted.forEach((other, k) => {
+    if (Math.abs(other - value) < Math.abs(sorted[best] - value)) best = k;
+  });
+  return best;
+}

@@ -1,0 +1,73 @@
+/**
+ * Points as they come over the wire: frames of little-endian float32 columns.
+ * Pieces arrive cut anywhere; frames leave whole.
+ */
+
+export interface Frame {
+  /** Its cell's place in the request. */
+  cell: number;
+  rows: number;
+  /** Nothing more of this cell comes. */
+  last: boolean;
+  /** [rows][axes], less the cell's origin. */
+  positions: Float32Array;
+  columns: Float32Array[];
+}
+
+const HEADER = 16;
+
+export class FrameReader {
+  private waiting = new Uint8Array(1 << 16);
+  private held = 0;
+
+  constructor(
+    private readonly axes: number,
+    private readonly columns: number,
+    private readonly take: (frame: Frame) => void,
+  ) {}
+
+  push(piece: Uint8Array): void {
+    if (this.held + piece.length > this.waiting.length) {
+      const larger = new Uint8Array(Math.max(2 * this.waiting.length, this.held + piece.length));
+      larger.set(this.waiting.subarray(0, this.held));
+      this.waiting = larger;
+    }
+    this.waiting.set(piece, this.held);
+    this.held += piece.length;
+    let begin = 0;
+    for (;;) {
+      const length = this.frameAt(begin);
+      if (length === 0) break;
+      begin += length;
+    }
+    if (begin > 0) {
+      this.waiting.copyWithin(0, begin, this.held);
+      this.held -= begin;
+    }
+  }
+
+  /** The stream ended: nothing may be left over. */
+  end(): void {
+    if (this.held > 0) throw new Error("the answer ends within a frame");
+  }
+
+  /** Reads the frame that begins here; its length, or 0 if it is not all there. */
+  private frameAt(begin: number): number {
+    if (this.held - begin < HEADER) return 0;
+    const header = new DataView(this.waiting.buffer, begin, HEADER);
+    const rows = header.getUint32(4, true);
+    const length = HEADER + 4 * rows * (this.axes + this.columns);
+    if (this.held - begin < length) return 0;
+    // One copy gives the columns a place that the graphics card can be handed.
+    const body = this.waiting.slice(begin + HEADER, begin + length).buffer;
+    const at = 4 * rows * this.axes;
+    this.take({
+      cell: header.getUint32(0, true),
+      rows,
+      last: header.getUint32(8, true) === 1,
+      positions: new Float32Array(body, 0, rows * this.axes),
+      columns: Array.from({ length: this.columns }, (_, k) => new Float32Array(body, at + 4 * rows * k, rows)),
+    });
+    return length;
+  }
+}

@@ -1,0 +1,140 @@
+/** The page: puts its parts together, and the keyboard. */
+
+import "./app.css";
+import { App } from "./app";
+import { grouped } from "./numbers";
+import { Foot, Panel } from "./panel";
+import { RoiBox } from "./roi";
+import { el } from "./widgets";
+
+const KEYS: [string, string][] = [
+  ["drag, wheel", "turn or move, zoom"],
+  ["right drag", "move"],
+  ["click", "the record under the pointer"],
+  ["H", "look at all of it"],
+  ["B", "box of interest"],
+  ["space", "play or pause"],
+  ["← →", "a step of time"],
+  ["A", "all times"],
+  ["S", "picture"],
+  ["P", "panel"],
+  ["D", "dark or light"],
+  ["L", "follow commits"],
+  ["?", "these keys"],
+];
+
+const stage = el(
+  "main",
+  { className: "stage" },
+  el("canvas", { tabIndex: 0, ariaLabel: "points" }),
+  el("canvas", { className: "marks" }),
+  el("div", { className: "layer" }),
+);
+const title = el("b");
+const rows = el("span");
+const note = el("div", { className: "note", role: "alert" });
+const card = el("div", { className: "card", hidden: true });
+const toggle = el("button", { className: "toggle", ariaLabel: "panel", textContent: "☰", onclick: () => showPanel() });
+const help = el(
+  "dialog",
+  { onclick: () => help.close() },
+  el("table", {}, ...KEYS.map(([key, what]) => el("tr", {}, el("td", {}, el("kbd", { textContent: key })), el("td", { textContent: what })))),
+);
+document.body.append(stage);
+
+const app = new App(stage, redraw, () => panel.rebuild());
+const panel = new Panel(app);
+const foot = new Foot(app);
+stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
+document.body.append(panel.root, toggle, help);
+
+let waiting = false;
+
+/** Now and then, however often it is asked for: frames come first. */
+function redraw(): void {
+  if (waiting) return;
+  waiting = true;
+  setTimeout(() => {
+    waiting = false;
+    if (app.info) {
+      title.textContent = app.info.name;
+      rows.textContent = `${grouped(app.info.rows)} records`;
+      document.title = `${app.info.name} · Kubist`;
+    }
+    note.textContent = app.trouble ?? "";
+    panel.redraw();
+    foot.redraw();
+  }, 60);
+}
+
+function showPanel(): void {
+  document.body.classList.toggle("wide");
+}
+
+async function savePicture(): Promise<void> {
+  const link = el("a", { download: `${app.look.table}.png`, href: URL.createObjectURL(await app.picture()) });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function toggleRoi(): void {
+  const { low, high } = app.scene.frame;
+  app.setRoi(app.look.roi ? null : RoiBox.first(low, high));
+}
+
+function nextTheme(): void {
+  app.look.theme = document.documentElement.dataset.theme === "light" ? "dark" : "light";
+  app.applyTheme();
+  panel.rebuild();
+}
+
+const ACTIONS: Record<string, () => void> = {
+  h: () => app.home(),
+  b: toggleRoi,
+  " ": () => app.play(!app.playing),
+  ArrowLeft: () => app.step(-1),
+  ArrowRight: () => app.step(1),
+  a: () => app.setTime(null),
+  s: () => void savePicture(),
+  p: showPanel,
+  d: nextTheme,
+  l: () => {
+    app.setLive(!app.look.live);
+    panel.rebuild();
+  },
+  "?": () => help.showModal(),
+};
+
+addEventListener("keydown", (event) => {
+  const target = event.target as HTMLElement;
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
+  const act = ACTIONS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!act || !app.info || (event.key === " " && target.closest("button, a"))) return;
+  event.preventDefault();
+  act();
+});
+
+/* A click, not a drag, asks for the record under it. */
+let down: [number, number] | null = null;
+const points = stage.querySelector("canvas")!;
+points.addEventListener("pointerdown", (event) => {
+  down = [event.clientX, event.clientY];
+  card.hidden = true;
+});
+points.addEventListener("pointerup", (event) => {
+  if (!down || event.button !== 0 || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 3) return;
+  const around = points.getBoundingClientRect();
+  const [x, y] = [event.clientX - around.left, event.clientY - around.top];
+  app.inspect(x, y).then((record) => {
+    if (!record) return;
+    const line = (name: string, k: number) =>
+      el("tr", {}, el("td", { textContent: name }), el("td", { textContent: record.values[k] ?? "" }));
+    card.replaceChildren(el("table", {}, ...record.names.map(line)));
+    card.hidden = false;
+    card.style.left = `${Math.min(x + 14, around.width - card.offsetWidth - 10)}px`;
+    card.style.top = `${Math.min(y + 14, around.height - card.offsetHeight - 50)}px`;
+  }, () => {});
+});
+
+(window as unknown as { kubist: App }).kubist = app;
+void app.start();

@@ -1,0 +1,41 @@
+/** Numbers as people read them. */
+
+export const grouped = (value: number) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
+
+/** About four digits. */
+export function brief(value: number): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e");
+  return String(Number(value.toPrecision(4)));
+}
+
+export function percent(share: number): string {
+  if (share >= 1) return "100 %";
+  const value = share * 100;
+  return `${value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2))} %`;
+}
+
+/** Round numbers between two ends, about so many. */
+export function ticks(low: number, high: number, about: number): number[] {
+  const rough = (high - low) / Math.max(1, about);
+  if (!(rough > 0) || !Number.isFinite(rough)) return [];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10);
+  const out = [];
+  for (let k = Math.ceil(low / step); k * step <= high && out.length < 50; k++) out.push(Number((k * step).toPrecision(12)));
+  return out;
+}
+
+/** A value and its interval, with no more digits than it deserves. */
+export function withInterval(value: number | null, low: number | null, high: number | null, exact: boolean): string {
+  if (value === null) return "unknown";
+  if (exact) return brief(value);
+  if (low === null || high === null) return `about ${brief(value)}`;
+  const half = Math.max(value - low, high - value);
+  if (!(half > 0)) return brief(value);
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return `${brief(value)} ± ${half.toExponential(0).replace("e+", "e")}`;
+  const decimals = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half))));
+  return `${value.toFixed(decimals)} ± ${half.toFixed(decimals)}`;
+}

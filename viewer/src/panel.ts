@@ -1,0 +1,354 @@
+/** The panel beside the points: what is drawn, by what colours, which part of it. */
+
+import type { App } from "./app";
+import { nearestIndex } from "./app";
+import { download, type Histogram } from "./api";
+import { COLORMAPS } from "./colormaps";
+import { brief, grouped, percent, withInterval } from "./numbers";
+import { pythonLines } from "./python";
+import { RoiBox } from "./roi";
+import { SLOTS } from "./shader";
+import { Brush, choice, el, tick } from "./widgets";
+
+export class Panel {
+  readonly root = el("aside", { className: "side", ariaLabel: "Settings" });
+  private colorBrush: Brush | null = null;
+  private gradient: HTMLElement | null = null;
+  private selection: HTMLElement | null = null;
+  private figures: HTMLElement | null = null;
+  private lines: HTMLElement | null = null;
+  private link: HTMLAnchorElement | null = null;
+  private format = "parquet";
+  private share = 1;
+
+  constructor(private readonly app: App) {}
+
+  /** Makes all of it anew. */
+  rebuild(): void {
+    if (!this.app.info) return;
+    const open = document.activeElement?.getAttribute("aria-label");
+    this.root.replaceChildren(this.axes(), this.color(), this.filters(), this.box(), this.records(), this.drawing());
+    if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
+    this.redraw();
+  }
+
+  private section(title: string, ...children: (Node | string | null)[]): HTMLElement {
+    const [first, ...rest] = children;
+    const side = first instanceof HTMLElement && first.dataset.beside ? first : null;
+    return el("section", { ariaLabel: title }, el("h2", {}, title, side), ...(side ? rest : children));
+  }
+
+  private row(name: string, ...children: Node[]): HTMLElement {
+    return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
+  }
+
+  private axes(): HTMLElement {
+    const { app } = this;
+    const { axes } = app.look;
+    const names = app.places.map((column) => column.name);
+    const rows = [0, 1, 2].map((k) => {
+      const options = k === 2 ? ["", ...names] : names;
+      return this.row(
+        ["across", "up", "away"][k],
+        choice(`axis ${k + 1}`, options, axes[k] ?? "", (value) => {
+          const next = axes.slice();
+          if (value) next[k] = value;
+          else next.length = 2;
+          app.setAxes(next);
+        }),
+      );
+    });
+    const table =
+      app.tables.length > 1
+        ? this.row("table", choice("table", app.tables, app.look.table, (name) => void app.open(name)))
+        : null;
+    const stretch = tick("stretch each axis", app.look.stretch, (value) => app.setStretch(value));
+    return this.section("View", table, ...rows, stretch);
+  }
+
+  private color(): HTMLElement {
+    const { app } = this;
+    const { look } = app;
+    const names = app.info!.columns.filter((column) => column.kind !== "other").map((column) => column.name);
+    const by = choice("colour by", ["", ...names], look.color ?? "", (value) => app.setColor(value || null));
+    const parts: (HTMLElement | null)[] = [this.row("by", by)];
+    this.colorBrush = this.gradient = null;
+    const histogram = look.color === null ? undefined : app.histograms.get(look.color);
+    if (histogram?.values) parts.push(this.swatches(histogram));
+    else if (histogram && histogram.low !== undefined) {
+      const map = choice("colour map", Object.keys(COLORMAPS), look.map, (value) => {
+        look.map = value;
+        app.restyle();
+        this.rebuild();
+      });
+      const log = tick("log", look.log, (value) => {
+        look.log = value;
+        app.restyle();
+        this.rebuild();
+      });
+      if (!((histogram.least_positive ?? 0) > 0)) log.style.visibility = "hidden";
+      parts.push(this.row("map", map, log));
+      this.gradient = el("div", { className: "gradient" });
+      const [low, high] = look.range ?? [null, null];
+      this.colorBrush = new Brush({
+        histogram,
+        low,
+        high,
+        colors: (value) => this.colorOf(value),
+        changed: (from, to) => {
+          const [first, last] = [histogram.low!, histogram.high!];
+          look.range = from === null && to === null ? null : [from ?? first, to ?? last];
+          app.restyle();
+        },
+      });
+      parts.push(this.gradient, this.colorBrush.root);
+    }
+    return this.section("Colour", ...parts);
+  }
+
+  private colorOf(value: number): string {
+    const [low, high] = this.app.colorRange;
+    const along = this.app.look.log
+      ? Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low)
+      : (value - low) / (high - low);
+    const at = 4 * Math.round(255 * Math.min(1, Math.max(0, along)));
+    const colors = this.app.colors();
+    return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
+  }
+
+  private swatches(histogram: Histogram): HTMLElement {
+    const colors = this.app.colors();
+    const parts = histogram.values!.slice(0, 24).map(([value], k) => {
+      const mark = el("i", {});
+      mark.style.background = `rgb(${colors[4 * k]} ${colors[4 * k + 1]} ${colors[4 * k + 2]})`;
+      return el("span", {}, mark, value);
+    });
+    return el("div", { className: "swatches" }, ...parts);
+  }
+
+  private filters(): HTMLElement {
+    const { app } = this;
+    const { look } = app;
+    const taken = new Set(look.filters.map((filter) => filter.column));
+    const free = app.numeric.map((column) => column.name).filter((name) => !taken.has(name));
+    const add = choice("add a filter", ["", ...free], "", (value) => value && app.addFilter(value));
+    add.options[0].textContent = "add a column …";
+    add.disabled = look.filters.length >= SLOTS - 2;
+    const parts = look.filters.map((filter) => {
+      const histogram = app.histograms.get(filter.column)!;
+      const brush = new Brush({
+        histogram,
+        low: filter.low,
+        high: filter.high,
+        changed: (low, high, done) => {
+          [filter.low, filter.high] = [low, high];
+          app.filtered(done);
+        },
+      });
+      const away = el("button", {
+        className: "plain",
+        ariaLabel: `remove the filter ${filter.column}`,
+        textContent: "✕",
+        onclick: () => app.removeFilter(filter),
+      });
+      const unit = app.column(filter.column).unit;
+      const name = el("span", {}, filter.column, unit && el("span", { className: "faint" }, ` [${unit}]`));
+      return el("div", { className: "filter" }, el("header", {}, name, away), brush.root);
+    });
+    const where = el("input", {
+      type: "text",
+      ariaLabel: "where",
+      placeholder: "where: diameter > 2e-5 AND NOT deposited",
+      value: look.where,
+      spellcheck: false,
+      onchange: () => app.setWhere(where.value),
+    });
+    return this.section("Filter", ...parts, el("div", { className: "row" }, add), el("div", { className: "row" }, where));
+  }
+
+  private box(): HTMLElement {
+    const { app } = this;
+    const on = app.look.roi !== null;
+    const toggle = tick("box", on, (value) => {
+      const { low, high } = app.scene.frame;
+      app.setRoi(value ? RoiBox.first(low, high) : null);
+    }, "B");
+    toggle.dataset.beside = "1";
+    this.selection = el("div", { className: "faint" });
+    this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
+    return this.section("Region", toggle, this.selection, this.figures);
+  }
+
+  /** Estimates of the colouring column, with their intervals. */
+  private figureRows(): HTMLElement[] {
+    const { figures, look } = this.app;
+    if (!figures || look.color === null) return [];
+    const unit = this.app.column(look.color).unit;
+    return figures.map(({ aggregate, value, low, high, exact }) =>
+      el(
+        "tr",
+        { title: exact ? "of all records in the region" : "an estimate with its interval of 95 % confidence" },
+        el("td", { textContent: aggregate.replaceAll('"', "") }),
+        el("td", { textContent: `${withInterval(value, low, high, exact)}${unit && value !== null ? ` ${unit}` : ""}` }),
+      ),
+    );
+  }
+
+  private records(): HTMLElement {
+    const { app } = this;
+    const shares: Record<string, number> = { all: 1, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001 };
+    const of = choice("share", Object.keys(shares), Object.keys(shares).find((name) => shares[name] === this.share)!, (name) => {
+      this.share = shares[name];
+      this.redraw();
+    });
+    const format = choice("format", ["parquet", "csv", "arrow"], this.format, (value) => {
+      this.format = value;
+      this.redraw();
+    });
+    this.link = el("a", { className: "button", textContent: "Export" });
+    this.lines = el("div", { className: "line", ariaLabel: "Python" });
+    const copy = el("button", {
+      className: "plain",
+      textContent: "copy",
+      onclick: () => void navigator.clipboard?.writeText(this.lines!.textContent ?? ""),
+    });
+    copy.dataset.beside = "1";
+    const python = el("h2", {}, "Python", copy);
+    python.style.marginTop = "12px";
+    void app;
+    return this.section("Records", el("div", { className: "row" }, of, format, this.link), python, this.lines);
+  }
+
+  private drawing(): HTMLElement {
+    const { app } = this;
+    const { look } = app;
+    const slider = (label: string, low: number, high: number, value: number, changed: (value: number) => void) => {
+      const input = el("input", {
+        type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),
+        oninput: () => changed(Number(input.value)),
+      });
+      return this.row(label, input);
+    };
+    return this.section(
+      "Drawing",
+      slider("points", 4.5, 7, Math.log10(look.budget), (value) => {
+        look.budget = Math.round(10 ** value);
+        app.changed();
+      }),
+      slider("size", 1, 8, look.size, (value) => {
+        look.size = value;
+        app.changed();
+      }),
+      this.row(
+        "theme",
+        choice("theme", ["auto", "dark", "light"], look.theme, (value) => {
+          look.theme = value as typeof look.theme;
+          app.applyTheme();
+          this.rebuild();
+        }),
+      ),
+      tick("follow commits", look.live, (value) => app.setLive(value), "L"),
+    );
+  }
+
+  /** Brings up to date what changes often. */
+  redraw(): void {
+    const { app } = this;
+    if (!app.info) return;
+    if (this.gradient) {
+      const colors = app.colors();
+      const stops = Array.from({ length: 17 }, (_, k) => {
+        const at = 4 * Math.round((k * 255) / 16);
+        return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
+      });
+      this.gradient.style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
+      const [low, high] = app.colorRange;
+      this.gradient.title = `${brief(low)} to ${brief(high)}`;
+    }
+    if (this.selection) {
+      const { roi } = app.look;
+      this.selection.textContent = !roi
+        ? "B shows a box whose sides can be dragged"
+        : app.inRoi === null ? "counting …" : `${grouped(app.inRoi)} records in the box`;
+    }
+    if (this.figures) this.figures.replaceChildren(...this.figureRows());
+    const region = app.selection();
+    if (this.lines) {
+      const said = pythonLines(app.look.table, region, this.share);
+      if (this.lines.textContent !== said) this.lines.textContent = said;
+    }
+    if (this.link) {
+      const asked = this.share < 1 ? { ...region, precision: this.share } : region;
+      this.link.href = download(app.look.table, asked, undefined, this.format);
+    }
+  }
+}
+
+/** The line below: what is shown, and time. */
+export class Foot {
+  readonly root = el("footer", { className: "foot" });
+  private readonly readout = el("span", { className: "readout", role: "status" });
+  private readonly player = el("div", { className: "player" });
+  private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.play(!this.app.playing) });
+  private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
+  private readonly value = el("output", { className: "faint" });
+  private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
+    this.app.play(false);
+    this.app.setTime(null);
+  } });
+
+  constructor(private readonly app: App) {
+    this.slider.addEventListener("input", () => this.slid());
+    this.all.style.width = "auto";
+    this.player.append(this.button, this.slider, this.value, this.all);
+    this.root.append(this.readout, this.player);
+  }
+
+  private slid(): void {
+    const { app } = this;
+    const column = app.timeColumn!;
+    const at = Number(this.slider.value);
+    const { moments } = app;
+    if (moments) {
+      const moment = moments[Math.round(at)];
+      app.setTime({ column, low: moment, high: moment });
+      return;
+    }
+    const { low = 0, high = 1 } = app.histograms.get(column)!;
+    const width = app.look.time ? app.look.time.high - app.look.time.low : (high - low) / 50;
+    app.setTime({ column, low: at, high: at + width });
+  }
+
+  redraw(): void {
+    const { app } = this;
+    if (!app.info) {
+      this.readout.textContent = app.trouble ?? "";
+      return;
+    }
+    const { rows, precision, busy } = app.shown;
+    const dot = el("span", { className: `dot${app.trouble ? " bad" : busy ? " busy" : ""}` });
+    const finest = precision[1] > precision[0] * 1.01 ? ` to ${percent(precision[1])}` : "";
+    const total = app.total === null ? "…" : grouped(app.total);
+    this.readout.replaceChildren(
+      dot, el("b", { textContent: grouped(rows) }), ` of ${total} points · precision ${percent(precision[0])}${finest}`,
+    );
+    const column = app.timeColumn;
+    this.player.style.display = column ? "" : "none";
+    if (!column) return;
+    this.button.textContent = app.playing ? "❚❚" : "▶";
+    this.button.ariaLabel = app.playing ? "pause" : "play";
+    const { time } = app.look;
+    const { moments } = app;
+    const { low = 0, high = 1 } = app.histograms.get(column)!;
+    this.slider.min = String(moments ? 0 : low);
+    this.slider.max = String(moments ? moments.length - 1 : high);
+    this.slider.step = moments ? "1" : "any";
+    if (time) this.slider.value = String(moments ? nearestIndex(moments, time.low) : time.low);
+    const unit = app.column(column).unit;
+    this.value.textContent = !time
+      ? `all ${column}`
+      : time.low === time.high ? `${brief(time.low)}${unit ? ` ${unit}` : ""}` : `${brief(time.low)} – ${brief(time.high)}`;
+    this.all.style.visibility = time ? "" : "hidden";
+    this.slider.style.opacity = time ? "1" : "0.45";
+  }
+}

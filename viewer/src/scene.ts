@@ -1,0 +1,311 @@
+/**
+ * The points on the screen: one buffer and one draw call for each cell, a camera, and
+ * nothing that is allocated while frames are drawn.
+ */
+
+import {
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  Frustum,
+  Group,
+  LineBasicMaterial,
+  LineSegments,
+  Matrix4,
+  OrthographicCamera,
+  PerspectiveCamera,
+  Points,
+  Scene as ThreeScene,
+  Sphere,
+  Vector3,
+  WebGLRenderer,
+} from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { makeMaterial, SLOTS } from "./shader";
+import type { Cell, Eye } from "./tree";
+
+const FIELD = 40;
+
+/** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
+export class Frame {
+  readonly center: number[];
+  readonly scale: number[];
+
+  constructor(
+    readonly low: number[],
+    readonly high: number[],
+    stretch: boolean,
+    /** How much wider than high what is stretched shall be. */
+    aspect = 1,
+  ) {
+    const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
+    const widest = Math.max(...spans);
+    this.center = low.map((value, k) => (value + high[k]) / 2);
+    this.scale = spans.map((span, k) => (2 / (stretch ? span : widest)) * (stretch && k === 0 ? aspect : 1));
+  }
+
+  toScene(point: number[], into: Vector3): Vector3 {
+    for (let k = 0; k < 3; k++) into.setComponent(k, k < point.length ? (point[k] - this.center[k]) * this.scale[k] : 0);
+    return into;
+  }
+
+  /** The table's coordinate of a place in the scene. */
+  toTable(at: Vector3, axis: number): number {
+    return at.getComponent(axis) / this.scale[axis] + this.center[axis];
+  }
+
+  half(axis: number): number {
+    return axis < this.low.length ? ((this.high[axis] - this.low[axis]) / 2) * this.scale[axis] : 0;
+  }
+}
+
+export class Scene implements Eye {
+  readonly renderer: WebGLRenderer;
+  readonly material = makeMaterial();
+  camera: PerspectiveCamera | OrthographicCamera;
+  controls: OrbitControls;
+  frame = new Frame([0, 0, 0], [1, 1, 1], false);
+  private flat = false;
+  private readonly scene = new ThreeScene();
+  readonly box: LineSegments;
+  readonly roiBox: LineSegments;
+  private readonly frustum = new Frustum();
+  private readonly sphere = new Sphere();
+  private readonly matrix = new Matrix4();
+  private readonly point = new Vector3();
+  private readonly background = new Color();
+  /** No graphics card: every pixel is made by the processor. */
+  readonly software = drawsInSoftware();
+  /** Cells outside of it are wanted less. */
+  roi: { low: number[]; high: number[] } | null = null;
+  width = 1;
+  height = 1;
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private readonly moved: () => void,
+  ) {
+    this.renderer = new WebGLRenderer({ canvas, antialias: !this.software });
+    this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
+    this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35 }));
+    this.roiBox = new LineSegments(edges(), new LineBasicMaterial({ depthTest: false, transparent: true }));
+    this.roiBox.visible = false;
+    this.roiBox.renderOrder = 2;
+    this.scene.add(this.box, this.roiBox);
+    this.camera = new PerspectiveCamera();
+    this.controls = new OrbitControls(this.camera, canvas);
+    // One material: there is nothing to sort, and no bounds to find.
+    this.renderer.sortObjects = false;
+    // Colours leave the shader as they are on the screen.
+    this.renderer.outputColorSpace = "srgb-linear";
+    this.resize();
+  }
+
+  /** Another set of cells; they are drawn once they are shown. */
+  newGroup(): Group {
+    const group = new Group();
+    group.visible = false;
+    this.scene.add(group);
+    return group;
+  }
+
+  /** Puts a cell on the card. */
+  add(group: Group, cell: Cell): Points {
+    const geometry = new BufferGeometry();
+    geometry.setAttribute("position", new BufferAttribute(cell.positions, cell.low.length));
+    for (let k = 0; k < SLOTS; k++) {
+      const values = cell.columns[k];
+      if (values) geometry.setAttribute(`a${k}`, new BufferAttribute(values, 1));
+    }
+    geometry.setDrawRange(0, cell.rows);
+    const points = new Points(geometry, this.material);
+    points.frustumCulled = false;
+    points.matrixAutoUpdate = false;
+    const { scale } = this.frame;
+    this.frame.toScene(cell.low, this.point);
+    points.matrix.makeScale(scale[0], scale[1], scale[2] ?? 1).setPosition(this.point);
+    points.matrixWorldNeedsUpdate = true;
+    group.add(points);
+    return points;
+  }
+
+  /** Draws points that come with so many columns. */
+  use(columns: number): void {
+    if (this.material.defines.USED === columns) return;
+    this.material.defines.USED = columns;
+    this.material.needsUpdate = true;
+  }
+
+  discard(group: Group): void {
+    for (const points of group.children) (points as Points).geometry.dispose();
+    this.scene.remove(group);
+  }
+
+  setFrame(frame: Frame, camera: number[] | null): void {
+    this.frame = frame;
+    this.flat = frame.low.length < 3;
+    this.controls.dispose();
+    this.camera = this.flat ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
+    this.controls = new OrbitControls(this.camera, this.canvas);
+    this.controls.addEventListener("change", this.moved);
+    this.controls.zoomToCursor = true;
+    this.controls.enableRotate = !this.flat;
+    this.controls.screenSpacePanning = true;
+    if (this.flat) this.controls.mouseButtons.LEFT = 2 as never;
+    this.box.scale.set(frame.half(0), frame.half(1), frame.half(2));
+    this.home(camera);
+  }
+
+  /** Looks at all of it, or from where it was looked at. */
+  home(camera: number[] | null): void {
+    const { frame } = this;
+    const [a, b, c] = [0, 1, 2].map((axis) => frame.half(axis));
+    this.controls.target.set(0, 0, 0);
+    if (this.flat) {
+      this.camera.up.set(0, 1, 0);
+      this.camera.position.set(0, 0, 10);
+      this.camera.zoom = 1;
+    } else {
+      // Across: the longest side; away: the shortest. Bodies that are about as deep as
+      // they are wide stand upright.
+      const sides = [a, b, c];
+      const order = [0, 1, 2].sort((p, q) => sides[q] - sides[p]);
+      const upright = sides[order[2]] > 0.5 * sides[order[0]];
+      const [across, up, away] = upright ? [0, 2, 1] : order;
+      const unit = (axis: number) => new Vector3().setComponent(axis, 1);
+      const right = unit(across);
+      const above = unit(up);
+      const toward = right.clone().cross(above);
+      const from = right.multiplyScalar(upright ? 0.55 : 0.2).addScaledVector(above, upright ? 0.45 : 0.16);
+      from.add(toward).normalize();
+      this.camera.up.copy(above);
+      // Far enough for height and width.
+      const half = Math.tan((FIELD * Math.PI) / 360);
+      const tall = sides[up] + 0.35 * sides[away];
+      const wide = (sides[across] + 0.35 * sides[away]) / Math.max(0.3, this.width / this.height);
+      const distance = Math.max(tall, wide) / half + 0.6 * sides[away];
+      this.camera.position.copy(from.multiplyScalar(1.12 * Math.max(distance, 0.1)));
+    }
+    if (camera) {
+      this.camera.position.fromArray(camera, 0);
+      this.controls.target.fromArray(camera, 3);
+      this.camera.zoom = camera[6];
+    }
+    this.resize();
+    this.controls.update();
+  }
+
+  where(): number[] {
+    return [...this.camera.position.toArray(), ...this.controls.target.toArray(), this.camera.zoom];
+  }
+
+  resize(): void {
+    const { canvas, camera } = this;
+    this.width = canvas.clientWidth || 1;
+    this.height = canvas.clientHeight || 1;
+    this.renderer.setSize(this.width, this.height, false);
+    const aspect = this.width / this.height;
+    if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
+    else {
+      const tall = 1.24 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
+      [camera.left, camera.right, camera.top, camera.bottom] = [-tall * aspect, tall * aspect, tall, -tall];
+      [camera.near, camera.far] = [0.1, 20];
+    }
+    camera.updateProjectionMatrix();
+  }
+
+  /** Brings all that depends on the camera up to date; before cells are chosen. */
+  look(): void {
+    const { camera, material } = this;
+    const distance = camera.position.length();
+    if (camera instanceof PerspectiveCamera) {
+      camera.near = Math.max(1e-5, 0.002 * camera.position.distanceTo(this.controls.target));
+      camera.far = distance + 30;
+      camera.updateProjectionMatrix();
+    }
+    camera.updateMatrixWorld();
+    this.matrix.multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse);
+    this.frustum.setFromProjectionMatrix(this.matrix);
+    material.uniforms.fadeNear.value = this.flat ? 1e9 : Math.max(0, distance - 1.3);
+    material.uniforms.fadeFar.value = this.flat ? 2e9 : distance + 1.6;
+  }
+
+  /** How wide a cell is on the screen, in pixels; 0 out of view. */
+  pixels(cell: Cell): number {
+    const { frame, sphere, point, camera } = this;
+    let square = 0;
+    let widest = 0;
+    for (let k = 0; k < 3; k++) {
+      const inside = k < cell.low.length;
+      const half = inside ? ((cell.high[k] - cell.low[k]) / 2) * frame.scale[k] : 0;
+      const middle = inside ? ((cell.high[k] + cell.low[k]) / 2 - frame.center[k]) * frame.scale[k] : 0;
+      sphere.center.setComponent(k, middle);
+      square += half * half;
+      widest = Math.max(widest, half);
+    }
+    sphere.radius = Math.sqrt(square);
+    if (!this.frustum.intersectsSphere(sphere)) return cell.depth === 0 ? 1 : 0;
+    let size: number;
+    if (camera instanceof PerspectiveCamera) {
+      const away = Math.max(camera.near, point.copy(sphere.center).distanceTo(camera.position) - 0.5 * sphere.radius);
+      size = (widest / (away * Math.tan((FIELD * Math.PI) / 360))) * this.height;
+    } else {
+      size = ((2 * widest * camera.zoom) / (camera.top - camera.bottom)) * this.height;
+    }
+    return this.isOutside(cell) ? 0.3 * size : size;
+  }
+
+  private isOutside(cell: Cell): boolean {
+    const { roi } = this;
+    if (!roi) return false;
+    for (let k = 0; k < cell.low.length; k++) if (cell.low[k] > roi.high[k] || cell.high[k] < roi.low[k]) return true;
+    return false;
+  }
+
+  /** Where a place of the scene is on the canvas, in CSS pixels; behind the camera: null. */
+  project(at: Vector3): [number, number] | null {
+    this.point.copy(at).project(this.camera);
+    if (this.point.z > 1) return null;
+    return [((this.point.x + 1) / 2) * this.width, ((1 - this.point.y) / 2) * this.height];
+  }
+
+  setColors(background: string, ink: string, accent: string): void {
+    this.background.set(background).convertLinearToSRGB();
+    this.scene.background = this.background.clone();
+    this.material.uniforms.background.value.copy(this.background);
+    this.material.uniforms.plain.value.set(ink).convertLinearToSRGB();
+    (this.box.material as LineBasicMaterial).color.set(ink).convertLinearToSRGB();
+    (this.roiBox.material as LineBasicMaterial).color.set(accent).convertLinearToSRGB();
+  }
+
+  render(): void {
+    this.renderer.render(this.scene, this.camera);
+  }
+}
+
+/** The edges of the cube from -1 to 1. */
+function edges(): BufferGeometry {
+  const corners: number[] = [];
+  for (let axis = 0; axis < 3; axis++)
+    for (const p of [-1, 1])
+      for (const q of [-1, 1])
+        for (const end of [-1, 1]) {
+          const corner = [0, 0, 0];
+          corner[axis] = end;
+          corner[(axis + 1) % 3] = p;
+          corner[(axis + 2) % 3] = q;
+          corners.push(...corner);
+        }
+  const geometry = new BufferGeometry();
+  geometry.setAttribute("position", new BufferAttribute(new Float32Array(corners), 3));
+  return geometry;
+}
+
+function drawsInSoftware(): boolean {
+  const context = document.createElement("canvas").getContext("webgl2");
+  if (!context) return false;
+  const named = context.getExtension("WEBGL_debug_renderer_info");
+  const name = String(context.getParameter(named ? named.UNMASKED_RENDERER_WEBGL : context.RENDERER));
+  context.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
+}

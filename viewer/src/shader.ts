@@ -1,0 +1,113 @@
+/** How a point is placed, chosen and coloured on the graphics card. */
+
+import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
+
+/** Columns that come with each point, at most. */
+export const SLOTS = 8;
+
+const slots = Array.from({ length: SLOTS }, (_, k) => k);
+
+const vertex = /* glsl */ `
+precision highp float;
+uniform mat4 modelMatrix, viewMatrix, projectionMatrix;
+uniform vec2 ranges[${SLOTS}];
+uniform int colorSlot;
+uniform vec2 colorRange;
+uniform float colorOrigin;
+uniform bool colorLog, colorNames;
+uniform vec3 roiLow, roiHigh;
+uniform bool roiOn;
+uniform float size, fadeNear, fadeFar;
+uniform sampler2D map;
+uniform vec3 background, plain;
+in vec3 position;
+${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
+out vec3 color;
+
+float share(float value) {
+  if (colorNames) return (mod(value, 256.0) + 0.5) / 256.0;
+  if (!colorLog) return (value - colorRange.x) / (colorRange.y - colorRange.x);
+  float low = log(colorRange.x + colorOrigin);
+  return (log(value + colorOrigin) - low) / (log(colorRange.y + colorOrigin) - low);
+}
+
+void main() {
+#if USED > 0
+  float values[USED];
+${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n")}
+#endif
+  vec4 world = modelMatrix * vec4(position, 1.0);
+  vec4 seen = viewMatrix * world;
+  gl_Position = projectionMatrix * seen;
+  gl_PointSize = size;
+#if USED > 0
+  bool hidden = false;
+  for (int k = 0; k < USED; k++) {
+    // An open range has infinite ends, which also let pass what is no number.
+    hidden = hidden || values[k] < ranges[k].x || values[k] > ranges[k].y
+      || (isnan(values[k]) && (ranges[k].x > -3.0e38 || ranges[k].y < 3.0e38));
+  }
+  if (hidden) {
+    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
+    return;
+  }
+#endif
+  color = plain;
+#if USED > 0
+  if (colorSlot >= 0) {
+    float value = values[0];
+    for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
+    float at = share(value);
+    color = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
+      : texture(map, vec2(clamp(at, 0.002, 0.998), 0.5)).rgb;
+  }
+#endif
+  float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
+  color = mix(color, background, 0.35 * depth);
+  if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
+    color = mix(color, background, 0.86);
+    gl_PointSize = max(1.0, 0.7 * size);
+    // Behind whatever is inside.
+    gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
+  }
+}`;
+
+const fragment = /* glsl */ `
+precision mediump float;
+in vec3 color;
+out vec4 pixel;
+void main() {
+  vec2 off = gl_PointCoord - 0.5;
+  float r = 4.0 * dot(off, off);
+  if (r > 1.0) discard;
+  pixel = vec4(color * (1.0 - 0.22 * r), 1.0);
+}`;
+
+export const OPEN = 3.4e38;
+
+export function makeMaterial() {
+  const map = new DataTexture(new Uint8Array(1024), 256, 1, RGBAFormat, UnsignedByteType);
+  map.magFilter = map.minFilter = LinearFilter;
+  const uniforms = {
+    ranges: { value: slots.map(() => new Vector2(-OPEN, OPEN)) },
+    colorSlot: { value: -1 },
+    colorRange: { value: new Vector2(0, 1) },
+    colorOrigin: { value: 0 },
+    colorLog: { value: false },
+    colorNames: { value: false },
+    roiLow: { value: new Vector3() },
+    roiHigh: { value: new Vector3() },
+    roiOn: { value: false },
+    size: { value: 2 },
+    fadeNear: { value: 0 },
+    fadeFar: { value: 1 },
+    map: { value: map },
+    background: { value: new Color() },
+    plain: { value: new Color() },
+  };
+  // USED: how many columns come with the points that are drawn.
+  const defines = { USED: 0 };
+  return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
+}
+
+export type PointMaterial = ReturnType<typeof makeMaterial>;

@@ -1,0 +1,404 @@
+// The page in a real browser, against a real server and the droplets of the example.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = resolve(here, "../..");
+const kubist = process.env.KUBIST ?? join(root, "target/release/kubist");
+const steps = join(root, "examples/airway/steps");
+
+const browsers = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+const found = [process.env.CHROMIUM, ...browsers.map((name) => `/usr/bin/${name}`)].find((path) => path && existsSync(path));
+const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
+
+/** A server that runs until it is stopped. */
+async function serve(tables, port = 0) {
+  const child = spawn(kubist, ["view", ...tables, "--port", String(port)], { stdio: ["ignore", "pipe", "inherit"] });
+  const url = await new Promise((done, failed) => {
+    let text = "";
+    child.stdout.on("data", (part) => {
+      text += part;
+      if (text.includes("\n")) done(text.trim());
+    });
+    child.on("exit", (code) => failed(new Error(`kubist view ended with ${code}`)));
+  });
+  const stop = () => new Promise((done) => (child.once("exit", done), child.kill("SIGTERM")));
+  return { url, port: Number(new URL(url).port), stop };
+}
+
+function run(...argumentsOf) {
+  const done = spawnSync(kubist, argumentsOf, { encoding: "utf8" });
+  assert.equal(done.status, 0, done.stderr);
+  return done.stdout;
+}
+
+describe("the page", { skip }, () => {
+  let directory, table, server, browser;
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "kubist-page-"));
+    table = join(directory, "airway.kubist");
+    const files = readdirSync(steps).sort().map((name) => join(steps, name));
+    const domains = "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1";
+    const unit = ["x", "y", "z"].map((axis) => `${axis}=m`).concat("time=s", "ux=m/s", "diameter=m").join(",");
+    // The last step comes later: from a running simulation.
+    run("ingest", table, ...files.slice(0, -1), "--dimensions", "x,y,z,time", "--domain", domains, "--identity", "pid,time", "--unit", unit);
+    server = await serve([table]);
+    const software = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
+    browser = await chromium.launch({ executablePath: found, args: ["--no-sandbox", ...software] });
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** The page with this look, once all of it has come. */
+  async function open(look = "", options = {}) {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+    page.failures = [];
+    page.on("pageerror", (error) => page.failures.push(String(error)));
+    await page.goto(`${options.url ?? server.url}#theme=dark&${look}`);
+    await settled(page);
+    return page;
+  }
+
+  /** The page's state once nothing more is to come, and `what` is so. */
+  async function settled(page, what = () => true) {
+    for (const begin = Date.now(); ; ) {
+      const status = await page.evaluate(() => window.kubist?.status());
+      if (status && status.rows > 0 && !status.busy && !status.trouble && status.total !== null && what(status)) return status;
+      if (Date.now() - begin > 30000) assert.fail(`still waiting: ${JSON.stringify({ ...status, drawnCells: 0 })} ${page.failures}`);
+      await page.waitForTimeout(40);
+    }
+  }
+
+  const status = (page) => page.evaluate(() => window.kubist.status());
+
+  async function close(page) {
+    assert.deepEqual(page.failures, []);
+    await page.close();
+  }
+
+  const post = async (path, body) =>
+    fetch(`${server.url}v1/tables/airway/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const count = async (body) => (await (await post("count", body)).json()).count;
+
+  /** Where records are expected on the picture, and where they are. */
+  async function compare(page, axes, region) {
+    const text = await (await post("query", { ...region, columns: axes, format: "csv" })).text();
+    const records = text.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
+    return page.evaluate(([records, flat]) => {
+      const app = window.kubist;
+      app.scene.box.visible = false;
+      app.scene.look();
+      app.scene.render();
+      const { canvas, frame } = app.scene;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const lit = new Uint8Array(width * height);
+      const night = data.slice(0, 3);
+      for (let k = 0; k < lit.length; k++) {
+        const off = Math.abs(data[4 * k] - night[0]) + Math.abs(data[4 * k + 1] - night[1]) + Math.abs(data[4 * k + 2] - night[2]);
+        lit[k] = off > 24 ? 1 : 0;
+      }
+      // The same camera, by hand.
+      const { projectionMatrix: p, matrixWorldInverse: v } = app.scene.camera;
+      const times = (m, [x, y, z, w]) => [0, 1, 2, 3].map((r) => m.elements[r] * x + m.elements[r + 4] * y + m.elements[r + 8] * z + m.elements[r + 12] * w);
+      const near = new Uint8Array(width * height);
+      let inside = 0, drawn = 0;
+      for (const record of records) {
+        const at = [0, 1, 2].map((k) => (k < record.length ? (record[k] - frame.center[k]) * frame.scale[k] : 0));
+        const [x, y, , w] = times(p, times(v, [...at, 1]));
+        const [px, py] = [((x / w + 1) / 2) * width, ((1 - y / w) / 2) * height];
+        if (!(px > 4 && py > 4 && px < width - 4 && py < height - 4)) continue;
+        inside++;
+        if (lit[Math.floor(py) * width + Math.floor(px)]) drawn++;
+        for (let dy = -4; dy <= 4; dy++) for (let dx = -4; dx <= 4; dx++) near[(Math.floor(py) + dy) * width + Math.floor(px) + dx] = 1;
+      }
+      let stray = 0, all = 0;
+      for (let k = 0; k < lit.length; k++) {
+        all += lit[k];
+        if (lit[k] && !near[k]) stray++;
+      }
+      app.scene.box.visible = true;
+      return { records: records.length, inside, drawn, lit: all, stray, flat };
+    }, [records, axes.length === 2]);
+  }
+
+  test("draws what the query returns", async (t) => {
+    for (const axes of [["x", "y", "z"], ["x", "y"], ["time", "diameter"]]) {
+      const page = await open(`axes=${axes}&stretch=${axes[0] === "time" ? 1 : 0}&where=pid+%3C+4000&budget=2000000`);
+      const seen = await compare(page, axes, { where: "pid < 4000", precision: (await status(page)).precision[0] });
+      t.diagnostic(`${axes}: ${JSON.stringify(seen)}`);
+      assert(seen.inside > 3000);
+      assert(seen.drawn >= 0.995 * seen.inside, "a record of the answer is not on the screen");
+      assert((await status(page)).precision[0] < 1 || seen.stray === 0, "something is drawn where no record is");
+      await close(page);
+    }
+  });
+
+  test("points come soon, and drawing them is cheap", async (t) => {
+    const page = await open("budget=260000");
+    const { firstPoints, rows } = await status(page);
+    // One draw call for each cell, and the box.
+    const { calls, drawnCells } = await status(page);
+    assert(calls <= drawnCells.length + 3, `${calls} calls for ${drawnCells.length} cells`);
+    const took = await page.evaluate(async () => {
+      const app = window.kubist;
+      const times = [];
+      app.refill();
+      let last = await new Promise(requestAnimationFrame);
+      for (let k = 0; k < 40; k++) {
+        app.scene.controls.rotateLeft?.(0.02);
+        app.invalidate();
+        const now = await new Promise(requestAnimationFrame);
+        times.push(now - last);
+        last = now;
+      }
+      return times.sort((a, b) => a - b);
+    });
+    t.diagnostic(`first points ${firstPoints.toFixed(0)} ms after the page began; ${rows} points: frames of ${took[20].toFixed(0)} ms (median), ${took[38].toFixed(0)} ms (worst but one), while more arrive, in software`);
+    await close(page);
+  });
+
+  test("panning takes away no point that stays in view", async () => {
+    const page = await open("budget=120000");
+    await page.evaluate(() => {
+      const { scene } = window.kubist;
+      scene.camera.position.multiplyScalar(0.35);
+      scene.controls.update();
+    });
+    await settled(page);
+    await page.mouse.move(450, 400);
+    await page.mouse.down({ button: "right" });
+    let compared = 0;
+    for (let k = 0; k < 14; k++) {
+      await page.mouse.move(450 + 30 * Math.sin(k / 2), 400 - 12 * k);
+      const lost = await page.evaluate(async () => {
+        const app = window.kubist;
+        const cells = () => [...app.current.tree.cells].filter((cell) => cell.drawn);
+        const before = window.before ?? cells();
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);
+        const gone = before.filter((cell) => !cell.drawn && app.scene.pixels(cell) > 1 && cell.depth > 0);
+        window.before = cells();
+        return { gone: gone.length, kept: before.filter((cell) => cell.drawn).length };
+      });
+      compared += lost.kept;
+      assert.equal(lost.gone, 0);
+    }
+    await page.mouse.up({ button: "right" });
+    assert(compared > 50);
+    // What came over the wire is what is held: nothing was sent twice.
+    await settled(page);
+    const [received, held] = await page.evaluate(() => {
+      const { current } = window.kubist;
+      return [current.received, [...current.tree.cells].reduce((rows, cell) => rows + cell.rows, 0)];
+    });
+    assert.equal(received, held);
+    await close(page);
+  });
+
+  test("a brush filters at once, then asks", async () => {
+    const page = await open("filter=diameter%3D..");
+    const all = (await status(page)).total;
+    assert.equal(all, await count({}));
+    const bars = page.locator('[data-column="diameter"] canvas').last();
+    const around = await bars.boundingBox();
+    await page.mouse.move(around.x + 0.3 * around.width, around.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(around.x + 0.6 * around.width, around.y + 20, { steps: 4 });
+    const [slot] = await page.evaluate(() => [window.kubist.scene.material.uniforms.ranges.value.some((range) => range.x > 0)]);
+    assert(slot, "the card hides what the brush leaves out before anything is asked");
+    await page.mouse.up();
+    const { total, look } = await settled(page, (status) => status.total < all);
+    const [filter] = look.filters;
+    assert(filter.low > 0 && filter.high > filter.low);
+    assert.equal(total, await count({ box: { diameter: [filter.low, filter.high] } }));
+    // A click on ✕ brings all back.
+    await page.getByLabel("remove the filter diameter").click();
+    await settled(page, (status) => status.total === all);
+    await close(page);
+  });
+
+  test("a wrong condition is told, and the picture stays", async () => {
+    const page = await open("");
+    const { rows } = await status(page);
+    await page.getByLabel("where").fill("diameter >");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("character"));
+    assert.equal((await status(page)).rows, rows);
+    await page.getByLabel("where").fill("diameter > 2e-5");
+    await page.keyboard.press("Enter");
+    const { total } = await settled(page, (status) => status.look.where === "diameter > 2e-5");
+    assert.equal(total, await count({ where: "diameter > 2e-5" }));
+    await close(page);
+  });
+
+  test("the box is dragged, counted and exported", async () => {
+    const page = await open("");
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("b");
+    const first = await settled(page, (status) => status.inRoi !== null);
+    const handle = await page.locator('[data-side="x:high"]').boundingBox();
+    const [x, y] = [handle.x + 7, handle.y + 7];
+    const away = await page.evaluate(() => {
+      const { scene, roi } = window.kubist;
+      const at = (value) => scene.project(scene.frame.toScene([value, 0, 0.01], scene.camera.position.clone()));
+      const [low, high] = [at(roi.roi.low[0]), at(roi.roi.high[0])];
+      return [high[0] - low[0], high[1] - low[1]];
+    });
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + 0.4 * away[0], y + 0.4 * away[1], { steps: 5 });
+    await page.mouse.up();
+    const { inRoi, look } = await settled(page, (status) => status.inRoi !== null && status.look.roi.high[0] > first.look.roi.high[0] + 0.01);
+    const box = Object.fromEntries(look.axes.map((axis, k) => [axis, [look.roi.low[k], look.roi.high[k]]]));
+    assert.equal(inRoi, await count({ box }));
+    assert.notEqual(inRoi, first.inRoi);
+    const line = await page.getByLabel("Python").textContent();
+    assert.match(line, /t\.query\(box=\{"x": \(0\.0/);
+    await page.getByLabel("format").selectOption("csv");
+    const link = await page.getByText("Export").getAttribute("href");
+    const text = await (await fetch(new URL(link, server.url))).text();
+    assert.equal(text.trim().split("\n").length - 1, inRoi);
+    await close(page);
+  });
+
+  test("time is stepped and played", async () => {
+    const page = await open("");
+    await page.locator(".stage canvas").first().focus();
+    const seen = new Set();
+    for (let k = 0; k < 3; k++) {
+      await page.keyboard.press("ArrowRight");
+      const { look, total } = await settled(page, (status) => status.look.time && !seen.has(status.look.time.low));
+      seen.add(look.time.low);
+      assert.equal(total, await count({ box: { time: [look.time.low, look.time.high] } }));
+      const shown = await page.evaluate(() => {
+        const { current } = window.kubist;
+        const slot = current.asked.columns.findIndex((column) => column.name === "time");
+        return [...new Set([...current.tree.cells].flatMap((cell) => [...cell.columns[slot]]))];
+      });
+      assert.deepEqual(shown, [look.time.low], "only this moment is here");
+    }
+    await page.getByLabel("play").click();
+    await page.waitForFunction((known) => {
+      const time = window.kubist.status().look.time;
+      (window.played ??= new Set()).add(time.low);
+      return window.played.size >= 5;
+    }, null, { timeout: 30000, polling: 20 });
+    await page.getByLabel("pause").click();
+    await page.keyboard.press("a");
+    await settled(page, (status) => status.look.time === null);
+    await close(page);
+  });
+
+  test("a click tells the record", async () => {
+    const page = await open("where=pid+%3C+200");
+    const at = await page.evaluate(() => {
+      const { scene, current } = window.kubist;
+      const [cell] = [...current.tree.cells].filter((cell) => cell.drawn && cell.rows > 0);
+      const point = cell.low.map((low, k) => low + cell.positions[k]);
+      return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+    });
+    await page.mouse.click(at[0], at[1]);
+    const card = page.locator(".card");
+    await card.waitFor({ state: "visible" });
+    const text = await card.innerText();
+    const pid = Number(/pid\s+(\d+)/.exec(text)[1]);
+    assert(pid < 200, text);
+    assert.match(text, /diameter\s+\S+/);
+    await close(page);
+  });
+
+  test("the address keeps the look", async () => {
+    const page = await open("axes=x,y&color=diameter&log=1&map=viridis");
+    const { look } = await status(page);
+    assert.deepEqual([look.axes, look.color, look.log, look.map], [["x", "y"], "diameter", true, "viridis"]);
+    await page.getByLabel("colour map").selectOption("magma");
+    await page.mouse.move(400, 400);
+    await page.mouse.wheel(0, -400);
+    await page.waitForFunction(() => location.hash.includes("map=magma") && location.hash.includes("camera="));
+    const before = (await settled(page)).look;
+    await page.waitForTimeout(400);
+    await page.reload();
+    const after = (await settled(page)).look;
+    assert.deepEqual(after, { ...before, camera: after.camera });
+    after.camera.forEach((value, k) => assert(Math.abs(value - before.camera[k]) < 1e-3));
+    await page.keyboard.press("d");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
+    await close(page);
+  });
+
+  test("a running simulation is followed", async () => {
+    const live = join(directory, "live.kubist");
+    run("copy", table, live);
+    const second = await serve([live]);
+    const page = await open("", { url: second.url });
+    const before = await status(page);
+    await page.evaluate(() => {
+      window.least = Infinity;
+      setInterval(() => (window.least = Math.min(window.least, window.kubist.status().rows)), 5);
+    });
+    const last = readdirSync(steps).sort().at(-1);
+    run("ingest", live, join(steps, last));
+    const after = await settled(page, (status) => status.version !== before.version);
+    assert(after.total > before.total);
+    assert.equal(after.total, Number(run("query", live, "--count")));
+    assert((await page.evaluate(() => window.least)) > 0.5 * before.rows, "the picture was never empty");
+    await close(page);
+    await second.stop();
+  });
+
+  test("it goes on when the server is started again", async () => {
+    let second = await serve([table]);
+    const page = await open("", { url: second.url });
+    const { rows } = await status(page);
+    await second.stop();
+    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not answer"), null, { timeout: 30000 });
+    assert.equal((await status(page)).rows, rows, "what is on the screen stays");
+    second = await serve([table], second.port);
+    await page.waitForFunction(() => !window.kubist.status().trouble, null, { timeout: 30000 });
+    await page.getByLabel("where").fill("ux > 1");
+    await page.keyboard.press("Enter");
+    const { total } = await settled(page, (status) => status.look.where === "ux > 1");
+    assert.equal(total, await count({ where: "ux > 1" }));
+    await close(page);
+    await second.stop();
+  });
+
+  test("two tables can be looked at", async () => {
+    const other = join(directory, "other.kubist");
+    cpSync(table, other, { recursive: true });
+    const second = await serve([table, other]);
+    const page = await open("table=other&where=pid+%3C+100", { url: second.url });
+    assert.equal((await status(page)).look.table, "other");
+    await page.getByLabel("table").selectOption("airway");
+    await settled(page, (status) => status.look.table === "airway");
+    assert.equal(await page.title(), "airway · Kubist");
+    await close(page);
+    await second.stop();
+  });
+
+  test("pictures for the documents", async () => {
+    const page = await open("axes=x,y,z&color=ux&where=NOT+deposited", { viewport: { width: 1360, height: 800 } });
+    await page.screenshot({ path: join(here, "../results/explorer.png") });
+    await close(page);
+  });
+});

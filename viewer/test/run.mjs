@@ -1,0 +1,22 @@
+// Runs the tests: those of the parts are built first, those of the page drive a browser.
+import { build } from "esbuild";
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
+mkdirSync("results", { recursive: true });
+await build({
+  entryPoints: ["test/tree.test.ts"],
+  outdir: "results/built",
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  outExtension: { ".js": ".mjs" },
+});
+const types = spawnSync("node_modules/.bin/tsc", ["--noEmit"], { stdio: "inherit" });
+if (types.status !== 0) process.exit(1);
+const files = ["results/built/tree.test.mjs", "test/page.test.mjs"];
+const run = spawnSync(process.execPath, ["--test", "--test-reporter=tap", "--test-concurrency=1", ...process.argv.slice(2), ...files], { stdio: "inherit" });
+process.exit(run.status ?? 1);
