@@ -23,6 +23,7 @@ from typing import Any
 
 from .check import Truth
 from .data import Dataset
+from .parquet import sizes
 from .suites import Suite, number, suites
 from .systems import load
 from .work import Cell
@@ -72,6 +73,8 @@ class Run:
         self.suite.data.warm()
         self._who_is_there()
         self._load()
+        if self.suite.parquet:
+            self.report["parquet"] = sizes(self.suite.data, self.stores)
         cells = self.suite.cells(self.suite.data)
         self._compare(cells)
         self.report["figures_of_cells"] = [cell.as_json() for cell in cells]
@@ -105,6 +108,7 @@ class Run:
                 "settings": kind.settings,
                 "sampling": kind.sampling,
                 "indexes": kind.indexes,
+                "product": kind.product,
             }
 
     def _skip(self, key: str, reason: str) -> None:
