@@ -2,6 +2,8 @@
 
     python -m bench.run [SUITE ...]
 
+SYSTEMS="kubist lance" in the environment leaves out all others.
+
 Each measurement is a process of its own. The systems take turns within each cell,
 in another order each turn, so that a busy moment of the machine hits all of them.
 """
@@ -92,7 +94,11 @@ class Run:
         (RESULTS / f"{self.suite.name}.json").write_text(json.dumps(self.report, indent=1) + "\n")
 
     def _who_is_there(self) -> None:
+        asked = os.environ.get("SYSTEMS", "").split()
         for key in self.suite.systems:
+            if asked and key not in asked:
+                self._skip(key, "not asked for (SYSTEMS)")
+                continue
             try:
                 kind = load(key)
                 reason = kind.missing() or kind(self.suite.data, self.stores / key).refuses()
