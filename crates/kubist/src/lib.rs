@@ -44,6 +44,7 @@ mod spill;
 mod survey;
 mod table;
 mod verify;
+pub mod workers;
 mod writer;
 
 pub use alter::{Metadata, NewColumn};
