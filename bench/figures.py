@@ -27,7 +27,15 @@ class Results:
 
     @property
     def peers(self) -> list[str]:
-        return [key for key in self.systems if not key.startswith(KUBIST)]
+        """Ways that their makers offer."""
+        others = [key for key in self.systems if not key.startswith(KUBIST)]
+        return [key for key in others if self.systems[key].get("product", True)]
+
+    @property
+    def by_hand(self) -> list[str]:
+        """Ways of our own devising."""
+        others = [key for key in self.systems if not key.startswith(KUBIST)]
+        return [key for key in others if key not in self.peers]
 
     @property
     def rows(self) -> int:
@@ -83,21 +91,17 @@ class Cell:
         known = [run[above] / max(run[below], 1) for run in found if run.get(above) is not None]
         return median(known) if known else None
 
-    def fastest_peer(self) -> tuple[str, float] | None:
-        """Among all that are not Kubist, and its seconds."""
-        found = [
-            (seconds, key)
-            for key in self.values["systems"]
-            if not key.startswith(KUBIST) and (seconds := self.median(key)) is not None
-        ]
+    def fastest(self, among: list[str]) -> tuple[str, float] | None:
+        """Which of these systems, and its seconds."""
+        found = [(seconds, key) for key in among if (seconds := self.median(key)) is not None]
         if not found:
             return None
         seconds, key = min(found)
         return key, seconds
 
-    def lead(self) -> float | None:
-        """How many times Kubist is as fast as the fastest peer."""
-        peer, mine = self.fastest_peer(), self.median(KUBIST)
+    def lead(self, over: list[str]) -> float | None:
+        """How many times Kubist is as fast as the fastest of these."""
+        peer, mine = self.fastest(over), self.median(KUBIST)
         return peer[1] / mine if peer and mine else None
 
 

@@ -28,8 +28,11 @@ def table(head: list[str], lines: list[list[str]], left: int = 1) -> str:
 
 def targets(results: dict[str, Results]) -> str:
     words = {True: "met", False: "**not met**", None: "-"}
-    lines = [[each.work, each.target, each.measured, words[each.met]] for each in verdicts(results)]
-    return table(["work", "target", "measured", ""], lines, left=4)
+    lines = [
+        [each.work, each.target, each.measured, words[each.met], each.by_hand]
+        for each in verdicts(results)
+    ]
+    return table(["work", "target", "measured", "", "beside DuckDB layered by hand"], lines, left=5)
 
 
 def where(results: Results) -> str:
@@ -82,11 +85,16 @@ def times(results: Results) -> str:
         cell = Cell(values)
         state = values["state"] + (", bounded" if values["bounded"] else "")
         line = [cell.label, state, *(_milliseconds(cell, key) for key in results.systems)]
-        lead, rows = cell.lead(), cell.median(KUBIST, "rows")
+        rows = cell.median(KUBIST, "rows")
         line.append("-" if rows is None else f"{rows:,.0f}")
-        lines.append([*line, "-" if lead is None else f"{lead:.2f}"])
+        leads = [cell.lead(results.peers)]
+        if results.by_hand:
+            leads.append(cell.lead(results.by_hand))
+        lines.append([*line, *("-" if lead is None else f"{lead:.2f}" for lead in leads)])
     names = [system["name"] for system in results.systems.values()]
     head = ["median ms", "caches", *names, "rows", "fastest peer : Kubist"]
+    if results.by_hand:
+        head.append("by hand : Kubist")
     return table(head, lines, left=2)
 
 

@@ -2,6 +2,8 @@
 
     python -m bench.run [SUITE ...]
 
+SYSTEMS="kubist lance" in the environment leaves out all others.
+
 Each measurement is a process of its own. The systems take turns within each cell,
 in another order each turn, so that a busy moment of the machine hits all of them.
 """
@@ -23,6 +25,7 @@ from typing import Any
 
 from .check import Truth
 from .data import Dataset
+from .parquet import sizes
 from .suites import Suite, number, suites
 from .systems import load
 from .work import Cell
@@ -72,6 +75,8 @@ class Run:
         self.suite.data.warm()
         self._who_is_there()
         self._load()
+        if self.suite.parquet:
+            self.report["parquet"] = sizes(self.suite.data, self.stores)
         cells = self.suite.cells(self.suite.data)
         self._compare(cells)
         self.report["figures_of_cells"] = [cell.as_json() for cell in cells]
@@ -89,7 +94,11 @@ class Run:
         (RESULTS / f"{self.suite.name}.json").write_text(json.dumps(self.report, indent=1) + "\n")
 
     def _who_is_there(self) -> None:
+        asked = os.environ.get("SYSTEMS", "").split()
         for key in self.suite.systems:
+            if asked and key not in asked:
+                self._skip(key, "not asked for (SYSTEMS)")
+                continue
             try:
                 kind = load(key)
                 reason = kind.missing() or kind(self.suite.data, self.stores / key).refuses()
@@ -105,6 +114,7 @@ class Run:
                 "settings": kind.settings,
                 "sampling": kind.sampling,
                 "indexes": kind.indexes,
+                "product": kind.product,
             }
 
     def _skip(self, key: str, reason: str) -> None:

@@ -43,6 +43,8 @@ class Suite:
     load: str = "bulk"
     """``bulk``, or ``stream`` for commits one after the other."""
     commits: int = 0
+    parquet: bool = False
+    """Whether the rows are also written as Parquet, to compare sizes."""
     memory_bytes: Callable[[int], int] | None = None
     """The memory that a question may use, from the bytes stored; asked without a bound too."""
 
@@ -82,6 +84,7 @@ def suites() -> dict[str, Suite]:
             data("zeldovich", rows),
             EVERYBODY,
             lambda made: work.main_cells(made, places, readers),
+            parquet=True,
         ),
         Suite(
             "box",

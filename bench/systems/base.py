@@ -35,6 +35,8 @@ class System(ABC):
     """What gives a uniform sample."""
     indexes: ClassVar[bool] = True
     """Whether it can find a box without looking at everything."""
+    product: ClassVar[bool] = True
+    """Whether it is a way that its makers offer; else a peer of our own devising."""
     durable: ClassVar[bool] = False
     """Whether a commit is on the disk by the system's own doing; else its files are synced."""
     readers: ClassVar[str] = "processes"

@@ -18,6 +18,7 @@ from .base import CORES, System
 
 # Positions are multiples of this, so that scaled integers hold them exactly.
 SCALE = 2.0**-24
+MOST_ROWS = int(os.environ.get("COPC_ROWS") or 4_000_000)
 _OWN = Path(__file__).resolve().parent.parent / "tools" / "bin" / "copc_converter"
 
 
@@ -26,7 +27,8 @@ class Copc(System):
     package = "laspy"
     settings = (
         "a LAS file with the attributes as extra bytes, made COPC by copc_converter, read by laspy "
-        "with lazrs; all cores"
+        f"with lazrs; all cores; at most {MOST_ROWS:,} rows, because a question takes "
+        "seconds beyond"
     )
     sampling = "a stored uniform column `r`; its own levels keep a point a cell: no uniform sample"
 
@@ -51,6 +53,8 @@ class Copc(System):
     def refuses(self) -> str | None:
         if len(self.data.domain) > 3:
             return "three dimensions only: it would not find a time"
+        if self.data.rows > MOST_ROWS:
+            return f"more than {MOST_ROWS:,} rows: a question takes 3 s and more at 20 M"
         return None
 
     def build(self, batches: Iterator[pa.RecordBatch]) -> None:

@@ -89,6 +89,7 @@ class DuckLayers(DuckTable):
         "as DuckDB table, but ordered by the decade of `r` first, then Morton: zone maps of `r` "
         "then prune samples"
     )
+    product = False
     order = (
         "CASE WHEN r < 0.0001 THEN 0 WHEN r < 0.001 THEN 1 WHEN r < 0.01 THEN 2 "
         "WHEN r < 0.1 THEN 3 ELSE 4 END, m"

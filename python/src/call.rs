@@ -5,11 +5,9 @@
 //! thread waits for it without the interpreter lock and asks for signals every
 //! few moments.
 
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
-use kubist::{Cancel, Result};
+use kubist::{Cancel, Result, workers};
 use pyo3::prelude::*;
 
 use crate::error::{exception, internal};
@@ -43,29 +41,14 @@ pub fn run_to_end<T: Send>(
 ) -> Ended<T> {
     let mut interrupt = None;
     let answer = py.detach(|| {
-        thread::scope(|scope| {
-            let (done, waiting) = sync_channel(1);
-            let worker = scope.spawn(move || {
-                let answer = call();
-                // The receiver is gone only if this thread's panic is unwinding.
-                let _ = done.send(answer);
-            });
-            let answer = loop {
-                match waiting.recv_timeout(PATIENCE) {
-                    Ok(answer) => break Some(answer),
-                    Err(RecvTimeoutError::Disconnected) => break None,
-                    Err(RecvTimeoutError::Timeout) if interrupt.is_none() => {
-                        meanwhile();
-                        if let Err(raised) = Python::attach(|py| py.check_signals()) {
-                            cancel.set();
-                            interrupt = Some(raised);
-                        }
-                    }
-                    Err(RecvTimeoutError::Timeout) => {}
+        workers::beside(PATIENCE, call, || {
+            if interrupt.is_none() {
+                meanwhile();
+                if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                    cancel.set();
+                    interrupt = Some(raised);
                 }
-            };
-            // Joining here keeps a panic of the worker from becoming one of ours.
-            worker.join().map(|()| answer.expect("the worker sent its answer before it ended"))
+            }
         })
     });
     let answer = match answer {

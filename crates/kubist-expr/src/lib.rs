@@ -93,12 +93,25 @@ pub use zone::{Nulls, Verdict, Zone};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use bound::Test;
+use bound::{Operand, Test};
 use domain::{Family, Range};
 use kubist_index::order;
 use std::fmt;
 use syntax::Op;
 use value::Literal;
+
+/// A closed range of one column, in its order keys, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The column's place in the schema.
+    pub column: usize,
+    /// Every value inside has a key in here.
+    pub maybe: (u64, u64),
+    /// Every number with a key in here is inside.
+    pub surely: (u64, u64),
+    /// The keys that are not NaN.
+    pub numbers: (u64, u64),
+}
 
 /// A condition on the rows of a table, bound to its schema.
 #[derive(Clone, Debug)]
@@ -166,6 +179,25 @@ impl Predicate {
     /// batch needs only the columns that it reads, and is searched by name.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray, ExprError> {
         Ok(BooleanArray::new(evaluate::rows(&self.test, batch, true)?, None))
+    }
+
+    /// The ranges of order keys that it is made of, if it is nothing but ranges of columns:
+    /// then zones can be judged column by column, which is quicker than `verdict`.
+    pub fn key_ranges(&self) -> Option<Vec<KeyRange>> {
+        let tests = match &self.test {
+            Test::And(tests) => &tests[..],
+            test => std::slice::from_ref(test),
+        };
+        let range = |test: &Test| match test {
+            Test::Within { operand: Operand::Column(column), span: Some(span), .. } => Some(KeyRange {
+                column: column.index,
+                maybe: (span.low, span.high),
+                surely: (span.sure_low, span.sure_high),
+                numbers: column.numbers,
+            }),
+            _ => None,
+        };
+        tests.iter().map(range).collect()
     }
 
     /// What the zone's statistics, by place in the schema, say beforehand.

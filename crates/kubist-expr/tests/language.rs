@@ -327,3 +327,33 @@ fn zones_decide_what_they_can() {
     let data_type = schema.field(0).data_type();
     assert_eq!(key_range(data_type, Some(&"2020-01-01".into()), Some(&"2019-01-01".into())), Ok(None));
 }
+
+#[test]
+fn a_predicate_of_ranges_alone_says_which() {
+    let schema = batch().schema();
+    let ranges = |sql: &str| Predicate::parse(sql, &schema).unwrap().key_ranges();
+    let columns = |sql: &str| ranges(sql).map(|ranges| ranges.iter().map(|range| range.column).collect::<Vec<_>>());
+    assert_eq!(columns("pid >= 2 AND x < 1.5 AND pid <= 3"), Some(vec![0, 2]));
+    assert_eq!(columns("pid = 2"), Some(vec![0]));
+    for other in ["pid = 2 OR x < 1", "NOT x < 1", "x < 1 AND x IS NOT NULL", "x + 1 < 2", "pid > 3 AND pid < 3"] {
+        assert_eq!(columns(other), None, "{other}");
+    }
+    // Of a column without nulls or NaN they say what the verdict says.
+    let sql = "pid >= 2 AND pid <= 30";
+    let range = ranges(sql).unwrap()[0];
+    let key = |value: i64| (value as u64) ^ 1 << 63;
+    for (min, max) in [(-5, 1), (0, 2), (2, 30), (3, 7), (30, 31), (31, 40), (0, 99)] {
+        let (min, max) = (key(min), key(max));
+        let verdict = Predicate::parse(sql, &schema).unwrap().verdict(&|_| Zone { min, max, nulls: Nulls::None });
+        let some = min <= range.maybe.1 && max >= range.maybe.0;
+        let all = min >= range.surely.0 && max <= range.surely.1;
+        let said = if all {
+            Verdict::All
+        } else if some {
+            Verdict::Some
+        } else {
+            Verdict::None
+        };
+        assert_eq!(verdict, said);
+    }
+}

@@ -101,12 +101,17 @@ impl Geometry {
 
     /// The coordinates of a key.
     pub fn coordinates(&self, key: MortonKey) -> [u32; MAX_DIMENSIONS] {
+        self.first_bits(key, self.bits)
+    }
+
+    /// The coordinates of a key with only so many of their highest bits.
+    fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let mut coordinates = [0; MAX_DIMENSIONS];
         let mut shift = KEY_BITS;
-        for _ in 0..self.bits {
+        for place in (self.bits - count..self.bits).rev() {
             for coordinate in &mut coordinates[..self.dimensions as usize] {
                 shift -= 1;
-                *coordinate = *coordinate << 1 | (key >> shift & 1) as u32;
+                *coordinate |= ((key >> shift & 1) as u32) << place;
             }
         }
         coordinates
@@ -165,7 +170,8 @@ impl Geometry {
 
     /// The coordinates that a cube spans.
     pub fn span(&self, cube: CubeId) -> GridBox {
-        let low = self.coordinates(cube.first_key());
+        // The bits below a cube's level are zero.
+        let low = self.first_bits(cube.first_key(), cube.level().min(self.bits));
         let side = (u32::MAX as u64 >> (32 - self.bits)) >> cube.level().min(self.bits);
         let mut high = low;
         for coordinate in &mut high[..self.dimensions as usize] {

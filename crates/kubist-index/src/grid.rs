@@ -126,6 +126,25 @@ impl Scale {
         }
     }
 
+    /// [`Scale::coordinate`] of many values, at once.
+    pub fn coordinates(&self, values: impl Iterator<Item = f64>, bits: u32) -> Vec<u32> {
+        match *self {
+            // The same arithmetic, and no more of it than inside the domain is needed.
+            Scale::Linear { low, high } if (high - low).is_finite() => {
+                let count = 1u64 << bits;
+                let tail = (count / TAIL_SHARE) as u32;
+                let inner = (count - 2 * tail as u64) as u32;
+                let (width, cells) = (high - low, inner as f64);
+                let place = |value: f64| match value >= low && value <= high {
+                    true => tail + (((value - low) / width * cells) as u32).min(inner - 1),
+                    false => self.coordinate(value, bits),
+                };
+                values.map(place).collect()
+            }
+            _ => values.map(|value| self.coordinate(value, bits)).collect(),
+        }
+    }
+
     /// The smallest value whose coordinate is at least this; infinity if there is none.
     pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
         // Coordinates are monotone in the order keys of finite values.
@@ -223,6 +242,16 @@ mod tests {
             }
             prop_assert_eq!(scale.coordinate(0.0, bits), scale.coordinate(-0.0, bits));
             prop_assert_eq!(scale.coordinate(f64::NAN, bits) as u64, (1u64 << bits) - 1);
+        }
+
+        #[test]
+        fn many_coordinates_are_those_of_each(
+            scale in any_scale(),
+            values in prop::collection::vec(special(), 0..50),
+            bits in 7u32..=32,
+        ) {
+            let each: Vec<u32> = values.iter().map(|value| scale.coordinate(*value, bits)).collect();
+            prop_assert_eq!(scale.coordinates(values.into_iter(), bits), each);
         }
 
         #[test]

@@ -11,5 +11,6 @@ pub mod order;
 pub mod outlook;
 pub mod plan;
 pub mod priority;
+pub mod spread;
 pub mod start;
 pub mod state;

@@ -9,11 +9,12 @@
 //! What a run's bytes are, and where they lie, is the payload `L`, which this
 //! module never looks at.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::cube::CubeId;
 use crate::priority::Threshold;
+use crate::spread::SpreadMap;
 
 /// Names a run, everywhere and for ever.
 ///
@@ -77,9 +78,9 @@ pub struct Rewrite<L> {
 /// The join of prefixes of all logs.
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    added: HashMap<RunId, Arc<Run<L>>>,
+    added: SpreadMap<RunId, Arc<Run<L>>>,
     removed: HashSet<RunId>,
-    cutoffs: HashMap<CubeId, Threshold>,
+    cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
 }
@@ -87,9 +88,9 @@ pub struct State<L> {
 impl<L> Default for State<L> {
     fn default() -> Self {
         State {
-            added: HashMap::new(),
+            added: SpreadMap::default(),
             removed: HashSet::new(),
-            cutoffs: HashMap::new(),
+            cutoffs: SpreadMap::default(),
             positions: BTreeMap::new(),
             rewrites: 0,
         }
@@ -151,12 +152,14 @@ impl<L> State<L> {
     }
 
     fn add(&mut self, runs: Vec<Run<L>>) {
+        self.added.reserve(runs.len());
         for run in runs {
             self.added.entry(run.id).or_insert_with(|| Arc::new(run));
         }
     }
 
     fn lower(&mut self, cutoffs: Vec<(CubeId, Threshold)>) {
+        self.cutoffs.reserve(cutoffs.len());
         for (cube, cutoff) in cutoffs {
             let known = self.cutoffs.entry(cube).or_insert(Threshold::ALL);
             *known = (*known).min(cutoff);

@@ -121,12 +121,12 @@ where
     T::Native: Keyed,
 {
     let array = array.as_primitive::<T>();
-    let place = |value: &T::Native| scale.coordinate(value.number(), bits);
+    let numbers = array.values().iter().map(|value| value.number());
     match array.nulls() {
-        None => array.values().iter().map(place).collect(),
+        None => scale.coordinates(numbers, bits),
         Some(nulls) => {
-            let values = array.values().iter().zip(nulls);
-            values.map(|(value, valid)| if valid { place(value) } else { scale.coordinate(f64::NAN, bits) }).collect()
+            let numbers = numbers.zip(nulls).map(|(number, valid)| if valid { number } else { f64::NAN });
+            scale.coordinates(numbers, bits)
         }
     }
 }

@@ -47,6 +47,7 @@ mod splits;
 mod survey;
 mod table;
 mod verify;
+pub mod workers;
 mod writer;
 
 pub use alter::{Metadata, NewColumn};

@@ -3,9 +3,10 @@
 //! Two generations: what was used lately is in the young one; when that is full
 //! it becomes the old one, and what was old and not used since is dropped.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
+
+use kubist_index::spread::SpreadMap;
 
 use crate::codec::zone_map::ZoneMap;
 use crate::lookup::postings::Directory;
@@ -14,28 +15,6 @@ use crate::lookup::postings::Directory;
 pub const MAP_BYTES: usize = 128 << 20;
 /// The same of directories.
 pub const DIRECTORY_BYTES: usize = 32 << 20;
-
-/// Keys begin with a hash or a name, and only neighbours differ in little: no more hashing
-/// is needed than to bring their parts together.
-type Spread = BuildHasherDefault<Folding>;
-
-#[derive(Default)]
-struct Folding(u64);
-
-impl Hasher for Folding {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u128(*byte as u128));
-    }
-
-    fn write_u128(&mut self, value: u128) {
-        let folded = self.0 ^ value as u64 ^ (value >> 64) as u64;
-        self.0 = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// What knows how much memory it takes.
 pub trait Held {
@@ -60,8 +39,8 @@ pub struct Cache<K, V> {
 }
 
 struct Generations<K, V> {
-    young: HashMap<K, Arc<V>, Spread>,
-    old: HashMap<K, Arc<V>, Spread>,
+    young: SpreadMap<K, Arc<V>>,
+    old: SpreadMap<K, Arc<V>>,
     young_bytes: usize,
 }
 
@@ -79,7 +58,7 @@ impl<K: Eq + Hash, V: Held> Generations<K, V> {
 impl<K: Eq + Hash, V: Held> Cache<K, V> {
     /// Keeps about so many bytes.
     pub fn new(bound: usize) -> Cache<K, V> {
-        let generations = Generations { young: HashMap::default(), old: HashMap::default(), young_bytes: 0 };
+        let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
         Cache { bound, generations: Mutex::new(generations) }
     }
 

@@ -25,6 +25,7 @@ use crate::frame::Frame;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
+use crate::workers;
 use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
@@ -35,6 +36,8 @@ use scan::{Scanned, Visit, scan};
 const TASK_ROWS: f64 = 65_536.0;
 /// And the last ones.
 const LAST_TASK_ROWS: f64 = 16_384.0;
+/// What any run costs, however few of its rows are asked for.
+const LEAST_VISIT_ROWS: f64 = 128.0;
 /// Runs of one task, whatever their rows.
 const TASK_RUNS: usize = 512;
 /// What reading a page for few of its zones costs, in rows, and each of them.
@@ -263,7 +266,10 @@ impl Question {
         skip: SharedSkip,
         each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        let ends = tasks(&visits, range);
+        let ends = tasks(&visits, |visit| match &visit.zones {
+            Some(zones) => zones_cost(zones),
+            None => self.rows_of(visit, range).max(LEAST_VISIT_ROWS),
+        });
         let question = self.clone();
         Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
@@ -308,6 +314,25 @@ impl Question {
             }
         }
         Some((inside, others))
+    }
+
+    /// About how many rows of a run have a priority in `range` and lie in the box.
+    fn rows_of(&self, visit: &Visit, range: PriorityRange) -> f64 {
+        let (first, last) = visit.run.priorities;
+        let share =
+            (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
+        visit.run.rows as f64 * share.clamp(0.0, 1.0) * self.share_in_box(visit)
+    }
+
+    /// How much of a run's own box the question's box covers.
+    fn share_in_box(&self, visit: &Visit) -> f64 {
+        let place = &visit.run.payload;
+        let side = |d: usize| {
+            let low = place.low[d].max(self.grid_box.low[d]) as f64;
+            let high = place.high[d].min(self.grid_box.high[d]) as f64;
+            (high - low + 1.0) / (place.high[d] as f64 - place.low[d] as f64 + 1.0)
+        };
+        (0..self.snapshot.core.geometry.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
     /// Priorities of rows, from their identity columns.
@@ -403,18 +428,15 @@ fn zones_cost(zones: &[u32]) -> f64 {
 
 /// Where tasks end in a list of visits. They shrink towards the end, so that no thread
 /// waits long for the last (block-index paper 4.2).
-fn tasks(visits: &[Visit], range: PriorityRange) -> Vec<usize> {
-    let rows_of = |visit: &Visit| {
-        let (first, last) = visit.run.priorities;
-        let share =
-            (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
-        visit.zones.as_ref().map_or(visit.run.rows as f64 * share.clamp(0.0, 1.0), |zones| zones_cost(zones))
-    };
-    let mut left: f64 = visits.iter().map(rows_of).sum();
+fn tasks(visits: &[Visit], rows_of: impl Fn(&Visit) -> f64) -> Vec<usize> {
+    let of_visits: Vec<f64> = visits.iter().map(rows_of).collect();
+    let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();
-    let (mut rows, mut begin, mut target) = (0.0, 0, FIRST_TASK_ROWS);
-    for (place, visit) in visits.iter().enumerate() {
-        rows += rows_of(visit);
+    // Little is done by one thread before a second has begun.
+    let first = if left <= LAST_TASK_ROWS { LAST_TASK_ROWS } else { FIRST_TASK_ROWS };
+    let (mut rows, mut begin, mut target) = (0.0, 0, first);
+    for (place, of_visit) in of_visits.iter().enumerate() {
+        rows += of_visit;
         if rows >= target || place + 1 - begin >= TASK_RUNS {
             ends.push(place + 1);
             left -= rows;
@@ -563,7 +585,7 @@ impl QueryStream {
                 question.cancel = cancel.clone();
                 let (sender, receiver) = sync_channel(1);
                 let question = Arc::new(question);
-                std::thread::spawn(move || {
+                workers::spawn(move || {
                     let _ = sender.send(select::select(&question, range, limit));
                 });
                 Source::Selected(receiver, cancel)

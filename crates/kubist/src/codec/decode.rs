@@ -175,7 +175,7 @@ fn append_keys<W: Word>(
             Some(rows) => {
                 scratch.clear();
                 bits::unpack(bytes, width, span.places.clone(), base, scratch).ok_or(SHORT)?;
-                for_rows(rows, |row| keys.push(scratch[row]));
+                keys.extend_from_slice(picked(scratch, rows));
             }
         }
     }
@@ -188,11 +188,23 @@ fn append_keys<W: Word>(
 
 /// Calls `each` with every row that is set.
 #[inline]
-pub fn for_rows(mut rows: Rows, mut each: impl FnMut(usize)) {
-    while rows != 0 {
-        each(rows.trailing_zeros() as usize);
-        rows &= rows - 1;
+pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
+    for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
+        while half != 0 {
+            each(first + half.trailing_zeros() as usize);
+            half &= half - 1;
+        }
     }
+}
+
+/// Brings the values that are set to the front; says which they are.
+fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
+    let mut count = 0;
+    for_rows(rows, |row| {
+        values[count] = values[row];
+        count += 1;
+    });
+    &values[..count]
 }
 
 /// Gathers the bits of values, in words that hold the type's.

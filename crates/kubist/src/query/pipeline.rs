@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -59,9 +59,10 @@ impl<T> Shared<T> {
     }
 }
 
-/// Threads that a query works with.
+/// Threads that a query works with: asked once, for the system takes its time to answer.
 pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(16)
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
 impl<T: Send + 'static> Pipeline<T> {
@@ -83,7 +84,7 @@ impl<T: Send + 'static> Pipeline<T> {
         if tasks > 1 {
             for _ in 0..threads().min(tasks) {
                 let shared = shared.clone();
-                std::thread::spawn(move || {
+                crate::workers::spawn(move || {
                     while let Some(task) = shared.claim() {
                         let result = shared.run(task);
                         shared.state().ready.insert(task, result);

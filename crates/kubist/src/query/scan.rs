@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
-use kubist_expr::{Verdict, Zone};
+use kubist_expr::{KeyRange, Nulls, Verdict, Zone};
 use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
@@ -66,6 +66,16 @@ struct Loaded {
     pages: Vec<bool>,
 }
 
+/// What it takes to judge rows.
+struct Judged {
+    /// Stored columns, ascending.
+    columns: Vec<usize>,
+    by_priority: bool,
+    by_place: bool,
+    /// Does the predicate ask for nothing but a part of space?
+    in_space: bool,
+}
+
 struct Reading<'a> {
     question: &'a Question,
     visits: &'a [Visit],
@@ -88,10 +98,16 @@ pub fn scan(
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { question, visits, maps, loaded, bytes_read };
     let (mut picks, open) = reading.judge_zones(range, skip);
+    let mut columns = wanted.columns.clone();
+    if wanted.priorities {
+        columns.extend(&question.snapshot.view.schema.identity);
+    }
     let (mut rows_read, whole_rows) = (0, reading.rows_of(&picks));
     if !open.is_empty() {
         rows_read += reading.rows_of(&open);
-        let survivors = reading.judge_rows(&open, range)?;
+        let judged = reading.judged_columns(&open, range);
+        reading.load_ahead(&picks, &columns, &open, &judged)?;
+        let survivors = reading.judge_rows(&open, range, &judged)?;
         reading.note_waste(&open, &survivors);
         picks = merge(picks, survivors);
     }
@@ -100,10 +116,6 @@ pub fn scan(
     if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
         // Rows of open zones were counted when they were judged.
         rows_read += whole_rows;
-        let mut columns = wanted.columns.clone();
-        if wanted.priorities {
-            columns.extend(&question.snapshot.view.schema.identity);
-        }
         let mut arrays = reading.columns(&picks, &columns)?;
         if wanted.priorities {
             let identity = arrays.split_off(wanted.columns.len());
@@ -140,7 +152,8 @@ impl Reading<'_> {
         let predicate = &self.question.predicate;
         let schema = &self.question.snapshot.view.schema;
         let columns = predicate.columns();
-        let (mut whole, mut open) = (Vec::new(), Vec::new());
+        let ranges = predicate.key_ranges();
+        let (mut whole, mut open, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
         let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
             zones.clear();
@@ -156,13 +169,19 @@ impl Reading<'_> {
             if of_run == Verdict::None {
                 continue;
             }
+            let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some);
+            let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
             for (zone, priorities) in map.priorities.iter().enumerate() {
+                if by_ranges && verdicts[zone] == Verdict::None {
+                    continue;
+                }
                 let out = visit.zones.as_ref().is_some_and(|zones| zones.binary_search(&(zone as u32)).is_err());
                 if out || !range.meets(priorities.first, priorities.last) || skip(map, zone) {
                     continue;
                 }
                 let verdict = match of_run {
+                    Verdict::Some if by_ranges => verdicts[zone],
                     Verdict::Some => predicate.verdict(&|column| zones_of(column).zone(zone)),
                     decided => decided,
                 };
@@ -200,12 +219,13 @@ impl Reading<'_> {
         }
     }
 
-    /// The rows of open zones that match.
-    fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange) -> Result<Vec<RunPicks>> {
+    /// The stored columns that tell which rows of open zones match, and by what.
+    fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
         let question = self.question;
         let schema = &question.snapshot.view.schema;
         let asked = question.predicate.columns().into_iter();
         let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
+        let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
         let by_priority =
             open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
                 let priorities = self.maps[run].priorities[zone];
@@ -218,8 +238,29 @@ impl Reading<'_> {
         if by_place {
             columns.extend(&schema.dimensions);
         }
-        let columns: Vec<usize> = columns.into_iter().collect();
-        let arrays = self.columns(open, &columns)?;
+        Judged { columns: columns.into_iter().collect(), by_priority, by_place, in_space }
+    }
+
+    /// Reads at once what is needed anyway, or most likely: for zones whose rows all match
+    /// what is asked for, and for open ones too if only their place is in doubt, because
+    /// a zone at the edge of a box seldom has no row inside.
+    fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
+        match judged.in_space {
+            true => {
+                let mut columns = judged.columns.clone();
+                columns.extend(wanted.iter().filter(|column| !judged.columns.contains(column)));
+                self.load(&[(whole, wanted), (open, &columns)])
+            }
+            false => self.load(&[(whole, wanted), (open, &judged.columns)]),
+        }
+    }
+
+    /// The rows of open zones that match.
+    fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange, judged: &Judged) -> Result<Vec<RunPicks>> {
+        let question = self.question;
+        let schema = &question.snapshot.view.schema;
+        let Judged { columns, by_priority, by_place, .. } = judged;
+        let arrays = self.columns(open, columns)?;
         let rows = rows_in(open);
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
         let projected =
@@ -227,11 +268,11 @@ impl Reading<'_> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
         let selected: BooleanArray = question.predicate.evaluate(&batch)?;
-        let priorities = match by_priority {
+        let priorities = match *by_priority {
             true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
             false => vec![],
         };
-        let coordinates = match by_place {
+        let coordinates = match *by_place {
             true => question.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
             false => vec![],
         };
@@ -249,10 +290,10 @@ impl Reading<'_> {
             for pick in &run.picks {
                 let count = self.maps[run.run].rows[pick.zone] as usize;
                 let mut rows = bits_of(&selected, first, count);
-                if by_priority || boxes.is_some() {
+                if *by_priority || boxes.is_some() {
                     let candidates = rows;
                     for_rows(candidates, |row| {
-                        let holds = (!by_priority || range.holds(priorities[first + row]))
+                        let holds = (!*by_priority || range.holds(priorities[first + row]))
                             && boxes.is_none_or(|boxes| in_place(first + row, boxes));
                         rows &= !((!holds as Rows) << row);
                     });
@@ -296,7 +337,7 @@ impl Reading<'_> {
 
     /// Decodes columns of picked rows; in the order of `columns`.
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
-        self.load(picks, columns)?;
+        self.load(&[(picks, columns)])?;
         let schema = &self.question.snapshot.view.schema;
         let rows = rows_in(picks);
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
@@ -324,10 +365,10 @@ impl Reading<'_> {
         builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
-    /// Reads and checks the chunks that are not here yet.
-    fn load(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<()> {
+    /// Reads and checks the chunks of columns of picked zones that are not here yet.
+    fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
         let mut missing = Vec::new();
-        for run in picks {
+        for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
             let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
             if loaded.pages.is_empty() {
                 *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
@@ -339,6 +380,10 @@ impl Reading<'_> {
                 let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
                 missing.extend(absent.map(|column| (run.run, page, *column)));
             }
+        }
+        if !missing.is_sorted_by(|a, b| a < b) {
+            missing.sort_unstable();
+            missing.dedup();
         }
         // Chunks side by side are one piece.
         let mut pieces: Vec<Piece> = Vec::new();
@@ -375,6 +420,37 @@ impl Reading<'_> {
         let offset = self.maps[run].chunk(page, column).offset;
         snapshot.damaged(&self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
     }
+}
+
+/// What ranges say of each zone of a run; false if one of the columns is not there, or has
+/// nulls or NaN, for which ranges are not enough.
+fn judge_by_ranges<'a>(
+    ranges: &[KeyRange],
+    zones_of: impl Fn(usize) -> &'a ZonesOfRun<'a>,
+    verdicts: &mut Vec<Verdict>,
+) -> bool {
+    const FITS: [Verdict; 4] = [Verdict::None, Verdict::Some, Verdict::None, Verdict::All];
+    let mut fits: Vec<u8> = Vec::new();
+    for range in ranges {
+        let zones_of_column = zones_of(range.column);
+        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) = (zones_of_column, zones_of_column.whole())
+        else {
+            return false;
+        };
+        if nulls != Nulls::None || min < range.numbers.0 || max > range.numbers.1 {
+            return false;
+        }
+        fits.resize(zones.min.len(), 3);
+        // The lower bit says that some row may be inside, the higher one that all are.
+        for (fit, (min, max)) in fits.iter_mut().zip(zones.min.iter().zip(&zones.max)) {
+            let some = *min <= range.maybe.1 && *max >= range.maybe.0;
+            let all = *min >= range.surely.0 && *max <= range.surely.1;
+            *fit &= some as u8 | (all as u8) << 1;
+        }
+    }
+    verdicts.clear();
+    verdicts.extend(fits.into_iter().map(|fit| FITS[fit as usize]));
+    true
 }
 
 /// Up to 128 values of an array without nulls, as bits from the lowest.

@@ -158,7 +158,6 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
 /// About how many records lie in the box: runs by the part of their own box that
 /// the question's box covers, or one for each zone that a lookup names.
 pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
-    let k = question.snapshot.core.geometry.dimensions();
     let (visits, planned) = question.visits(range)?;
     // What lookups read for it is not read again.
     stats.bytes_read += planned.bytes_read;
@@ -166,15 +165,7 @@ pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &m
         if let Some(zones) = &visit.zones {
             return zones.len() as f64;
         }
-        let place = &visit.run.payload;
-        let share: f64 = (0..k)
-            .map(|d| {
-                let low = place.low[d].max(question.grid_box.low[d]) as f64;
-                let high = place.high[d].min(question.grid_box.high[d]) as f64;
-                (high - low + 1.0) / (place.high[d] as f64 - place.low[d] as f64 + 1.0)
-            })
-            .product();
-        visit.run.rows as f64 * share
+        visit.run.rows as f64 * question.share_in_box(visit)
     });
     Ok(expected.sum())
 }
