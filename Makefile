@@ -41,7 +41,7 @@ viewer/dist/app.js: viewer/node_modules/.ready viewer/build.mjs viewer/package.j
 	cd viewer && npm run --silent build
 
 viewer/node_modules/.ready: viewer/package-lock.json
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18)' \
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' \
 	  || { echo "The explorer page needs Node.js 18 or newer, and npm"; exit 1; }
 	cd viewer && npm ci --no-audit --no-fund --silent
 	@touch $@
