@@ -179,7 +179,7 @@ impl Estimation {
         let question = Arc::new(question);
         let mut stats = Stats::default();
         let expected = match question.range() {
-            Some(_) => question.expected_rows(PriorityRange::ALL, &mut stats)?,
+            Some(_) => question.rough_rows(&mut stats)?,
             None => 0.0,
         };
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;

@@ -43,6 +43,8 @@ const TASK_RUNS: usize = 512;
 /// What reading a page for few of its zones costs, in rows, and each of them.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
+/// So many records tell roughly how many there are.
+const ROUGH_ROWS: f64 = 1000.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
 
@@ -282,9 +284,26 @@ impl Question {
         self.range
     }
 
-    /// About how many records it has in `range`.
-    pub fn expected_rows(&self, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
-        select::expected_rows(self, range, stats)
+    /// Are records everywhere asked for, by no values that could be looked up?
+    fn is_everywhere(&self) -> bool {
+        let everything = self.snapshot.core.geometry.everything();
+        self.part.is_none() && self.looked_up.is_idle() && self.grid_box == everything
+    }
+
+    /// Very roughly how many records it has: from those of low priority, where there are
+    /// enough of them, because they lie in few runs.
+    pub fn rough_rows(&self, stats: &mut Stats) -> Result<f64> {
+        if !self.is_everywhere() && self.looked_up.is_idle() {
+            for share in [1.0 / 4096.0, 1.0 / 64.0] {
+                let range = PriorityRange { first: 0, last: (u64::MAX as f64 * share) as u64 };
+                let (visits, _) = self.visits(range)?;
+                let rows: f64 = visits.iter().map(|visit| self.rows_of(visit, range)).sum();
+                if rows >= ROUGH_ROWS {
+                    return Ok(rows / share);
+                }
+            }
+        }
+        select::expected_rows(self, PriorityRange::ALL, stats)
     }
 
     /// Records of runs that lie inside the box, and the runs that may have some outside;

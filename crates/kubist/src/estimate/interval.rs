@@ -4,7 +4,8 @@
 //! combination whose spread is that of the aggregate (the delta method: Särndal, Swensson
 //! and Wretman, Model Assisted Survey Sampling, 1992, chapter 5). Ends are those of
 //! Student's t with as many degrees of freedom as there are random groups with records,
-//! less one; variances are treated on a logarithmic scale, correlations on Fisher's.
+//! less one, corrected for skewness; variances are treated on a logarithmic scale,
+//! correlations on Fisher's.
 
 use super::aggregate::Kind;
 use super::distribution::{population, share, student};
@@ -46,18 +47,18 @@ impl Interval {
         Interval { value: Some(value), low: value, high: value, skewness: 0.0, constant: false }
     }
 
-    /// The value, and as much to either side as the spread says.
+    /// The value, and to either side what the spread says: Student's interval, bent by the
+    /// skewness of the estimate (Hall, JRSS B 54, 1992: the cubic transformation).
     fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
-        let half = match spread.error {
-            0.0 => 0.0,
-            error => student(conditions.alpha, spread.degrees) * error,
-        };
+        let Spread { error, degrees, skewness } = spread;
+        let quantile = student(conditions.alpha, degrees);
+        let away = |x: f64| if error == 0.0 { 0.0 } else { bent(x, skewness) * error };
         Interval {
             value: Some(value),
-            low: value - half,
-            high: value + half,
-            skewness: spread.skewness,
-            constant: spread.error == 0.0 && conditions.p < 1.0,
+            low: value - away(quantile),
+            high: value - away(-quantile),
+            skewness,
+            constant: error == 0.0 && conditions.p < 1.0,
         }
     }
 
@@ -77,6 +78,15 @@ impl Interval {
         let on_scale = Spread { error: spread.error * slope, ..spread };
         let found = Interval::around(from(value), on_scale, conditions);
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
+    }
+}
+
+/// The quantile of (estimate - truth) / error that belongs to one of Student's t, where the
+/// estimate is skewed.
+fn bent(x: f64, skewness: f64) -> f64 {
+    match skewness.abs() < 1e-9 || !x.is_finite() {
+        true => x,
+        false => ((1.0 + skewness * (x - skewness / 6.0)).cbrt() - 1.0) * 3.0 / skewness,
     }
 }
 
@@ -296,7 +306,8 @@ mod tests {
                     Kind::Correlation => (found.low.atanh(), found.high.atanh()),
                     _ => (found.low, found.high),
                 };
-                (high - low) / 2.0 / student(0.05, 5.0)
+                let quantile = student(0.05, 5.0);
+                (high - low) / (bent(quantile, found.skewness) - bent(-quantile, found.skewness))
             };
             // The same by the jackknife over weights: each record weighs a little more.
             let value_with = |heavier: Option<usize>| {
