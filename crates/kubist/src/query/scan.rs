@@ -382,7 +382,8 @@ impl Reading<'_> {
             }
         }
         if !missing.is_sorted_by(|a, b| a < b) {
-            missing.sort_unstable();
+            // Sets are ascending each: the stable sort merges them.
+            missing.sort();
             missing.dedup();
         }
         // Chunks side by side are one piece.
