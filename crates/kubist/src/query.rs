@@ -129,7 +129,8 @@ impl Question {
         let schema = &self.snapshot.view.schema;
         if let Some(part) = &self.part {
             self.range = self.range.and_then(|range| range.intersect(part.range()));
-            self.grid_box = part.grid_box();
+            self.grid_box.low = part.low;
+            self.grid_box.high.iter_mut().zip(part.high).for_each(|(high, of_part)| *high = of_part.min(*high));
         }
         let Some(frame) = &self.frame else { return };
         let bits = frame.geometry.bits();

@@ -6,7 +6,7 @@ is shown, and the rest comes on a thread of its own. Ranks of a parallel server 
 parts of one moment (`Table.splits`).
 
 ParaView runs this file with its own Python, which needs NumPy; the package is found beside
-the file. ParaView 5.11 and newer.
+the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
 """
 
 import sys
