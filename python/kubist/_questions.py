@@ -170,7 +170,7 @@ class Questions:
         """
         from ._scan import lazy_frame
 
-        return lazy_frame(self._source(locals()), self.location)
+        return lazy_frame(self._source(locals()))
 
     def to_dataset(
         self,

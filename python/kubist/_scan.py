@@ -106,7 +106,7 @@ class Source:
         return self._snapshot.count(self._asked(inclusion=None))
 
 
-def lazy_frame(source: Source, location: str) -> pl.LazyFrame:
+def lazy_frame(source: Source) -> pl.LazyFrame:
     """The source as a Polars lazy frame with predicates, projections and slices pushed down."""
     polars = need("polars", "scan()")
     from polars.io.plugins import register_io_source
@@ -145,9 +145,7 @@ def lazy_frame(source: Source, location: str) -> pl.LazyFrame:
         finally:
             result.close()
 
-    return register_io_source(
-        batches, schema=empty.schema, explain_name="kubist", explain_detail=location
-    )
+    return register_io_source(batches, schema=empty.schema)
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:

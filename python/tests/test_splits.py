@@ -91,6 +91,7 @@ def test_a_part_is_of_its_moment_in_any_process(path: Path) -> None:
     parts = t.splits(4, precision=0.5)
     t.append({"x": [0.5] * 100, "y": [0.5] * 100, "z": [0.5] * 100, "n": range(100)})
     t.optimize()
+    t.clean()  # with a checkpoint that is younger than the parts
     t.add_column("late", "int32", default=7)
     assert (
         parts[0]
@@ -134,13 +135,9 @@ def test_a_part_whose_rows_were_cleaned_away_says_so(path: Path) -> None:
     t.optimize(debt_share=0.0)
     t.clean(retention=0)
     t.clean(retention=0)
-    # Either their files are still there, and the answer is right, or they are gone.
     for part in parts:
-        try:
-            found = part.to_arrow()
-        except kubist.SnapshotExpired:
-            continue
-        assert set(found["n"].to_pylist()) <= set(range(5_000))
+        with pytest.raises(kubist.SnapshotExpired, match="fresh snapshot"):
+            part.to_arrow()
     other = path.with_name("other.kubist")
     cloud(other, 100)
     moved = parts[0].to_json().replace(str(path), str(other))

@@ -6,12 +6,10 @@ is shown, and the rest comes on a thread of its own. Ranks of a parallel server 
 parts of one moment (`Table.splits`).
 
 ParaView runs this file with its own Python, which needs NumPy; the package is found beside
-the file. ParaView 5.11 and newer.
+the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
 """
 
 import sys
-import threading
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,141 +32,17 @@ if PACKAGES not in sys.path:
     sys.path.append(PACKAGES)
 
 import kubist  # noqa: E402
-
-SAMPLED = 8192
-"""Records that tell how many match."""
-
-MOST_STEPS = 4096
-"""With more values than this a column of times is no row of time steps."""
-
-FIRST_POINTS = 100_000
-"""Points of the first picture of a refinement; each one has four times those before."""
-
-
-def axes_of(table):
-    """The columns that places and time most likely are: (x, y, z), time."""
-    dimensions = [dimension.column for dimension in table.info().dimensions]
-    times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
-    places = [name for name in dimensions if name not in times]
-    return [*places, "", "", ""][:3], (times or [""])[0]
-
-
-def quoted(name):
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value):
-    """A value of a column as SQL."""
-    if isinstance(value, np.datetime64):
-        return f"'{value}'"
-    return repr(value.item())
-
-
-def distinct(snapshot, column):
-    """All values of a column, ascending; None if there are too many to step through.
-
-    First those of a sample, then, as long as there are any, those that are none of them.
-    """
-    found = np.array([])
-    while True:
-        known = ", ".join(literal(value) for value in found)
-        where = f"{quoted(column)} NOT IN ({known})" if len(found) else None
-        fresh = snapshot.query(columns=[column], where=where, limit=SAMPLED).to_numpy()[column]
-        fresh = np.unique(fresh[fresh == fresh])
-        if len(fresh) == 0:
-            return found
-        found = np.union1d(found, fresh) if len(found) else fresh
-        if len(found) > MOST_STEPS:
-            return None
-
-
-def seconds(values):
-    """Times as ParaView has them; dates count from the first."""
-    if values.dtype.kind == "M":
-        return (values - values[0]) / np.timedelta64(1, "s")
-    return values.astype(np.float64)
-
-
-class Question:
-    """What to read, all of it plain: equal questions have equal answers."""
-
-    def __init__(self, box, where, columns, precision, most):
-        self.box, self.where, self.columns = box, where, columns
-        self.precision, self.most = precision, most
-
-    def key(self):
-        return (repr(self.box), self.where, tuple(self.columns), self.precision, self.most)
-
-    def share(self, snapshot):
-        """The precision at which about ``most`` points match, or the one that is asked for,
-        and about how many points match at it."""
-        probe = snapshot.query(box=self.box, where=self.where, columns=[], limit=SAMPLED)
-        for _ in iter(probe._stream.next_batch, None):
-            pass
-        rows = probe.stats.rows_returned / probe.precision
-        share = min(self.precision, self.most / rows) if rows > 0 else self.precision
-        return share, rows * share
-
-
-class Answer:
-    """The points so far, from coarse to fine; each record is read once.
-
-    Whoever asks takes what is there. The reading goes on beside, on a thread that the
-    interpreter lock does not stop, because it is free while Kubist works.
-    """
-
-    def __init__(self, parts, levels):
-        self._parts = parts
-        self._levels = levels
-        self._lock = threading.Condition()
-        self._frames = []
-        self._taken = 0
-        self._done = self._stopped = False
-        self._error = None
-
-    def read(self):
-        """All of it, now."""
-        try:
-            for low, high in self._levels:
-                if self._stopped:
-                    return
-                frame = self._parts(low, high).to_numpy()
-                with self._lock:
-                    self._frames.append(frame)
-                    self._lock.notify_all()
-        except Exception as error:
-            self._error = error
-        finally:
-            with self._lock:
-                self._done = True
-                self._lock.notify_all()
-
-    def begin(self):
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def stop(self):
-        self._stopped = True
-
-    def has_more(self):
-        """Is there more than was taken last?"""
-        return len(self._frames) > self._taken
-
-    def take(self, patience):
-        """What is there, once there is something; and whether that is all."""
-        with self._lock:
-            self._lock.wait_for(lambda: self._done or self._frames, patience)
-            if self._error is not None:
-                raise self._error
-            self._taken = len(self._frames)
-            return list(self._frames), self._done
-
-
-def levels(share, first):
-    """Windows of priority up to a share: the first so wide, then up to four times all before."""
-    ends = [0.0, min(first, share)]
-    while ends[-1] < share:
-        ends.append(min(ends[-1] * 4, share))
-    return list(pairwise(ends))
+from kubist.paraview.reading import (  # noqa: E402
+    FIRST_POINTS,
+    Answer,
+    Question,
+    axes_of,
+    distinct,
+    levels,
+    literal,
+    quoted,
+    seconds,
+)
 
 
 @smproxy.source(name="KubistTable", label="Kubist Table")
@@ -411,7 +285,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         question = self._question(place)
         if self._asked != (question.key(), id(self._snapshot)):
             self._ask(question)
-        frames, _ = self._answer.take(None if not self._in_window() else 10.0)
+        frames = self._answer.take(10.0 if self._in_window() else None)
         self._fill(data, frames, question)
         return 1
 

@@ -1,0 +1,179 @@
+"""What the ParaView plug-in asks of a table, and how the answer grows; nothing of ParaView."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kubist import Result, Snapshot
+from kubist._pushdown import quoted
+
+__all__ = [
+    "FIRST_POINTS",
+    "Answer",
+    "Question",
+    "axes_of",
+    "distinct",
+    "levels",
+    "literal",
+    "quoted",
+    "seconds",
+]
+
+Array = np.ndarray[Any, Any]
+
+SAMPLED = 8192
+"""Records that tell how many match."""
+
+MOST_STEPS = 4096
+"""With more values than this a column of times is no row of time steps."""
+
+FIRST_POINTS = 100_000
+"""Points of the first picture of a refinement; each one has four times those before."""
+
+
+def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
+    """The columns that places (x, y, z) and time most likely are; empty: none."""
+    dimensions = [dimension.column for dimension in snapshot.info().dimensions]
+    times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
+    places = [name for name in dimensions if name not in times]
+    return [*places, "", "", ""][:3], (times or [""])[0]
+
+
+def literal(value: Any) -> str:
+    """A value of a column as SQL."""
+    if isinstance(value, np.datetime64):
+        return f"'{value}'"
+    return repr(value.item())
+
+
+def distinct(snapshot: Snapshot, column: str) -> Array | None:
+    """All values of a column, ascending; None if there are too many to step through.
+
+    First those of a sample, then, as long as there are any, those that are none of them.
+    """
+    found: Array = np.array([])
+    while True:
+        known = ", ".join(literal(value) for value in found)
+        where = f"{quoted(column)} IS NOT NULL"
+        if len(found):
+            where = f"{quoted(column)} NOT IN ({known})"
+        fresh = snapshot.query(columns=[column], where=where, limit=SAMPLED).to_numpy()[column]
+        fresh = np.unique(fresh[fresh == fresh])
+        if len(fresh) == 0:
+            return found
+        found = np.union1d(found, fresh) if len(found) else fresh
+        if len(found) > MOST_STEPS:
+            return None
+
+
+def seconds(values: Array) -> Array:
+    """Times as ParaView has them; dates count from the first."""
+    if values.dtype.kind == "M":
+        return (values - values[0]) / np.timedelta64(1, "s")
+    return values.astype(np.float64)
+
+
+def levels(share: float, first: float) -> list[tuple[float, float]]:
+    """Windows of priority up to a share: the first so wide, then up to four times all before."""
+    ends = [0.0, min(first, share)]
+    while ends[-1] < share:
+        ends.append(min(ends[-1] * 4, share))
+    return list(pairwise(ends))
+
+
+class Question:
+    """What to read, all of it plain: equal questions have equal answers."""
+
+    def __init__(
+        self,
+        box: dict[str, tuple[float, float]],
+        where: str | None,
+        columns: Sequence[str],
+        precision: float,
+        most: int,
+    ) -> None:
+        self.box, self.where, self.columns = box, where, list(columns)
+        self.precision, self.most = precision, most
+
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal questions."""
+        return (repr(self.box), self.where, tuple(self.columns), self.precision, self.most)
+
+    def share(self, snapshot: Snapshot) -> tuple[float, float]:
+        """The precision at which about ``most`` points match, or the one that is asked for,
+        and about how many points match at it."""
+        probe = snapshot.query(box=self.box, where=self.where, columns=[], limit=SAMPLED)
+        probe.to_numpy()
+        rows = probe.stats.rows_returned / probe.precision
+        share = min(self.precision, self.most / rows) if rows > 0 else self.precision
+        return share, rows * share
+
+
+class Answer:
+    """The points so far, from coarse to fine; each record is read once.
+
+    Whoever asks takes what is there. The reading goes on beside, on a thread that the
+    interpreter lock does not stop, because it is free while Kubist works.
+    """
+
+    def __init__(
+        self, ask: Callable[[float, float], Result], windows: Sequence[tuple[float, float]]
+    ) -> None:
+        self._ask = ask
+        self._windows = windows
+        self._changed = threading.Condition()
+        self._frames: list[dict[str, Array]] = []
+        self._taken = 0
+        self._done = self._stopped = False
+        self._result: Result | None = None
+        self._error: Exception | None = None
+
+    def read(self) -> None:
+        """All of it, now."""
+        try:
+            for low, high in self._windows:
+                with self._changed:
+                    if self._stopped:
+                        return
+                    self._result = self._ask(low, high)
+                frame = self._result.to_numpy()
+                with self._changed:
+                    if self._stopped:
+                        return
+                    self._frames.append(frame)
+                    self._changed.notify_all()
+        except Exception as error:
+            self._error = error
+        finally:
+            with self._changed:
+                self._done = True
+                self._changed.notify_all()
+
+    def begin(self) -> None:
+        """All of it, beside whatever comes next."""
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def stop(self) -> None:
+        """Nobody wants the rest."""
+        with self._changed:
+            self._stopped = True
+            if self._result is not None:
+                self._result.close()
+
+    def has_more(self) -> bool:
+        """Is there more than was taken last?"""
+        return len(self._frames) > self._taken
+
+    def take(self, patience: float | None = None) -> list[dict[str, Array]]:
+        """What is there, once there is something, or after so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._done or self._frames), patience)
+            if self._error is not None:
+                raise self._error
+            self._taken = len(self._frames)
+            return list(self._frames)
