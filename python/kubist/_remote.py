@@ -110,9 +110,12 @@ class _Server:
             connection = self._connection()
             connection.request(method, path, text, headers | {"Connection": "close"})
             answer = connection.getresponse()
+            if connection.sock is not None:
+                connection.sock.close()  # the answer holds on to it until it is read
             if answer.status == 200:
                 return answer
-            said = answer.read(1 << 16)
+            with answer:
+                said = answer.read(1 << 16)
         except (OSError, http.client.HTTPException) as error:
             raise StorageError(f"{self.url}: {error}") from None
         try:

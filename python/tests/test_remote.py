@@ -41,7 +41,9 @@ class Server:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.communicate()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 @pytest.fixture

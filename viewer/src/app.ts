@@ -104,6 +104,8 @@ export class App {
   async open(table: string): Promise<void> {
     if (table !== this.look.table && this.look.table) this.look = { ...fromAddress(""), theme: this.look.theme };
     this.look.table = table;
+    this.drop();
+    this.shown = { rows: 0, precision: [1, 1], busy: true };
     this.info = await api.info(table);
     const drawn = this.info.columns.filter((column) => column.kind !== "other").slice(0, 200);
     const region = { version: this.info.version };
@@ -405,6 +407,7 @@ export class App {
     const total = guess > 0 && before?.asked.region.box?.[this.look.time!.column] ? guess : this.info.rows;
     this.next = new Filling(this.scene, this.asked(), low, high, total, () => this.invalidate(), failed);
     this.nextSince = 0;
+    this.shown.busy = true;
     this.total = null;
     this.inRoi = null;
     this.recount();

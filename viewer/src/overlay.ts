@@ -98,9 +98,11 @@ export class Overlay {
         context.textAlign = off[0] / length < -0.5 ? "right" : off[0] / length > 0.5 ? "left" : "center";
         context.fillText(text, x, y);
       };
+      // Where an edge is short, its name makes way for the numbers of others.
+      const short = Math.hypot(high[0] - low[0], high[1] - low[1]) < 90;
       context.fillStyle = ink;
-      put(this.label(columns[axis]), name, 18);
-      if (Math.hypot(high[0] - low[0], high[1] - low[1]) < 90) continue;
+      put(this.label(columns[axis]), name, short ? 40 : 18);
+      if (short) continue;
       context.fillStyle = faint;
       put(brief(frame.low[axis]), low, 14);
       put(brief(frame.high[axis]), high, 14);

@@ -272,6 +272,12 @@ describe("the page", { skip }, () => {
     const box = Object.fromEntries(look.axes.map((axis, k) => [axis, [look.roi.low[k], look.roi.high[k]]]));
     assert.equal(inRoi, await count({ box }));
     assert.notEqual(inRoi, first.inRoi);
+    const { figures } = await settled(page, (status) => status.figures !== null);
+    const [mean] = figures;
+    const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, precision: 1 })).json()).figures[0].value;
+    // Reading goes to 1 %, and intervals of 95 % may miss: but not by far.
+    assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
+    assert.match(await page.getByLabel("estimates").innerText(), /mean\(ux\)\s+-?\d/);
     const line = await page.getByLabel("Python").textContent();
     assert.match(line, /t\.query\(box=\{"x": \(0\.0/);
     await page.getByLabel("format").selectOption("csv");

@@ -44,12 +44,15 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             columns.push(name.clone());
         }
     }
+    // What is wrong with the region is said before the first cell is sent.
+    let region_alone = Query { limit: Some(0), columns: Some(columns.clone()), ..region.query(&out.cancel) };
+    snapshot.query(&region_alone)?;
     out.header("content-type", "application/vnd.kubist.points");
     for (place, cell) in asked.cells.iter().enumerate() {
-        let query = of_cell(region.query(&out.cancel), &schema, &asked.position, cell)?;
-        let mut stream = snapshot.query(&Query { columns: Some(columns.clone()), ..query })?;
-        for batch in &mut stream {
-            frame(place, &batch?, asked, cell, out)?;
+        if let Some(query) = of_cell(region.query(&out.cancel), &schema, &asked.position, cell)? {
+            for batch in snapshot.query(&Query { columns: Some(columns.clone()), ..query })? {
+                frame(place, &batch?, asked, cell, out)?;
+            }
         }
         header(place, 0, true, out)?;
         // Soon on the screen: whoever waits for the first points waits for one cell.
@@ -67,8 +70,8 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     }
 }
 
-/// The query restricted to a cell.
-fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Query> {
+/// The query restricted to a cell; `None` where nothing can be.
+fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);
@@ -86,19 +89,16 @@ fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> R
         if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end) {
             if low > high {
                 // No whole number lies between.
-                query.bounds.clear();
-                conditions = vec!["1 = 0".into()];
-                break;
+                return Ok(None);
             }
         }
         query.bounds.push(Bound { column: name.clone(), low: low_end, high: high_end });
     }
     query.filter = (!conditions.is_empty()).then(|| conditions.join(" AND "));
-    query.window = Some(match query.window {
-        Some((low, high)) => (low.max(cell.window.0), high.min(cell.window.1)),
-        None => cell.window,
-    });
-    Ok(query)
+    let (low, high) = query.window.unwrap_or((0.0, 1.0));
+    let (low, high) = (low.max(cell.window.0), high.min(cell.window.1));
+    query.window = Some((low, high));
+    Ok((low < high).then_some(query))
 }
 
 fn header(cell: usize, rows: usize, last: bool, out: &mut Out) -> Result<()> {

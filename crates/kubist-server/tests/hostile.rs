@@ -103,15 +103,16 @@ fn of_schema(schema: &Value, name: &str, random: &mut StdRng) -> Value {
     }
 }
 
-/// Gives cells as many numbers as there are axes, which a schema cannot say.
+/// Gives cells as many numbers as there are axes, and ends in their order, which a schema
+/// cannot say.
 fn fit(body: &mut Value, random: &mut StdRng) {
     let Some(axes) = body["position"].as_array().map(Vec::len) else { return };
-    for cell in body["cells"].as_array_mut().into_iter().flatten() {
-        for key in ["low", "high", "origin"] {
-            if cell[key].is_array() {
-                cell[key] = (0..axes).map(|_| json!(random.random::<f64>() * 2.0 - 0.5)).collect();
-            }
-        }
+    for cell in body["cells"].as_array_mut().into_iter().flatten().filter(|cell| cell.is_object()) {
+        let mut numbers = |low: f64, high: f64| -> Value {
+            (0..axes).map(|_| json!(low + (high - low) * random.random::<f64>())).collect()
+        };
+        (cell["low"], cell["high"], cell["origin"]) = (numbers(-0.5, 0.4), numbers(0.5, 1.5), numbers(-1.0, 1.0));
+        cell["window"] = json!([random.random::<f64>() * 0.5, 0.5 + random.random::<f64>() * 0.5]);
     }
     let drawn = ["x", "y", "n", "at", "id"];
     body["position"] = (0..axes).map(|axis| json!(drawn[(axis + random.random_range(0..5)) % 5])).collect();
