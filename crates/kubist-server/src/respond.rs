@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use kubist::Cancel;
-use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -25,6 +25,8 @@ use crate::problem::{Problem, Result};
 /// Bytes of a piece that is handed over, and how many may wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES_AHEAD: usize = 3;
+/// How often a worker looks whether there is room for the next one.
+const ROOM: Duration = Duration::from_millis(1);
 
 /// What questions may cost.
 #[derive(Clone)]
@@ -48,7 +50,6 @@ enum Message {
 /// Where a worker writes its answer.
 pub struct Out {
     sender: Sender<Message>,
-    runtime: Handle,
     headers: Option<Vec<(&'static str, String)>>,
     buffer: Vec<u8>,
     stall: Duration,
@@ -76,13 +77,21 @@ impl Out {
         Ok(())
     }
 
-    fn send(&self, message: Message) -> std::io::Result<()> {
-        let patience = self.stall.min(self.deadline.saturating_duration_since(Instant::now()));
-        let sent = self.runtime.block_on(async { tokio::time::timeout(patience, self.sender.send(message)).await });
-        match sent {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the client is gone")),
-            Err(_) => Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read")),
+    /// Waits for room without the connections' thread, which may be ending.
+    fn send(&self, mut message: Message) -> std::io::Result<()> {
+        let limit = self.deadline.min(Instant::now() + self.stall);
+        loop {
+            message = match self.sender.try_send(message) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed(_)) => {
+                    return Err(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the client is gone"));
+                }
+                Err(TrySendError::Full(message)) => message,
+            };
+            if Instant::now() >= limit {
+                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read"));
+            }
+            std::thread::sleep(ROOM);
         }
     }
 }
@@ -121,7 +130,6 @@ pub async fn stream(
     let (sender, mut receiver) = channel(PIECES_AHEAD);
     let mut out = Out {
         sender,
-        runtime: Handle::current(),
         headers: Some(Vec::new()),
         buffer: Vec::new(),
         stall: limits.stall,

@@ -224,7 +224,6 @@ async fn news(desk: &Arc<Desk>, table: Arc<Given>, query: Option<&str>) -> Resul
         return Err(Problem::invalid("patience: seconds, at least 0"));
     };
     let patience = patience.min(LONGEST_WAIT);
-    let runtime = tokio::runtime::Handle::current();
     answer_json(&desk.watchers, move |cancel| {
         let begun = std::time::Instant::now();
         loop {
@@ -233,7 +232,7 @@ async fn news(desk: &Arc<Desk>, table: Arc<Given>, query: Option<&str>) -> Resul
                 return Ok(now.described(&table.name));
             }
             cancel.check()?;
-            runtime.block_on(tokio::time::sleep(LOOK));
+            std::thread::sleep(LOOK);
         }
     })
     .await
