@@ -36,7 +36,7 @@ def points(seed: int) -> dict[str, np.ndarray]:
         "y": place[:, 1],
         "z": place[:, 2],
         "speed": 4 + rng.normal(size=ROWS) + 2 * crowded,
-        "mass": (rng.pareto(1.5, ROWS) + 1) * (1 + crowded),
+        "mass": np.exp(2 * rng.normal(size=ROWS)) * (1 + crowded),
     }
 
 
@@ -94,6 +94,7 @@ def main(folder: Path) -> None:
             found = [t.estimate("mean(mass)", precision=0.02, tails=tails) for t in tables]
             held = draw_intervals(axes, found, total)
             how = "a sample" if tails is None else f"tails={tails}"
+            axes.set_ylim(0, 2.2 * total)
             axes.set_title(f"mean(mass), {how}: {held} of {SEEDS}", fontsize=9)
         figure.savefig(folder / "estimates-tails.png", dpi=100)
 
