@@ -169,7 +169,7 @@ def figure(row: dict[str, Any]) -> str:
     if row["exact"]:
         return f"{_number(value)} exactly"
     below, above = value - low, high - value
-    if math.isinf(below) or math.isinf(above) or abs(below - above) > 0.1 * max(below, above):
+    if not math.isfinite(below + above) or abs(below - above) > 0.1 * max(below, above):
         return f"{_number(value)}, {_number(low)} to {_number(high)}"
     half = max(below, above)
     if half <= 0:

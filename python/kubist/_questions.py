@@ -370,7 +370,8 @@ class Questions:
                 columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
                 condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
                 variances divide by n - 1.
-            box, where, steps, window: Of which records: as for `query`.
+            box, where, steps: Of which records: as for `query`.
+            window: From which priorities the sample comes; figures are of all records.
             group_by: Columns by whose values records are grouped, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value.
             absolute: Stop when half of each interval is at most this, in the value's unit.

@@ -451,5 +451,5 @@ def _end(column: str, end: Any) -> Any:
     return end
 
 
-for _public in (RemoteTable, RemoteSnapshot):
+for _public in (RemoteTable, RemoteSnapshot, connect):
     _public.__module__ = "kubist"

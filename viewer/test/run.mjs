@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 mkdirSync("results", { recursive: true });
 await build({
+  // It remembers the folder that it was loaded in.
+  absWorkingDir: process.cwd(),
   entryPoints: ["test/tree.test.ts"],
   outdir: "results/built",
   bundle: true,

@@ -22,6 +22,8 @@ pub struct Given {
     pub name: String,
     table: Table,
     moments: Mutex<Moments>,
+    /// Held while somebody looks for news, so that none is shown after newer ones.
+    looking: Mutex<()>,
 }
 
 /// A moment of a table.
@@ -62,7 +64,8 @@ impl Given {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = format!("{:x}", since.as_micros());
         let now = Moment::new(format!("{epoch}-0"), snapshot)?;
-        Ok(Given { name, table, moments: Mutex::new(Moments { epoch, count: 0, now, older: VecDeque::new() }) })
+        let moments = Mutex::new(Moments { epoch, count: 0, now, older: VecDeque::new() });
+        Ok(Given { name, table, moments, looking: Mutex::new(()) })
     }
 
     fn moments(&self) -> MutexGuard<'_, Moments> {
@@ -71,6 +74,7 @@ impl Given {
 
     /// The table as it is now.
     pub fn now(&self) -> Result<Moment> {
+        let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.moments().now.snapshot.clone();
         let Some(snapshot) = self.table.wait(&seen, Duration::ZERO, &Cancel::default())? else {
             return Ok(self.moments().now.clone());
@@ -113,7 +117,7 @@ impl Moment {
         let info = snapshot.info()?;
         let steps = snapshot.complete_steps();
         let commits: u64 = info.writers.iter().map(|writer| writer.commits).sum();
-        let mark = json!([info.rows, commits, steps.len(), steps.last(), info.columns.len(), info.metadata]);
+        let mark = json!([info.rows, commits, steps.len(), steps.last(), info.columns, info.metadata]);
         let schema = snapshot.schema();
         let columns: Vec<Value> = info
             .columns

@@ -19,6 +19,7 @@ mod estimate;
 mod given;
 mod guard;
 mod histogram;
+mod impatient;
 mod page;
 mod points;
 mod problem;

@@ -54,6 +54,8 @@ pub struct Out {
     buffer: Vec<u8>,
     stall: Duration,
     deadline: Instant,
+    /// Something could not be sent: nothing more is waited for.
+    broken: bool,
     pub cancel: Cancel,
 }
 
@@ -78,8 +80,15 @@ impl Out {
     }
 
     /// Waits for room without the connections' thread, which may be ending.
-    fn send(&self, mut message: Message) -> std::io::Result<()> {
-        let limit = self.deadline.min(Instant::now() + self.stall);
+    fn send(&mut self, message: Message) -> std::io::Result<()> {
+        let sent = self.send_in_time(message);
+        self.broken |= sent.is_err();
+        sent
+    }
+
+    fn send_in_time(&self, mut message: Message) -> std::io::Result<()> {
+        let patience = if self.broken { Duration::ZERO } else { self.stall };
+        let limit = self.deadline.min(Instant::now() + patience);
         loop {
             message = match self.sender.try_send(message) {
                 Ok(()) => return Ok(()),
@@ -134,6 +143,7 @@ pub async fn stream(
         buffer: Vec::new(),
         stall: limits.stall,
         deadline: Instant::now() + limits.longest,
+        broken: false,
         cancel: cancel.clone(),
     };
     let timer = tokio::spawn(stop_after(limits.longest, cancel));

@@ -161,7 +161,7 @@ fn with_cookie(desk: &Desk) -> Response<Answer> {
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
     let token = desk.guard.token.as_deref().unwrap_or_default();
-    if let Ok(value) = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict").parse() {
+    if let Ok(value) = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Lax").parse() {
         response.headers_mut().insert(SET_COOKIE, value);
     }
     response

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::given::{Given, name_of};
 use crate::guard::Guard;
+use crate::impatient::Impatient;
 use crate::respond::Work;
 use crate::routes::{self, Desk};
 
@@ -201,7 +202,7 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>, connections: usize, stal
                 .header_read_timeout(stall)
                 .max_header_size(32 * 1024)
                 .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(socket), service)
+                .serve_connection(TokioIo::new(Impatient::new(socket, stall)), service)
                 .await;
         });
     }

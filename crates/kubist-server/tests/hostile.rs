@@ -295,6 +295,18 @@ fn who_leaves_or_does_not_read_gives_way() {
 }
 
 #[test]
+fn who_never_reads_keeps_no_connection() {
+    let limits = Limits { connections: 1, stall: Duration::from_millis(500), ..Limits::default() };
+    let world = world(400_000, Options { limits, ..Options::default() });
+    let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
+    let mut idle = connect(world.server.address());
+    idle.write_all(ask.as_bytes()).unwrap();
+    // The only connection is free again while the idle client still holds its end.
+    assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200);
+    drop(idle);
+}
+
+#[test]
 fn who_does_not_finish_a_request_is_let_go() {
     let limits = Limits { stall: Duration::from_millis(300), ..Limits::default() };
     let world = world(10, Options { limits, ..Options::default() });

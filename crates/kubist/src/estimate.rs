@@ -48,6 +48,9 @@ const FEW_ROWS: f64 = 16_384.0;
 /// So many records at the box's faces are looked at to know how many are inside.
 const COUNTED_ROWS: u64 = 2_000_000;
 
+/// Aggregates of one question, at most.
+const MOST_AGGREGATES: usize = 64;
+
 /// What to estimate, of which records, and how well.
 ///
 /// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
@@ -60,7 +63,8 @@ pub struct EstimateOptions {
     pub aggregates: Vec<String>,
     /// Columns by whose values records are grouped.
     pub group_by: Vec<String>,
-    /// Which records: box, filter, steps, window; `precision` is a bound of what is read.
+    /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
+    /// are read, and figures are of all records.
     /// It takes no limit, no cells and no columns.
     pub query: Query,
     /// Half of each interval is at most this share of its value.
@@ -103,6 +107,8 @@ pub struct Estimation {
     snapshot: Snapshot,
     options: EstimateOptions,
     question: Arc<Question>,
+    /// All that is asked for, where `question` leaves out tails that have been read.
+    whole: Arc<Question>,
     task: Arc<Task>,
     wanted: Wanted,
     groups: SchemaRef,
@@ -145,6 +151,12 @@ impl Estimation {
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
         let asked = options.aggregates.iter().flat_map(|text| aggregate::several(text));
         let aggregates = asked.map(|text| Aggregate::parse(text, &visible)).collect::<Result<Vec<Aggregate>>>()?;
+        if aggregates.len() > MOST_AGGREGATES {
+            return Err(Error::invalid(format!(
+                "{} aggregates are more than {MOST_AGGREGATES} at once",
+                aggregates.len()
+            )));
+        }
         let group_columns: Vec<usize> =
             options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
         let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
@@ -185,8 +197,9 @@ impl Estimation {
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
         Ok(Estimation {
             snapshot: snapshot.clone(),
-            deadline: options.within.map(|within| begin + within),
+            deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
+            whole: question.clone(),
             question,
             task: Arc::new(task),
             wanted: Wanted { columns, priorities: true },
@@ -233,15 +246,21 @@ impl Estimation {
         let width = self.end - self.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        let mut share = match self.expected * width <= FEW_ROWS {
+        // Few rows are read at once, if so many may be.
+        let most = self.options.rows.map_or(f64::INFINITY, |rows| rows as f64);
+        let wanted = wanted.min(most);
+        let mut share = match self.expected * width <= FEW_ROWS.min(most) {
             true => width,
             false => wanted / self.expected,
         };
-        let (mut parts, mut rows) = (Vec::new(), 0);
+        let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
         loop {
             let target = if share >= 0.5 * width { self.end } else { self.low + share };
             let begin = Instant::now();
-            let Some((more, stats)) = self.in_time(|| self.values(self.at, target))? else { return Ok(false) };
+            let Some((more, stats)) = self.in_time(|| self.values(self.at, target))? else {
+                late = true;
+                break;
+            };
             self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
             self.stats.add(&stats);
             rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
@@ -252,13 +271,16 @@ impl Estimation {
             }
             share *= 8.0;
         }
+        if self.at == self.low {
+            return Ok(false);
+        }
         let identified = self.snapshot.view.schema.has_identity();
         let lesson = Lesson::new(&self.task, &parts, identified);
         for part in &parts {
             self.accumulated.add(&self.task, &lesson, part, false)?;
         }
         self.lesson = Some(Arc::new(lesson));
-        self.read_tails(&parts)
+        Ok(self.read_tails(&parts)? && !late)
     }
 
     /// The values of records with priorities from `low` to `high`.
@@ -292,6 +314,7 @@ impl Estimation {
             return Ok(false);
         };
         self.accumulated.merge(&self.task, found)?;
+        self.accumulated.thin();
         self.stats.add(&stats);
         self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
         self.at = target;
@@ -306,7 +329,7 @@ impl Estimation {
         high: f64,
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
-        let mut all = Accumulated::default();
+        let mut all = self.accumulated.hollow();
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
         let (visits, mut stats) = question.visits(range)?;
         let (task, lesson, deadline) = (self.task.clone(), lesson.clone(), self.deadline);
@@ -331,7 +354,7 @@ impl Estimation {
 
     /// How many records there are, if the tree knows or is quick to tell.
     fn count(&mut self) -> Result<()> {
-        let needed = |aggregate: &Aggregate| matches!(aggregate.kind, Kind::Count | Kind::Sum);
+        let needed = |aggregate: &Aggregate| matches!(aggregate.kind, Kind::Count | Kind::Sum | Kind::CountDistinct);
         if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
             return Ok(());
         }
@@ -375,6 +398,7 @@ impl Estimation {
             self.count()?;
         }
         let figures = self.figures();
+        let figures = if in_time { self.with_constants(figures)? } else { figures };
         let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
         if stopped == Stop::Progress {
             return self.estimate(figures, stopped);
@@ -449,6 +473,12 @@ fn check(options: &EstimateOptions) -> Result<()> {
         return Err(Error::invalid(
             "an estimate takes no limit, no per_cell and no columns: rows= bounds what is read",
         ));
+    }
+    if let Some(precision) = query.precision {
+        let low = query.window.map_or(0.0, |window| window.0);
+        if !(precision > low && precision <= 1.0) {
+            return Err(Error::invalid(format!("precision must be above {low} and at most 1, found {precision}")));
+        }
     }
     if !(*confidence > 0.0 && *confidence < 1.0) {
         return Err(Error::invalid(format!("confidence must be between 0 and 1, found {confidence}")));

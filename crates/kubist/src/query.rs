@@ -249,7 +249,9 @@ impl Question {
     /// Records of runs that lie inside the box, and the runs that may have some outside;
     /// `None` if more than the box decides.
     pub fn by_box(&self) -> Option<(u64, Vec<Visit>)> {
-        if !self.only_box
+        // Without its grid (a damaged table) nothing is known of places.
+        if self.frame.is_none()
+            || !self.only_box
             || self.part.is_some()
             || !self.looked_up.is_idle()
             || self.range.is_none_or(|range| !range.is_all())

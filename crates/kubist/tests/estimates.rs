@@ -376,6 +376,66 @@ fn alike_values_are_not_certain() {
     }
 }
 
+/// A table of one dimension and another column.
+fn pairs(x: Vec<f64>, other: Vec<f64>) -> Snapshot {
+    let batch = RecordBatch::try_from_iter([
+        ("row", Arc::new(Int64Array::from_iter_values(0..x.len() as i64)) as Arc<dyn Array>),
+        ("x", Arc::new(Float64Array::from(x))),
+        ("other", Arc::new(Float64Array::from(other))),
+    ])
+    .unwrap();
+    let options = TableOptions {
+        dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+        identity: vec!["row".into()],
+        ..TableOptions::default()
+    };
+    let table = Table::create_in(Arc::new(MemoryStore::new("pairs")), batch.schema(), &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&batch).unwrap();
+    writer.commit().unwrap();
+    table.snapshot().unwrap()
+}
+
+#[test]
+fn more_values_than_are_kept_have_their_median() {
+    // Read in the order of space, the first millions are all small.
+    let rows = 5_000_000;
+    let x: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618_033_988_749_895).fract()).collect();
+    let snapshot = pairs(x.clone(), vec![0.0; rows]);
+    let estimate = snapshot.estimate(&all(&["median(x)", "p95(x)"])).unwrap();
+    let mut x = x;
+    assert!(estimate.figures.iter().all(|figure| figure.exact));
+    near(figure(&estimate, "median(x)").value, quantile(&mut x, 0.5));
+    near(figure(&estimate, "p95(x)").value, quantile(&mut x, 0.95));
+}
+
+#[test]
+fn a_goal_is_not_reached_by_seeing_nothing() {
+    let rows = 200_000;
+    let x: Vec<f64> = (0..rows).map(|row| row as f64).collect();
+    let rare: Vec<f64> = (0..rows).map(|row| if row % 20_000 == 77 { 1.0 } else { 0.0 }).collect();
+    let snapshot = pairs(x.clone(), rare);
+    for aggregate in ["sum(other)", "mean(other)", "std(other)", "mean(2 * other)", "ratio(other, x)"] {
+        let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.01), ..wish(&[aggregate]) }).unwrap();
+        assert!(estimate.figures[0].exact && estimate.figures[0].value > Some(0.0), "{aggregate}: {estimate:?}");
+        let options =
+            EstimateOptions { query: Query { precision: Some(0.002), ..Query::default() }, ..wish(&[aggregate]) };
+        let seen = snapshot.estimate(&options).unwrap();
+        let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
+        assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
+    }
+    // A column that is all alike needs no more than its zones.
+    let snapshot = pairs(x.clone(), vec![3.5; rows]);
+    let estimate = snapshot.estimate(&wish(&["mean(other)"])).unwrap();
+    assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");
+    // And infinite values have no interval.
+    let snapshot = pairs(x.clone(), x.iter().map(|x| if x % 9.0 == 0.0 { f64::INFINITY } else { *x }).collect());
+    let options = EstimateOptions { rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
+    let estimate = snapshot.estimate(&options).unwrap();
+    let mean = &estimate.figures[0];
+    assert!(mean.low == f64::NEG_INFINITY && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal);
+}
+
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let world = world(9, 25_000, 1);
@@ -399,6 +459,13 @@ fn questions_that_make_no_sense_are_refused() {
         (with(&|o| o.absolute = Some(-1.0)), "absolute must be above 0, found -1"),
         (with(&|o| o.confidence = 1.0), "confidence must be between 0 and 1"),
         (with(&|o| o.query.limit = Some(5)), "takes no limit"),
+        (with(&|o| o.query.precision = Some(0.0)), "precision must be above 0"),
+        (with(&|o| (o.query.window, o.query.precision) = (Some((0.5, 0.6)), Some(0.3))), "precision must be above 0.5"),
+        (with(&|o| o.aggregates = vec!["mean(value)".into(); 65]), "more than 64 at once"),
+        (
+            EstimateOptions { group_by: vec!["pid".into()], ..wish(&["histogram(x, 65536)"]) },
+            "would take too much memory",
+        ),
         (with(&|o| o.rows = Some(0)), "above 0"),
         (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),

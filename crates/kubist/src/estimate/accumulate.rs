@@ -19,6 +19,11 @@ use crate::error::{Error, Result};
 /// Groups of an answer, at most.
 pub const MOST_GROUPS: usize = 10_000;
 
+/// Numbers that the accumulators of all groups hold, at most: 128 MB.
+const MOST_NUMBERS: usize = 1 << 24;
+/// Figures of one answer, at most.
+const MOST_FIGURES: usize = 1 << 18;
+
 /// What is asked of each record, and what is needed to answer.
 pub struct Task {
     pub aggregates: Vec<Aggregate>,
@@ -39,6 +44,8 @@ pub struct Lesson {
     pub axes: Vec<Vec<Axis>>,
     /// Records of one identity come together.
     pub clustered: bool,
+    /// How many there are of each, about.
+    pub together: f64,
 }
 
 /// Records with the values of all arguments.
@@ -174,6 +181,7 @@ impl Lesson {
                 })
                 .collect(),
             clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
+            together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }
     }
 }
@@ -244,6 +252,23 @@ impl Accumulated {
                 task.group_by.join(", ")
             )));
         }
+        let (mut numbers, mut figures) = (0, 0);
+        for state in &group.states {
+            let (of_state, shown) = match state {
+                State::Histogram(histogram) => (histogram.counts(), histogram.size()),
+                State::Sums(sums) => (sums.numbers(), 1),
+                _ => (0, 1),
+            };
+            (numbers, figures) = (numbers + of_state, figures + shown);
+        }
+        let groups = self.groups.len() + 1;
+        if groups * numbers > MOST_NUMBERS || groups * figures > MOST_FIGURES {
+            return Err(Error::invalid(format!(
+                "group_by {}: so many figures of so many groups would take too much memory; ask for fewer at once, or \
+                 group by something coarser",
+                task.group_by.join(", ")
+            )));
+        }
         self.places.insert(key, self.groups.len());
         self.groups.push(group);
         Ok(self.groups.len() - 1)
@@ -285,6 +310,40 @@ impl Accumulated {
             }
         }
         Ok(())
+    }
+
+    /// The same groups with nothing in them.
+    pub fn hollow(&self) -> Accumulated {
+        let hollow = |state: &State| match state {
+            State::Sums(sums) => State::Sums(sums.hollow()),
+            State::Ordered(ordered) => State::Ordered(ordered.hollow()),
+            State::Distinct(_) => State::Distinct(Distinct::default()),
+            State::Histogram(histogram) => State::Histogram(histogram.hollow()),
+            State::Extremes(..) => State::Extremes(f64::INFINITY, f64::NEG_INFINITY),
+        };
+        let groups = self.groups.iter().map(|group| Group {
+            label: group.label.clone(),
+            states: group.states.iter().map(hollow).collect(),
+            rows: 0,
+        });
+        Accumulated { places: self.places.clone(), groups: groups.collect() }
+    }
+
+    /// Lets go of what no answer needs; what was added must be a sample of all.
+    pub fn thin(&mut self) {
+        let groups = self.groups.len();
+        let states = self.groups.iter_mut().flat_map(|group| &mut group.states);
+        states.for_each(|state| {
+            if let State::Ordered(ordered) = state {
+                ordered.thin(groups);
+            }
+        });
+    }
+
+    /// Are there quantiles that keep every value yet?
+    pub fn keeps_all(&self) -> bool {
+        let mut states = self.groups.iter().flat_map(|group| &group.states);
+        states.any(|state| matches!(state, State::Ordered(ordered) if ordered.keeps_all()))
     }
 
     pub fn rows(&self) -> u64 {

@@ -41,7 +41,7 @@ impl Estimation {
     pub(super) fn figures(&mut self) -> Vec<Figure> {
         let conditions = self.conditions(self.alpha());
         let Some(lesson) = self.lesson.clone() else { return self.nothing() };
-        let (task, share, expected) = (self.task.clone(), self.share(), self.expected);
+        let (task, share) = (self.task.clone(), self.share());
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
             let states = self.task.empty(&lesson);
@@ -50,7 +50,7 @@ impl Estimation {
         let mut figures = Vec::new();
         for (place, group) in self.accumulated.groups.iter_mut().enumerate() {
             for (number, (aggregate, state)) in task.aggregates.iter().zip(&mut group.states).enumerate() {
-                let found = of_state(aggregate, state, &lesson, number, &conditions, expected);
+                let found = of_state(aggregate, state, &lesson, number, &conditions);
                 let read = |rows: f64| rows as u64;
                 figures.extend(found.into_iter().map(|(bin, found, rows)| Figure {
                     aggregate: aggregate.name.clone(),
@@ -103,12 +103,35 @@ impl Estimation {
             .collect()
     }
 
+    /// A sample that is all alike of a column that is: then there is nothing more to read for.
+    pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
+        let task = self.task.clone();
+        for aggregate in task.aggregates.iter().filter(|aggregate| aggregate.kind == Kind::Mean) {
+            let Some(column) = aggregate.arguments[0].column() else { continue };
+            let column = self.snapshot.view.schema.places[column];
+            let alike =
+                |figure: &Figure| figure.aggregate == aggregate.name && !figure.exact && figure.low == figure.high;
+            if figures.iter().any(alike) {
+                let ends = self.in_time(|| extreme::bounds(&self.whole, column, self.deadline))?.flatten();
+                for figure in figures.iter_mut().filter(|figure| alike(figure)) {
+                    figure.exact = ends == Some((figure.low, figure.high));
+                }
+            }
+        }
+        Ok(figures)
+    }
+
     /// What zone maps know better than a sample: smallest and largest values, and between
     /// which ends all values lie.
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
         for aggregate in &task.aggregates {
-            let Some(column) = aggregate.arguments.first().and_then(|argument| argument.column()) else { continue };
+            let Some(column) = aggregate.arguments.first().and_then(|argument| argument.column()) else {
+                if aggregate.kind == Kind::Mean {
+                    unbind_constants(&mut figures, &aggregate.name);
+                }
+                continue;
+            };
             let column = self.snapshot.view.schema.places[column];
             let ends = match aggregate.kind {
                 Kind::Min => Some(End::Least),
@@ -121,7 +144,7 @@ impl Estimation {
             {
                 if !figure.exact && self.whole_range() {
                     let (place, seen) = (*place, figure.value);
-                    let found = self.in_time(|| extreme::exact(&self.question, column, end, seen, self.deadline))?;
+                    let found = self.in_time(|| extreme::exact(&self.whole, column, end, seen, self.deadline))?;
                     if let Some((value, stats)) = found {
                         self.stats.add(&stats);
                         let figure = &mut figures[place];
@@ -139,15 +162,16 @@ impl Estimation {
             if !bounded || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
                 continue;
             }
-            let Some(Some((low, high))) = self.in_time(|| extreme::bounds(&self.question, column, self.deadline))?
-            else {
+            let Some(Some((low, high))) = self.in_time(|| extreme::bounds(&self.whole, column, self.deadline))? else {
+                unbind_constants(&mut figures, &aggregate.name);
                 continue;
             };
             let alpha = self.alpha();
+            let together = self.lesson.as_ref().map_or(1.0, |lesson| lesson.together);
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == aggregate.name && !figure.exact) {
                 if figure.low == figure.high && aggregate.kind == Kind::Mean {
                     // All alike: of those that were missed no more is known than where they lie.
-                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64, alpha));
+                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
                 }
                 (figure.low, figure.high) = (figure.low.max(low), figure.high.min(high));
@@ -261,6 +285,14 @@ impl Estimation {
     }
 }
 
+/// Means of a sample that is all alike, of whose other values nothing is known.
+fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
+    let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
+    for figure in figures.iter_mut().filter(alike) {
+        (figure.low, figure.high) = (f64::NEG_INFINITY, f64::INFINITY);
+    }
+}
+
 /// A bin, if it is one, the interval, and the records that it comes from.
 type Found = (Vec<(f64, f64)>, Interval, f64);
 
@@ -270,9 +302,8 @@ fn of_state(
     lesson: &Lesson,
     number: usize,
     conditions: &Conditions,
-    expected: f64,
 ) -> Vec<Found> {
-    let Conditions { p, alpha, clustered, .. } = *conditions;
+    let Conditions { p, alpha, clustered, rows, .. } = *conditions;
     let one = |found: Interval, rows: f64| vec![(vec![], found, rows)];
     match state {
         State::Sums(sums) => one(interval(&aggregate.kind, sums, &lesson.shifts[number], conditions), sums.records()),
@@ -282,7 +313,7 @@ fn of_state(
             one(found, ordered.records())
         }
         State::Distinct(distinct) => {
-            let (value, low, high) = distinct.estimate(p, alpha, expected);
+            let (value, low, high) = distinct.estimate(p, alpha, rows.unwrap_or(f64::INFINITY));
             one(Interval { value: Some(value), low, high, ..Interval::unknown() }, distinct.values() as f64)
         }
         State::Histogram(histogram) => {

@@ -59,6 +59,21 @@ impl Histogram {
         }
     }
 
+    /// The same bins, with nothing in them.
+    pub fn hollow(&self) -> Histogram {
+        Histogram { cells: vec![0.0; self.cells.len()], axes: self.axes.clone(), ..*self }
+    }
+
+    /// How many numbers it holds.
+    pub fn counts(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// How many bins it has.
+    pub fn size(&self) -> usize {
+        self.cells.len() / self.groups
+    }
+
     pub fn merge(&mut self, other: Histogram) {
         self.cells.iter_mut().zip(&other.cells).for_each(|(count, more)| *count += more);
     }
@@ -83,8 +98,8 @@ impl Histogram {
                 let error = ((1.0 - p) * spread * occupied / (occupied - 1.0)).sqrt() / p;
                 let half = student(alpha, occupied - 1.0) * error;
                 (low, high) = ((found / p - half).max(found), found / p + half);
-            } else if self.groups > 1 && p < 1.0 && found > 0.0 {
-                // All of one identity, or nearly: of the others nothing is known.
+            } else if self.groups > 1 && p < 1.0 {
+                // Of none or one identity: how many records others have is not known.
                 high = f64::INFINITY;
             }
             (ends, [found / p, low, high, found])

@@ -51,6 +51,10 @@ impl Interval {
     /// skewness of the estimate (Hall, JRSS B 54, 1992: the cubic transformation).
     fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
         let Spread { error, degrees, skewness } = spread;
+        if !value.is_finite() || error.is_nan() {
+            // Infinite values have no error that could be told.
+            return Interval { value: Some(value), ..Interval::unknown() };
+        }
         let quantile = student(conditions.alpha, degrees);
         let away = |x: f64| if error == 0.0 { 0.0 } else { bent(x, skewness) * error };
         Interval {
@@ -72,6 +76,9 @@ impl Interval {
         from: impl Fn(f64) -> f64,
         to: impl Fn(f64) -> f64,
     ) -> Interval {
+        if !value.is_finite() || spread.error.is_nan() {
+            return Interval { value: Some(value), ..Interval::unknown() };
+        }
         if spread.error == 0.0 {
             return Interval { constant: conditions.p < 1.0, ..Interval::exact(value) };
         }
@@ -134,8 +141,21 @@ pub fn features(kind: &Kind, values: &[&[f64]], shifts: &[f64], rows: usize) -> 
     }
 }
 
-/// The aggregate and its interval.
+/// The aggregate and its interval. Of a sample in which all is alike nothing bounds the rest,
+/// but what else is known of it: that is for the caller to add to a mean.
 pub fn interval(kind: &Kind, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+    let found = of_totals(kind, sums, shifts, conditions);
+    let low = match kind {
+        Kind::Variance | Kind::Std => 0.0,
+        _ => f64::NEG_INFINITY,
+    };
+    match found.constant && *kind != Kind::Mean {
+        true => Interval { low, high: f64::INFINITY, ..found },
+        false => found,
+    }
+}
+
+fn of_totals(kind: &Kind, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
     let Conditions { p, alpha, .. } = *conditions;
     let totals = sums.totals(p);
     let spread = |coefficients: &[f64]| sums.spread(p, coefficients);
@@ -168,6 +188,7 @@ pub fn interval(kind: &Kind, sums: &Sums, shifts: &[f64], conditions: &Condition
             let measured = (conditions.clustered || conditions.stratified) && error > 0.0 && error.is_finite();
             let independent = match measured {
                 true => found * (1.0 - found) / (error * error),
+                false if conditions.clustered => sums.independent() / (1.0 - p),
                 false => sums.records() / (1.0 - p),
             };
             let (low, high) = if p >= 1.0 { (found, found) } else { share(found * independent, independent, alpha) };

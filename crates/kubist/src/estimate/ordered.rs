@@ -9,10 +9,13 @@
 
 use super::distribution::share;
 
-/// So many values are kept as they are.
-const KEPT: usize = 1 << 22;
+/// So many values are kept as they are, of all groups together, and the least of each.
+const KEPT: usize = 1 << 20;
+const KEPT_OF_GROUP: usize = 1 << 14;
 /// Beyond, those within so many standard errors of the quantile.
 const SAFE: f64 = 10.0;
+/// So many records may come before there is a bracket.
+pub const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 #[derive(Clone, Debug)]
 pub struct Ordered {
@@ -24,6 +27,8 @@ pub struct Ordered {
     bracket: Option<(f64, f64)>,
     below: Vec<f64>,
     above: Vec<f64>,
+    /// How many were kept when they were thinned last.
+    left: usize,
 }
 
 /// A quantile of a sample, and the ends of its interval; infinite where the sample is too
@@ -37,7 +42,13 @@ pub struct Rank {
 
 impl Ordered {
     pub fn new(share: f64, groups: usize) -> Ordered {
-        Ordered { share, groups, values: vec![], bracket: None, below: vec![], above: vec![] }
+        Ordered { share, groups, values: vec![], bracket: None, below: vec![], above: vec![], left: 0 }
+    }
+
+    /// For more of the same: nothing in it yet, but the same bracket.
+    pub fn hollow(&self) -> Ordered {
+        let none = vec![0.0; self.below.len()];
+        Ordered { bracket: self.bracket, below: none.clone(), above: none, ..Ordered::new(self.share, self.groups) }
     }
 
     pub fn add(&mut self, values: &[f64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
@@ -49,7 +60,6 @@ impl Ordered {
                 self.put(value, group);
             }
         }
-        self.thin();
     }
 
     fn put(&mut self, value: f64, group: u16) {
@@ -60,80 +70,96 @@ impl Ordered {
         }
     }
 
+    /// Adds what another holds, which has the same bracket or none.
     pub fn merge(&mut self, other: Ordered) {
-        if self.bracket.is_none() && other.bracket.is_some() {
-            let mine = std::mem::replace(self, other);
-            return self.merge(mine);
-        }
-        // Of two brackets the second is counted value by value; what it only counted lies
-        // beyond its ends, and its bracket is as safe as ours.
         other.values.into_iter().for_each(|(value, group)| self.put(value, group));
         let add = |mine: &mut Vec<f64>, theirs: &[f64]| mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
         add(&mut self.below, &other.below);
         add(&mut self.above, &other.above);
-        self.thin();
+    }
+
+    pub fn keeps_all(&self) -> bool {
+        self.bracket.is_none()
     }
 
     pub fn records(&self) -> f64 {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// Lets go of values that cannot be the quantile or an end of its interval.
-    fn thin(&mut self) {
-        if self.values.len() <= KEPT {
+    /// Lets go of values that cannot be the quantile or an end of its interval, if there are
+    /// too many, one of `states` such accumulators. What it holds must be a sample of all:
+    /// the values of one corner of space would tell nothing of the others.
+    pub fn thin(&mut self, states: usize) {
+        let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
+        if self.values.len() <= most {
             return;
         }
         let n = self.records();
-        let at = self.order(self.share);
+        let Some(at) = self.order(self.share) else { return };
         let half = SAFE * (self.share * (1.0 - self.share) * self.inflation(at) / n).sqrt();
-        let (low, high) = (self.order(self.share - half), self.order(self.share + half));
+        let (Some(low), Some(high)) = (self.order(self.share - half), self.order(self.share + half)) else { return };
         self.bracket = Some((low, high));
         self.below.resize(self.groups, 0.0);
         self.above.resize(self.groups, 0.0);
         let all = std::mem::take(&mut self.values);
         all.into_iter().for_each(|(value, group)| self.put(value, group));
+        self.left = self.values.len();
     }
 
     /// The value below which a share of all values lies, between neighbours by proportion
     /// (Hyndman and Fan's type 7).
-    fn order(&mut self, share: f64) -> f64 {
-        let rank = (self.records() - 1.0) * share.clamp(0.0, 1.0) - self.below.iter().sum::<f64>();
-        self.at(rank)
+    fn order(&mut self, share: f64) -> Option<f64> {
+        self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank among those kept, from 0.
-    fn at(&mut self, rank: f64) -> f64 {
-        let last = self.values.len() - 1;
-        let rank = rank.clamp(0.0, last as f64);
+    /// The value at a rank among all, from 0; `None` if it was let go.
+    fn at(&mut self, rank: f64) -> Option<f64> {
+        let rank = rank - self.below.iter().sum::<f64>();
+        let last = self.values.len().checked_sub(1)? as f64;
+        // Sums and products of shares are not exact.
+        if rank < -1e-6 || rank > last + 1e-6 {
+            return None;
+        }
+        let rank = rank.clamp(0.0, last);
         let place = rank as usize;
         let (_, (value, _), after) = self.values.select_nth_unstable_by(place, |a, b| a.0.total_cmp(&b.0));
         let (value, part) = (*value, rank.fract());
         if part == 0.0 {
-            return value;
+            return Some(value);
         }
         let next = after.iter().map(|(value, _)| *value).fold(f64::INFINITY, f64::min);
-        value + part * (next - value)
+        Some(value + part * (next - value))
     }
 
     /// How much more the share below `at` spreads between groups than if records were
-    /// independent.
+    /// independent; with and without the values that are equal to it, whichever is more.
     fn inflation(&self, at: f64) -> f64 {
-        let (mut below, mut all) = (self.below.clone(), self.above.clone());
-        below.resize(self.groups, 0.0);
-        all.resize(self.groups, 0.0);
-        all.iter_mut().zip(&below).for_each(|(all, below)| *all += below);
+        let fill = |counts: &[f64]| -> Vec<f64> {
+            let mut filled = counts.to_vec();
+            filled.resize(self.groups, 0.0);
+            filled
+        };
+        let (mut less, mut all) = (fill(&self.below), fill(&self.above));
+        all.iter_mut().zip(&less).for_each(|(all, below)| *all += below);
+        let mut less_or_equal = less.clone();
         for (value, group) in &self.values {
             all[*group as usize] += 1.0;
-            below[*group as usize] += (*value <= at) as u8 as f64;
+            less[*group as usize] += (*value < at) as u8 as f64;
+            less_or_equal[*group as usize] += (*value <= at) as u8 as f64;
         }
         let (n, occupied) = (all.iter().sum::<f64>(), all.iter().filter(|count| **count > 0.0).count() as f64);
-        let share = below.iter().sum::<f64>() / n;
-        let independent = n * share * (1.0 - share);
-        if occupied < 2.0 || independent <= 0.0 {
-            return 1.0;
+        let of = |below: &[f64]| {
+            let share = below.iter().sum::<f64>() / n;
+            let independent = n * share * (1.0 - share);
+            let spread: f64 = below.iter().zip(&all).map(|(below, all)| (below - share * all).powi(2)).sum();
+            if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
+        };
+        // Groups that are all of one mind count as one record each.
+        let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
+        match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
+            (true, inflation) if inflation > 0.0 => inflation,
+            _ => together.max(1.0),
         }
-        let spread: f64 = below.iter().zip(&all).map(|(below, all)| (below - share * all).powi(2)).sum();
-        spread * occupied / (occupied - 1.0) / independent
     }
 
     /// The quantile from a sample of share `p`, with confidence `1 - alpha`.
@@ -141,19 +167,19 @@ impl Ordered {
         if self.values.is_empty() {
             return Rank { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY };
         }
-        let value = self.order(self.share);
+        let Some(value) = self.order(self.share) else {
+            return Rank { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        };
         if p >= 1.0 {
             return Rank { value: Some(value), low: value, high: value };
         }
         let n = self.records();
-        let inflation = if clustered { self.inflation(value).max(0.01) } else { 1.0 };
+        let inflation = if clustered { self.inflation(value) } else { 1.0 };
         let independent = n / inflation / (1.0 - p);
         let (low, high) = share(self.share * independent, independent, alpha);
-        let below = self.below.iter().sum::<f64>();
         // One record further out on either side: ranks are whole.
-        let (first, last) = ((n * low).floor() - 1.0, (n * high).ceil());
-        let low = if first < 0.0 { f64::NEG_INFINITY } else { self.at(first - below) };
-        let high = if last > n - 1.0 { f64::INFINITY } else { self.at(last - below) };
+        let low = self.at((n * low).floor() - 1.0).unwrap_or(f64::NEG_INFINITY);
+        let high = self.at((n * high).ceil()).unwrap_or(f64::INFINITY);
         Rank { value: Some(value), low, high }
     }
 }
@@ -176,6 +202,19 @@ mod tests {
     }
 
     #[test]
+    fn values_that_were_let_go_are_not_made_up() {
+        let mut ordered = Ordered::new(0.5, 64);
+        // A corner of space: what comes after it is not like it.
+        ordered.add(&(0..2_000_000).map(f64::from).collect::<Vec<f64>>(), 0..2_000_000, None);
+        ordered.thin(1);
+        let mut rest = ordered.hollow();
+        rest.add(&(2_000_000..9_000_000).map(f64::from).collect::<Vec<f64>>(), 0..7_000_000, None);
+        ordered.merge(rest);
+        assert_eq!(ordered.records(), 9e6);
+        assert_eq!(ordered.quantile(1.0, 0.05, false).value, None);
+    }
+
+    #[test]
     fn ends_are_order_statistics() {
         // The classic: for the median of 100 independent values, the 40th and the 61st.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
@@ -195,12 +234,13 @@ mod tests {
         for _ in 0..3 {
             let values: Vec<f64> = (0..2_000_000).map(|_| random.random::<f64>().powi(3)).collect();
             let priorities: Vec<u64> = values.iter().map(|_| random.random()).collect();
-            let mut part = Ordered::new(0.9, 1024);
+            let mut part = thinned.hollow();
             part.add(&values, 0..values.len(), Some(&priorities));
             thinned.merge(part);
+            thinned.thin(1);
             all.extend(values);
         }
-        assert!(thinned.values.len() < 100_000, "{}", thinned.values.len());
+        assert!(thinned.values.len() < 200_000, "{}", thinned.values.len());
         all.sort_by(f64::total_cmp);
         let rank = thinned.quantile(1.0, 0.05, false);
         let place = 0.9 * (all.len() - 1) as f64;

@@ -1,9 +1,11 @@
 //! How far to read next, and when to stop.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use super::distinct::MOST_VALUES;
 use super::figure::{Figure, Stop};
+use super::ordered::MOST_UNSEEN;
 use super::{Estimation, Kind};
 
 /// Read so much further than the spread so far calls for, because it is not the last word.
@@ -51,7 +53,13 @@ impl Estimation {
         let most = bounds.iter().map(|(most, _)| *most).fold(f64::INFINITY, f64::min);
         let wanted = self.low + self.share() * self.growth(&figures).min(most);
         let nearly = self.low + NEARLY_ALL * (self.end - self.low);
-        Some(if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) })
+        let wanted = if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) };
+        // Quantiles need a sample of all before they can let go of values.
+        let unseen = if self.accumulated.keeps_all() { self.accumulated.rows() as f64 } else { 0.0 };
+        Some(match unseen > 0.0 {
+            true => wanted.min(self.low + self.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
+            false => wanted,
+        })
     }
 
     fn has_goal(&self) -> bool {
@@ -78,21 +86,21 @@ impl Estimation {
 
     /// The widest interval over what was asked for; at most 1 where all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
-        let mut scale_of_bins = 0.0;
+        // Of the bins of a histogram the largest counts: a rare one need not be read to the end.
+        let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
+        for figure in figures.iter().filter(|figure| !figure.bin.is_empty()) {
+            let most = largest.entry((&figure.aggregate, figure.group)).or_insert(f64::MIN_POSITIVE);
+            *most = most.max(figure.value.unwrap_or(0.0));
+        }
         let each = figures.iter().filter(|figure| !figure.exact).map(|figure| {
             let half = figure.value.map_or(f64::INFINITY, |value| (value - figure.low).max(figure.high - value));
+            // A sample that is all alike knows no error.
+            let half = if half.is_nan() || half == 0.0 { f64::INFINITY } else { half };
             let scale = match figure.bin.is_empty() {
                 true => figure.value.map_or(0.0, f64::abs),
-                // Of all bins the largest counts: a rare one need not be read to the end.
-                false => {
-                    if scale_of_bins == 0.0 {
-                        let bins = figures.iter().filter(|other| other.aggregate == figure.aggregate);
-                        scale_of_bins = bins.filter_map(|bin| bin.value).fold(f64::MIN_POSITIVE, f64::max);
-                    }
-                    scale_of_bins
-                }
+                false => largest[&(figure.aggregate.as_str(), figure.group)],
             };
-            let relative = self.options.error.map_or(0.0, |error| if half == 0.0 { 0.0 } else { half / scale / error });
+            let relative = self.options.error.map_or(0.0, |error| half / scale / error);
             let absolute = self.options.absolute.map_or(0.0, |absolute| half / absolute);
             let kind = self.task.aggregates.iter().find(|aggregate| aggregate.name == figure.aggregate);
             match kind.map(|aggregate| &aggregate.kind) {

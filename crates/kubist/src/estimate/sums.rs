@@ -74,6 +74,9 @@ impl Sums {
 
     /// Estimates of the totals, from a sample of share `p`.
     pub fn totals(&self, p: f64) -> Vec<f64> {
+        if self.cells.is_empty() {
+            return self.certain.clone();
+        }
         let drawn = |feature: usize| self.cells.iter().skip(feature).step_by(self.width).sum::<f64>();
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
@@ -81,6 +84,24 @@ impl Sums {
     /// Records that were read.
     pub fn records(&self) -> f64 {
         self.totals(1.0)[0]
+    }
+
+    /// How many independent records the drawn ones stand for at least: as many as there are
+    /// random groups, weighed by their records.
+    pub fn independent(&self) -> f64 {
+        let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
+        let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
+        if squares > 0.0 { sum * sum / squares } else { 0.0 }
+    }
+
+    /// How many numbers it holds, once records are drawn.
+    pub fn numbers(&self) -> usize {
+        self.width * self.groups
+    }
+
+    /// The same features and groups, with nothing in them.
+    pub fn hollow(&self) -> Sums {
+        Sums::new(self.width, self.groups)
     }
 
     /// The spread of the linear combination `sum of coefficients * totals`.
