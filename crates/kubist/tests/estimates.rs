@@ -433,7 +433,7 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     let options = EstimateOptions { rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
     let estimate = snapshot.estimate(&options).unwrap();
     let mean = &estimate.figures[0];
-    assert!(mean.low == f64::NEG_INFINITY && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal);
+    assert!(mean.low <= 0.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
 }
 
 #[test]
