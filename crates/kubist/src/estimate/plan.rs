@@ -106,6 +106,7 @@ impl Estimation {
             match kind.map(|aggregate| &aggregate.kind) {
                 // A sample bounds them, and no interval narrows.
                 Some(Kind::Min | Kind::Max) => 0.0,
+                _ if half.is_infinite() => f64::INFINITY,
                 _ => relative.max(absolute),
             }
         });
