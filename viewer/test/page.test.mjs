@@ -277,7 +277,9 @@ describe("the page", { skip }, () => {
     const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, precision: 1 })).json()).figures[0].value;
     // Reading goes to 1 %, and intervals of 95 % may miss: but not by far.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
-    assert.match(await page.getByLabel("estimates").innerText(), /mean\(ux\)\s+-?\d/);
+    // The page draws them with its next frame.
+    await page.waitForFunction(
+      () => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""), null, { timeout: 30000 });
     const line = await page.getByLabel("Python").textContent();
     assert.match(line, /t\.query\(box=\{"x": \(0\.0/);
     await page.getByLabel("format").selectOption("csv");
