@@ -17,7 +17,7 @@ import { RoiBox } from "./roi";
 import { Frame, Scene } from "./scene";
 import { OPEN, SLOTS } from "./shader";
 
-/** After the root has come, how long a filling may take to replace the one before. */
+/** After the root has come, how long a filling may take to replace one of something else. */
 const PATIENCE = 700;
 const PATIENCE_PLAYING = 150;
 
@@ -560,10 +560,12 @@ export class App {
     const { next, current } = this;
     if (!next || next.tree.root.state !== "ready") return;
     this.nextSince ||= now;
-    const patience = this.playing ? PATIENCE_PLAYING : PATIENCE;
+    // Of a table that has grown the older picture is still a true one, of what it was.
+    const same = current && question(current.asked) === question(next.asked);
+    const patience = same ? Infinity : this.playing ? PATIENCE_PLAYING : PATIENCE;
     const enough = next.settled || (next.choice?.rows ?? 0) >= 0.8 * (current?.choice?.rows ?? 0);
     if (current && !enough && now - this.nextSince < patience) {
-      setTimeout(() => this.invalidate(), patience);
+      if (!same) setTimeout(() => this.invalidate(), patience);
       return;
     }
     current?.close();
@@ -721,6 +723,10 @@ export class App {
     };
   }
 }
+
+/** What is asked, of whatever version. */
+const question = ({ axes, columns, region }: Asked) =>
+  JSON.stringify([axes, columns.map((column) => column.name), { ...region, version: null }]);
 
 const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 

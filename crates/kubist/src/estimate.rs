@@ -287,15 +287,14 @@ impl Estimation {
     fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
         let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
         let (visits, mut stats) = self.question.visits(range)?;
-        let (task, deadline) = (self.task.clone(), self.deadline);
+        let task = self.task.clone();
         let found = self.question.work(visits, range, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
-            in_time(deadline)?;
             let stats = scanned.stats;
             let columns = if scanned.rows == 0 { empty(&task.schema) } else { scanned.columns };
             Ok((task.values(scanned.rows, columns, scanned.priorities)?, stats))
         });
         let mut parts = Vec::new();
-        for part in found {
+        for part in found.until(self.deadline) {
             let (values, cost) = part?;
             stats.add(&cost);
             parts.push(values);
@@ -332,11 +331,10 @@ impl Estimation {
         let mut all = self.accumulated.hollow();
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
         let (visits, mut stats) = question.visits(range)?;
-        let (task, lesson, deadline) = (self.task.clone(), lesson.clone(), self.deadline);
+        let (task, lesson) = (self.task.clone(), lesson.clone());
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
         let parts = question.work(visits, range, wanted, Arc::new(|_, _| false), move |scanned| {
-            in_time(deadline)?;
             let mut part = Accumulated::default();
             if scanned.rows > 0 {
                 let values = task.values(scanned.rows, scanned.columns, scanned.priorities)?;
@@ -344,7 +342,7 @@ impl Estimation {
             }
             Ok((part, scanned.stats))
         });
-        for part in parts {
+        for part in parts.until(self.deadline) {
             let (part, cost) = part?;
             stats.add(&cost);
             all.merge(&self.task, part)?;
@@ -363,15 +361,13 @@ impl Estimation {
         if straddling > COUNTED_ROWS {
             return Ok(());
         }
-        let deadline = self.deadline;
         let counted = self.in_time(|| {
             let (mut rows, mut stats) = (inside, Stats::default());
             let nothing = Arc::new(|_: &_, _| false);
-            let counts = self.question.work(others, PriorityRange::ALL, Wanted::default(), nothing, move |scanned| {
-                in_time(deadline)?;
+            let counts = self.question.work(others, PriorityRange::ALL, Wanted::default(), nothing, |scanned| {
                 Ok((scanned.rows as u64, scanned.stats))
             });
-            for count in counts {
+            for count in counts.until(self.deadline) {
                 let (count, cost) = count?;
                 rows += count;
                 stats.add(&cost);
@@ -450,14 +446,6 @@ impl Snapshot {
 
 fn range(low: f64, high: f64) -> Option<PriorityRange> {
     PriorityRange::between(Threshold::from_fraction(low), Threshold::from_fraction(high))
-}
-
-/// Ends the work once the time is over.
-fn in_time(deadline: Option<Instant>) -> Result<()> {
-    match deadline {
-        Some(deadline) if Instant::now() >= deadline => Err(Error::Cancelled),
-        _ => Ok(()),
-    }
 }
 
 fn empty(schema: &Schema) -> Vec<arrow_array::ArrayRef> {

@@ -10,7 +10,6 @@ use kubist_expr::{Nulls, Zone};
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 
-use super::in_time;
 use crate::codec::zone_map::ZoneMap;
 use crate::error::Result;
 use crate::options::Stats;
@@ -59,8 +58,8 @@ pub fn bounds(question: &Arc<Question>, column: usize, deadline: Option<Instant>
         }
         true
     };
-    let work = question.work(visits, PriorityRange::ALL, Wanted::default(), Arc::new(skip), move |_| in_time(deadline));
-    work.collect::<Result<Vec<()>>>()?;
+    let work = question.work(visits, PriorityRange::ALL, Wanted::default(), Arc::new(skip), |_| Ok(()));
+    work.until(deadline).collect::<Result<Vec<()>>>()?;
     let seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(*seen)
 }
@@ -95,7 +94,6 @@ pub fn exact(
     let found = {
         let best = best.clone();
         question.work(visits, PriorityRange::ALL, wanted, Arc::new(skip), move |scanned| {
-            in_time(deadline)?;
             if let Some(array) = scanned.columns.first() {
                 let keys = order::keys(array.as_ref()).unwrap_or_default();
                 let (first, last) = order::number_keys(&data_type);
@@ -109,7 +107,7 @@ pub fn exact(
             Ok(scanned.stats)
         })
     };
-    for cost in found {
+    for cost in found.until(deadline) {
         stats.add(&cost?);
     }
     let best = known();

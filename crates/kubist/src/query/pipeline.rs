@@ -127,6 +127,22 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 }
 
+impl<T: Send + 'static> Pipeline<T> {
+    /// The results that come before `deadline`, and then [`Error::Cancelled`]: tasks that were
+    /// begun end without being waited for.
+    pub fn until(mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
+        std::iter::from_fn(move || {
+            let Some(deadline) = deadline else { return self.next() };
+            let left = deadline.saturating_duration_since(Instant::now());
+            let next = if left.is_zero() { None } else { self.next_within(left) };
+            next.unwrap_or_else(|| {
+                self.shared.state().stopped = true;
+                Some(Err(Error::Cancelled))
+            })
+        })
+    }
+}
+
 impl<T: Send + 'static> Iterator for Pipeline<T> {
     type Item = Result<T>;
 
