@@ -67,55 +67,82 @@ impl<L> Directory<L> {
             }
         }
         // With what they are sorted by beside them: following each pointer would take longer.
-        runs.sort_unstable_by_key(|(cube, id, _)| (*cube, *id));
-        let runs = runs.into_iter().map(|(_, _, run)| run).collect();
+        // Most come nearly in order, which this sort makes use of.
+        runs.sort_by_key(|(cube, id, _)| (*cube, *id));
         for replicas in by_cube.values_mut() {
             replicas.sort_unstable_by_key(|run| run.id);
         }
         let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
-        Directory::arrange(geometry, state, runs, Arc::new(Replicas { by_cube, copied }))
+        let mut directory = Directory::empty(geometry, runs.len(), Arc::new(Replicas { by_cube, copied }));
+        directory.arrange(state, runs.into_iter().map(|(cube, _, run)| (cube, run)));
+        directory
     }
 
     /// The directory of a state that has gained these primary runs and lost none:
     /// the same as [`Directory::new`], without sorting everything again.
     pub fn with_added(&self, state: &State<L>, mut added: Vec<Arc<Run<L>>>) -> Directory<L> {
         added.sort_unstable_by_key(|run| (run.cube, run.id));
-        let mut runs = Vec::with_capacity(self.runs.len() + added.len());
-        let mut old = self.runs.iter().peekable();
-        for run in added {
-            while let Some(before) = old.next_if(|old| (old.cube, old.id) < (run.cube, run.id)) {
-                runs.push(before.clone());
-            }
-            runs.push(run);
-        }
-        runs.extend(old.cloned());
-        Directory::arrange(self.geometry, state, runs, self.replicas.clone())
+        let mut directory = Directory::empty(self.geometry, self.runs.len() + added.len(), self.replicas.clone());
+        let of_cubes = self.cubes.iter().zip(self.first_run.windows(2));
+        let old = of_cubes
+            .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
+        let (mut old, mut new) = (old.peekable(), added.into_iter().peekable());
+        directory.arrange(
+            state,
+            std::iter::from_fn(|| {
+                let before = |(cube, old): &(CubeId, &Arc<Run<L>>)| {
+                    new.peek().is_none_or(|new| *cube < new.cube || (*cube == new.cube && old.id < new.id))
+                };
+                match old.next_if(before) {
+                    Some((cube, run)) => Some((cube, run.clone())),
+                    None => new.next().map(|run| (run.cube, run)),
+                }
+            }),
+        );
+        directory
     }
 
-    /// From sorted runs.
-    fn arrange(
-        geometry: Geometry,
-        state: &State<L>,
-        runs: Vec<Arc<Run<L>>>,
-        replicas: Arc<Replicas<L>>,
-    ) -> Directory<L> {
-        let with_cutoff = state.cutoffs().filter(|(_, cutoff)| *cutoff < Threshold::ALL).map(|(cube, _)| cube);
-        let mut cubes: Vec<CubeId> = runs.chunk_by(|a, b| a.cube == b.cube).map(|of_cube| of_cube[0].cube).collect();
-        cubes.extend(with_cutoff);
-        cubes.sort_unstable();
-        cubes.dedup();
-        let k = geometry.dimensions();
-        let (mut spans, mut first_run, mut next) = (Vec::with_capacity(cubes.len() * 2 * k), vec![0], 0usize);
-        for cube in &cubes {
-            let span = geometry.span(*cube);
-            spans.extend_from_slice(&span.low[..k]);
-            spans.extend_from_slice(&span.high[..k]);
-            next += runs[next..].iter().take_while(|run| run.cube == *cube).count();
-            first_run.push(next as u32);
+    /// One of no runs yet.
+    fn empty(geometry: Geometry, runs: usize, replicas: Arc<Replicas<L>>) -> Directory<L> {
+        Directory {
+            geometry,
+            cubes: Vec::with_capacity(runs),
+            cutoffs: Vec::with_capacity(runs),
+            spans: Vec::with_capacity(runs * 2 * geometry.dimensions()),
+            first_run: Vec::with_capacity(runs + 1),
+            runs: Vec::with_capacity(runs),
+            replicas,
+            rows: 0,
         }
-        let cutoffs = cubes.iter().map(|cube| state.cutoff(*cube)).collect();
-        let rows = runs.iter().map(|run| run.rows).sum();
-        Directory { geometry, cubes, cutoffs, spans, first_run, runs, replicas, rows }
+    }
+
+    /// Takes all runs, sorted by cube and id, and the cutoffs.
+    fn arrange(&mut self, state: &State<L>, runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>) {
+        let mut cutoffs: Vec<_> = state.cutoffs().filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
+        cutoffs.sort_unstable_by_key(|(cube, _)| *cube);
+        let mut cutoffs = cutoffs.into_iter().peekable();
+        for (cube, run) in runs {
+            if self.cubes.last() != Some(&cube) {
+                while let Some((empty, cutoff)) = cutoffs.next_if(|(next, _)| *next < cube) {
+                    self.begin_cube(empty, cutoff);
+                }
+                let cutoff = cutoffs.next_if(|(next, _)| *next == cube).map_or(Threshold::ALL, |(_, cutoff)| cutoff);
+                self.begin_cube(cube, cutoff);
+            }
+            self.rows += run.rows;
+            self.runs.push(run);
+        }
+        cutoffs.for_each(|(empty, cutoff)| self.begin_cube(empty, cutoff));
+        self.first_run.push(self.runs.len() as u32);
+    }
+
+    fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold) {
+        let (span, k) = (self.geometry.span(cube), self.geometry.dimensions());
+        self.spans.extend_from_slice(&span.low[..k]);
+        self.spans.extend_from_slice(&span.high[..k]);
+        self.cubes.push(cube);
+        self.cutoffs.push(cutoff);
+        self.first_run.push(self.runs.len() as u32);
     }
 
     pub fn geometry(&self) -> Geometry {

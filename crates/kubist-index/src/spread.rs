@@ -3,11 +3,14 @@
 //! Keys begin with a hash or a name, and only neighbours differ in little: no more hashing
 //! is needed than to bring their parts together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by such names.
 pub type SpreadMap<K, V> = HashMap<K, V, BuildHasherDefault<Folding>>;
+
+/// A set of such names.
+pub type SpreadSet<K> = HashSet<K, BuildHasherDefault<Folding>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Folding(u64);

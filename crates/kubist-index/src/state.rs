@@ -9,12 +9,13 @@
 //! What a run's bytes are, and where they lie, is the payload `L`, which this
 //! module never looks at.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::cube::CubeId;
 use crate::priority::Threshold;
-use crate::spread::SpreadMap;
+use crate::spread::{SpreadMap, SpreadSet};
 
 /// Names a run, everywhere and for ever.
 ///
@@ -58,7 +59,7 @@ impl<L> Run<L> {
 /// One entry of a writer's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit<L> {
-    pub runs: Vec<Run<L>>,
+    pub runs: Vec<Arc<Run<L>>>,
     /// New cutoffs, and a restatement of every ancestor cutoff that the
     /// placement of the runs relied on (I5).
     pub cutoffs: Vec<(CubeId, Threshold)>,
@@ -67,7 +68,7 @@ pub struct Commit<L> {
 /// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite<L> {
-    pub runs: Vec<Run<L>>,
+    pub runs: Vec<Arc<Run<L>>>,
     pub removes: Vec<RunId>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     /// The log positions that it read: a snapshot that shows the rewrite shows
@@ -78,8 +79,11 @@ pub struct Rewrite<L> {
 /// The join of prefixes of all logs.
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    added: SpreadMap<RunId, Arc<Run<L>>>,
-    removed: HashSet<RunId>,
+    /// In the order in which they came: near that of space, where a commit was large.
+    added: Vec<Arc<Run<L>>>,
+    /// Where each of them is.
+    places: SpreadMap<RunId, u32>,
+    removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
@@ -88,8 +92,9 @@ pub struct State<L> {
 impl<L> Default for State<L> {
     fn default() -> Self {
         State {
-            added: SpreadMap::default(),
-            removed: HashSet::new(),
+            added: Vec::new(),
+            places: SpreadMap::default(),
+            removed: SpreadSet::default(),
             cutoffs: SpreadMap::default(),
             positions: BTreeMap::new(),
             rewrites: 0,
@@ -151,10 +156,18 @@ impl<L> State<L> {
         Ok(())
     }
 
-    fn add(&mut self, runs: Vec<Run<L>>) {
+    fn add(&mut self, runs: Vec<Arc<Run<L>>>) {
         self.added.reserve(runs.len());
+        self.places.reserve(runs.len());
         for run in runs {
-            self.added.entry(run.id).or_insert_with(|| Arc::new(run));
+            self.add_once(run.id, || run);
+        }
+    }
+
+    fn add_once(&mut self, id: RunId, run: impl FnOnce() -> Arc<Run<L>>) {
+        if let Entry::Vacant(place) = self.places.entry(id) {
+            place.insert(self.added.len() as u32);
+            self.added.push(run());
         }
     }
 
@@ -168,8 +181,8 @@ impl<L> State<L> {
 
     /// The least state that holds both.
     pub fn join(&mut self, other: &State<L>) {
-        for (id, run) in &other.added {
-            self.added.entry(*id).or_insert_with(|| run.clone());
+        for run in &other.added {
+            self.add_once(run.id, || run.clone());
         }
         self.removed.extend(&other.removed);
         self.lower(other.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect());
@@ -206,18 +219,18 @@ impl<L> State<L> {
 
     /// A run that some entry added, removed since or not.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
-        self.added.get(&run)
+        self.places.get(&run).map(|place| &self.added[*place as usize])
     }
 
     pub fn is_live(&self, run: RunId) -> bool {
-        self.added.contains_key(&run) && !self.removed.contains(&run)
+        self.places.contains_key(&run) && !self.removed.contains(&run)
     }
 
     /// Live primaries, and the replicas whose sources all live (I4); in no
     /// particular order.
     pub fn live(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
         self.added
-            .values()
+            .iter()
             .filter(|run| !self.removed.contains(&run.id) && run.copies.iter().all(|source| self.is_live(*source)))
     }
 }
@@ -228,10 +241,10 @@ mod tests {
     use crate::cube::Geometry;
     use proptest::prelude::*;
 
-    type Entry = (usize, u64, Commit<()>);
+    type Logged = (usize, u64, Commit<()>);
 
     /// Three writers' logs, entry by entry.
-    fn logs() -> impl Strategy<Value = Vec<Entry>> {
+    fn logs() -> impl Strategy<Value = Vec<Logged>> {
         prop::collection::vec((0usize..3, 0u32..3, 0u128..40), 0..20).prop_map(|choices| {
             let geometry = Geometry::new(2).unwrap();
             let mut lengths = [0u64; 3];
@@ -243,7 +256,7 @@ mod tests {
                     let id = RunId::new(writer as u64, lengths[writer], 0);
                     let run = Run { id, cube, rows: 1, priorities: (0, 9), copies: vec![], payload: () };
                     let cutoffs = vec![(cube, Threshold::new(value << 58))];
-                    (writer, lengths[writer], Commit { runs: vec![run], cutoffs })
+                    (writer, lengths[writer], Commit { runs: vec![Arc::new(run)], cutoffs })
                 })
                 .collect()
         })
@@ -257,7 +270,7 @@ mod tests {
         (runs, cutoffs, state.positions.clone())
     }
 
-    fn apply<'a>(entries: impl Iterator<Item = &'a Entry>) -> State<()> {
+    fn apply<'a>(entries: impl Iterator<Item = &'a Logged>) -> State<()> {
         let mut state = State::default();
         for (writer, position, commit) in entries {
             state.commit(["a", "b", "c"][*writer], *position, commit.clone());

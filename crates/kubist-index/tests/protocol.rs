@@ -6,6 +6,7 @@
 //! reading its plan carelessly.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kubist_index::cube::{CubeId, Geometry};
 use kubist_index::plan::Directory;
@@ -101,12 +102,12 @@ impl Table {
         self.cube(row, cube.level()) == cube
     }
 
-    fn run(&mut self, cube: CubeId, rows: Vec<Row>, copies: Vec<RunId>) -> Run<Vec<Row>> {
+    fn run(&mut self, cube: CubeId, rows: Vec<Row>, copies: Vec<RunId>) -> Arc<Run<Vec<Row>>> {
         self.made += 1;
         let low = rows.iter().map(|row| row.priority).min().unwrap_or(0);
         let high = rows.iter().map(|row| row.priority).max().unwrap_or(0);
         let id = RunId::new(1, self.made as u64, 0);
-        Run { id, cube, rows: rows.len() as u64, priorities: (low, high), copies, payload: rows }
+        Arc::new(Run { id, cube, rows: rows.len() as u64, priorities: (low, high), copies, payload: rows })
     }
 
     /// The state of prefixes of the logs; closed over what its rewrites need.
@@ -139,7 +140,7 @@ impl Table {
 
     /// The state as an implementation would have it that does not keep the broken rule.
     fn forgetful(&self, state: State<Vec<Row>>, rewrites: usize, positions: &[usize]) -> State<Vec<Row>> {
-        let mut runs: BTreeMap<RunId, Run<Vec<Row>>> = state.live().map(|run| (run.id, run.as_ref().clone())).collect();
+        let mut runs: BTreeMap<RunId, Arc<Run<Vec<Row>>>> = state.live().map(|run| (run.id, run.clone())).collect();
         let mut cutoffs: BTreeMap<CubeId, Threshold> = state.cutoffs().collect();
         let shown = self.logs.iter().zip(positions).flat_map(|(log, position)| &log[..*position]);
         match self.broken {
@@ -171,7 +172,8 @@ impl Table {
                     for id in &replica.copies {
                         // As if it lived, without rows.
                         let source = state.run(*id).unwrap().as_ref();
-                        runs.entry(*id).or_insert_with(|| Run { rows: 0, payload: vec![], ..source.clone() });
+                        let emptied = || Arc::new(Run { rows: 0, payload: vec![], ..source.clone() });
+                        runs.entry(*id).or_insert_with(emptied);
                     }
                 }
             }

@@ -6,6 +6,8 @@
 //! when all of those entries are durable. Nothing depends on it: without any
 //! checkpoint the logs say the same, as long as no rewrite was cleaned away.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use kubist_index::state::{Commit, State};
@@ -55,7 +57,7 @@ pub(crate) fn read(core: &Core, name: &str) -> Result<Option<(State<Location>, H
     let mut runs = CommitEntry::decode(body, &core.geometry).map_err(bad)?.commit;
     for (run, step) in head.steps {
         let run = runs.runs.get_mut(run).ok_or_else(|| what("it names a run that it does not hold"))?;
-        run.payload.origin = Some(Origin { writer: "".into(), position: 0, step: Some(step) });
+        Arc::make_mut(run).payload.origin = Some(Arc::new(Origin { writer: "".into(), position: 0, step: Some(step) }));
     }
     let state = State::restore(runs, head.positions, head.rewrites);
     Ok(Some((state, head.history)))
@@ -86,10 +88,7 @@ impl Table {
             steps: steps.collect(),
         };
         let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
-        let commit = Commit {
-            runs: runs.into_iter().map(|run| run.as_ref().clone()).collect(),
-            cutoffs: view.directory.cutoffs().collect(),
-        };
+        let commit = Commit { runs: runs.into_iter().cloned().collect(), cutoffs: view.directory.cutoffs().collect() };
         let body =
             CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], commit }.encode(&core.geometry);
         let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();

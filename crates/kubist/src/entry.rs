@@ -36,7 +36,7 @@ pub struct Location {
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
     /// The commit that wrote it; not stored with the run, and none for a rewrite's.
-    pub origin: Option<Origin>,
+    pub origin: Option<Arc<Origin>>,
     /// Which zones hold a value; not stored with the run, and none if its writer did
     /// not know of lookups.
     pub lookup: Option<Arc<Lookup>>,
@@ -123,7 +123,7 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-fn put_runs(runs: &[Run<Location>], geometry: &Geometry, out: &mut Vec<u8>) {
+fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>) {
     let mut body = Vec::with_capacity(runs.len() * 120);
     let mut segments: Vec<&Arc<str>> = runs.iter().map(|run| &run.payload.segment).collect();
     segments.sort_unstable();
@@ -158,7 +158,7 @@ fn put_runs(runs: &[Run<Location>], geometry: &Geometry, out: &mut Vec<u8>) {
     }
 }
 
-fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryError> {
+fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
     let mut reader = Reader::new(body);
     let mut segments: Vec<Arc<str>> = Vec::new();
     for _ in 0..reader.u32()? {
@@ -193,7 +193,7 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Run<Location>>, EntryErr
             origin: None,
             lookup: None,
         };
-        runs.push(Run { id, cube, rows, priorities, copies, payload });
+        runs.push(Arc::new(Run { id, cube, rows, priorities, copies, payload }));
     }
     Ok(runs)
 }

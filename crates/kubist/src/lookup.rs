@@ -85,8 +85,8 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
 
 /// The section of an entry that says where the lookups over its runs lie; `None`:
 /// there are none.
-pub fn encode(runs: &[Run<Location>]) -> Option<Vec<u8>> {
-    let lookups = covering(runs.iter());
+pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
+    let lookups = covering(runs.iter().map(Arc::as_ref));
     if lookups.is_empty() {
         return None;
     }
@@ -107,7 +107,7 @@ pub fn encode(runs: &[Run<Location>]) -> Option<Vec<u8>> {
 }
 
 /// Tells runs which lookup covers them.
-pub fn attach(body: &[u8], runs: &mut [Run<Location>]) -> Result<(), Short> {
+pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let mut reader = Reader::new(body);
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();
     for _ in 0..reader.u32()? {
@@ -123,7 +123,7 @@ pub fn attach(body: &[u8], runs: &mut [Run<Location>]) -> Result<(), Short> {
     for run in runs {
         let Some((first, lookup)) = lookups.range(..=run.id.0).next_back() else { continue };
         if run.id.0 - first < lookup.runs as u128 {
-            run.payload.lookup = Some(lookup.clone());
+            Arc::make_mut(run).payload.lookup = Some(lookup.clone());
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
     /// Numbered by their place; an id is known once the entry's number is.
-    runs: Vec<Run<Location>>,
+    runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
     /// Of the last runs, not written yet.
     lookup: Gathered,
@@ -63,7 +63,7 @@ impl<'a> Output<'a> {
     }
 
     /// All runs, with what looks into them, and how many bytes they take.
-    pub fn finish(mut self) -> Result<(Vec<Run<Location>>, u64)> {
+    pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
         self.write_lookup()?;
         Ok((self.runs, self.bytes))
     }
@@ -93,7 +93,8 @@ impl<'a> Output<'a> {
             self.bytes += run.data_length + run.map.len() as u64;
             self.lookup.add(run.postings, run.zones);
             let EncodedRun { cube, rows, priorities, .. } = run;
-            self.runs.push(Run { id: RunId(self.runs.len() as u128), cube, rows, priorities, copies: vec![], payload });
+            let id = RunId(self.runs.len() as u128);
+            self.runs.push(Arc::new(Run { id, cube, rows, priorities, copies: vec![], payload }));
         }
         if self.lookup.is_full() {
             self.write_lookup()?;
@@ -103,8 +104,8 @@ impl<'a> Output<'a> {
 }
 
 /// Gives runs their ids, once it is known which entry names them.
-pub fn identify(runs: &mut [Run<Location>], origin: u64, sequence: u64) {
+pub fn identify(runs: &mut [Arc<Run<Location>>], origin: u64, sequence: u64) {
     for (index, run) in runs.iter_mut().enumerate() {
-        run.id = RunId::new(origin, sequence, index as u32);
+        Arc::make_mut(run).id = RunId::new(origin, sequence, index as u32);
     }
 }

@@ -116,7 +116,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         .collect();
     let mut new = NewRuns::write(core, &snapshot.view, &sorted, &placements, cancel)?;
     for (run, target) in new.runs.iter_mut().zip(&part.targets) {
-        run.copies = target.sources.iter().map(|source| source.id).collect();
+        Arc::make_mut(run).copies = target.sources.iter().map(|source| source.id).collect();
     }
     let replacement = Replacement {
         inputs: part.targets.iter().flat_map(|target| target.old.iter().cloned()).collect(),

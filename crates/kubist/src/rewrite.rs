@@ -37,7 +37,7 @@ pub struct Replacement {
     pub inputs: Vec<Arc<Run<Location>>>,
     /// Primaries that the new runs copy.
     pub copied: Vec<Arc<Run<Location>>>,
-    pub runs: Vec<Run<Location>>,
+    pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
     /// Log positions that it depends on, beside those of its inputs.
@@ -137,7 +137,7 @@ pub struct Written {
 
 /// Durable runs in a segment of their own, of which nobody knows yet.
 pub struct NewRuns {
-    pub runs: Vec<Run<Location>>,
+    pub runs: Vec<Arc<Run<Location>>>,
     segment: String,
     bytes: u64,
 }

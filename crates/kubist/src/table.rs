@@ -477,10 +477,14 @@ impl Core {
             tail.new_entries += 1;
             tail.new_runs += entry.commit.runs.len() as u64;
             let step = entry.step.map(|mark| mark.step);
+            let origin = Arc::new(Origin { writer: name.clone(), position: after, step });
             for run in &mut entry.commit.runs {
-                run.payload.origin = Some(Origin { writer: name.clone(), position: after, step });
+                Arc::make_mut(run).payload.origin = Some(origin.clone());
             }
-            let ids: Vec<RunId> = entry.commit.runs.iter().map(|run| run.id).collect();
+            let ids: Vec<RunId> = match tail.gained {
+                Some(_) => entry.commit.runs.iter().map(|run| run.id).collect(),
+                None => Vec::new(),
+            };
             tail.state.commit(writer, after, entry.commit);
             let Tail { state, gained, .. } = &mut *tail;
             if let Some(gained) = gained {

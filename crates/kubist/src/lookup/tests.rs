@@ -138,9 +138,9 @@ fn a_particle_costs_the_pages_that_hold_it() {
 }
 
 /// Replaces the runs of a table by the same bytes under other names.
-fn rename(table: &Table, change: impl FnOnce(&mut Vec<Run<Location>>)) {
+fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
     let inputs = table.snapshot().unwrap().view.directory.runs().to_vec();
-    let mut runs: Vec<Run<Location>> = inputs.iter().map(|run| run.as_ref().clone()).collect();
+    let mut runs = inputs.clone();
     runs.sort_by_key(|run| run.id);
     change(&mut runs);
     let replacement = Replacement { inputs, runs, ..Replacement::default() };
@@ -151,7 +151,7 @@ fn rename(table: &Table, change: impl FnOnce(&mut Vec<Run<Location>>)) {
 fn runs_without_postings_are_scanned() {
     let table = table(30, 1);
     // As of somebody who does not know of lookups.
-    rename(&table, |runs| runs.iter_mut().for_each(|run| run.payload.lookup = None));
+    rename(&table, |runs| runs.iter_mut().for_each(|run| Arc::make_mut(run).payload.lookup = None));
     fill(&table, 30..60, 1);
     for again in 0..2 {
         let (times, stats) = look_up(&table, 17);

@@ -116,7 +116,7 @@ impl Gathered {
     }
 
     /// Writes what is gathered, of the last so many of `runs`; how many bytes.
-    pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Run<Location>]) -> Result<u64> {
+    pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Arc<Run<Location>>]) -> Result<u64> {
         if self.pairs.is_empty() || self.zones.is_empty() {
             return Ok(0);
         }
@@ -140,7 +140,7 @@ impl Gathered {
             columns: places,
         });
         for run in &mut runs[first..] {
-            run.payload.lookup = Some(lookup.clone());
+            Arc::make_mut(run).payload.lookup = Some(lookup.clone());
         }
         self.zones.clear();
         self.next_zone = 0;

@@ -15,8 +15,9 @@ use arrow_select::interleave::interleave;
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold, is_identity_type, priorities};
 
+use super::Question;
 use super::scan::{Scanned, Visit, Wanted};
-use super::{Delivery, Question};
+use super::stream::Delivery;
 use crate::codec::zone_map::ZoneMap;
 use crate::error::Result;
 use crate::options::Stats;

@@ -97,8 +97,9 @@ fn follow(
         };
         history.commit(writer, after, &entry);
         let step = entry.step.map(|mark| mark.step);
+        let origin = Arc::new(Origin { writer: writer.into(), position: after, step });
         for run in &mut entry.commit.runs {
-            run.payload.origin = Some(Origin { writer: writer.into(), position: after, step });
+            Arc::make_mut(run).payload.origin = Some(origin.clone());
         }
         state.commit(writer, after, entry.commit);
     }

@@ -105,7 +105,7 @@ fn left(table: &Table) -> (CubeId, RecordBatch) {
 fn replicate(table: &Table, cube: CubeId, rows: RecordBatch) {
     let (source, _) = only_run(table);
     let replica = Run { copies: vec![source.id], ..run(table, cube, rows, |_| {}) };
-    publish_as(table, Replacement { copied: vec![source], runs: vec![replica], ..Replacement::default() });
+    publish_as(table, Replacement { copied: vec![source], runs: vec![Arc::new(replica)], ..Replacement::default() });
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn replicas_must_not_overlap() {
     let (cube, rows) = left(&table);
     let (source, _) = only_run(&table);
     // In one entry, where publishing does not look.
-    let replica = || Run { copies: vec![source.id], ..run(&table, cube, rows.clone(), |_| {}) };
+    let replica = || Arc::new(Run { copies: vec![source.id], ..run(&table, cube, rows.clone(), |_| {}) });
     let runs = vec![replica(), replica()];
     publish_as(&table, Replacement { copied: vec![source.clone()], runs, ..Replacement::default() });
     let (quick, found) = findings(&table);
@@ -149,7 +149,7 @@ fn rows_must_be_as_many_as_were_committed() {
     let table = table();
     let (source, rows) = only_run(&table);
     let fewer = run(&table, CubeId::ROOT, rows.slice(0, 19), |_| {});
-    publish_as(&table, Replacement { inputs: vec![source], runs: vec![fewer], ..Replacement::default() });
+    publish_as(&table, Replacement { inputs: vec![source], runs: vec![Arc::new(fewer)], ..Replacement::default() });
     let (quick, found) = findings(&table);
     assert!(quick == 1 && found.len() == 1 && found[0].contains("the logs count 20 rows"), "{found:?}");
 }
@@ -159,7 +159,8 @@ fn rows_must_not_lie_below_a_cube_that_admits_them() {
     let table = table();
     let (cube, rows) = left(&table);
     let (source, all) = only_run(&table);
-    let runs = vec![run(&table, cube, rows.clone(), |_| {}), run(&table, CubeId::ROOT, all.slice(0, 20), |_| {})];
+    let of = |cube, rows| Arc::new(run(&table, cube, rows, |_| {}));
+    let runs = vec![of(cube, rows.clone()), of(CubeId::ROOT, all.slice(0, 20))];
     publish_as(&table, Replacement { inputs: vec![source], runs, ..Replacement::default() });
     let (_, found) = findings(&table);
     assert!(found.iter().any(|what| what.contains("belongs above its cube")), "{found:?}");
@@ -183,7 +184,7 @@ fn zone_maps_must_be_exact() {
         let table = table();
         let (source, rows) = only_run(&table);
         let lying = run(&table, CubeId::ROOT, rows, change);
-        publish_as(&table, Replacement { inputs: vec![source], runs: vec![lying], ..Replacement::default() });
+        publish_as(&table, Replacement { inputs: vec![source], runs: vec![Arc::new(lying)], ..Replacement::default() });
         let (quick, found) = findings(&table);
         assert!(quick == 0 && found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
     }
