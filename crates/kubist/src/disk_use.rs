@@ -4,8 +4,8 @@ use kubist_store::Kept;
 
 use crate::checkpoint::CHECKPOINTS;
 use crate::error::{Result, store_error};
-use crate::lookup::covering;
-use crate::table::{Core, REWRITES, View};
+use crate::lookup;
+use crate::table::{Core, REWRITES};
 
 /// Bytes of a table's store by cause; together they are all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -41,7 +41,7 @@ impl DiskUse {
             found.replicas += run.payload.data_length;
             found.zone_maps += run.payload.map_length as u64;
         }
-        found.lookups = lookup_bytes(&view);
+        found.lookups = lookup::bytes(view.runs());
         let mut segments = 0;
         for size in core.store.sizes().map_err(store_error)? {
             *match size.kind {
@@ -57,10 +57,4 @@ impl DiskUse {
         found.total = live + found.dead + found.logs + found.rewrites + found.checkpoints + found.other;
         Ok(found)
     }
-}
-
-/// Bytes of the lookups into live runs.
-pub(crate) fn lookup_bytes(view: &View) -> u64 {
-    let runs = view.directory.runs().iter().chain(view.directory.replicas());
-    covering(runs.map(|run| run.as_ref())).values().map(|lookup| lookup.length()).sum()
 }

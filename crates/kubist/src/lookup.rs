@@ -83,6 +83,11 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     found
 }
 
+/// The bytes of the lookups that cover some runs.
+pub fn bytes<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> u64 {
+    covering(runs).values().map(|lookup| lookup.length()).sum()
+}
+
 /// The section of an entry that says where the lookups over its runs lie; `None`:
 /// there are none.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {

@@ -8,9 +8,10 @@ use kubist_index::layout::Capacity;
 
 use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
-use crate::disk_use::{DiskUse, lookup_bytes};
+use crate::disk_use::DiskUse;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
+use crate::lookup;
 use crate::options::Query;
 use crate::query::{QueryStream, Question, Refine};
 use crate::survey::Survey;
@@ -170,9 +171,8 @@ impl Snapshot {
                 high: domain.map(|(_, high)| high),
             }
         });
-        let runs = directory.runs().iter().chain(directory.replicas());
-        let of_runs: u64 = runs.map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-        let bytes = of_runs + lookup_bytes(&self.view);
+        let of_runs: u64 = self.view.runs().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+        let bytes = of_runs + lookup::bytes(self.view.runs());
         let rows = directory.rows();
         Ok(Info {
             location: core.store.location().into(),

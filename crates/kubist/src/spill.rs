@@ -5,7 +5,7 @@
 //! that outgrows its bound all the same is split again before it is loaded. Part by
 //! part, in key order, the rows then come back few enough to be sorted side by side.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_buffer::Buffer;
@@ -35,7 +35,8 @@ pub struct Spill {
     /// By the highest bits of a key (as many as make its length), the last part that begins
     /// at or before them.
     parts: Vec<u32>,
-    stored: Mutex<Vec<Stored>>,
+    /// By part.
+    stored: Vec<Stored>,
 }
 
 /// Bits of a key that lead to its part, or near it: so many for 1024 parts.
@@ -99,7 +100,7 @@ impl Spill {
     }
 
     fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
-        let stored = Mutex::new(vec![Stored::default(); cubes.len()]);
+        let stored = vec![Stored::default(); cubes.len()];
         let leading_bits = (cubes.len().ilog2() + 5).min(MOST_LEADING_BITS);
         let mut parts = Vec::with_capacity(1 << leading_bits);
         let mut part = 0;
@@ -121,8 +122,7 @@ impl Spill {
     }
 
     /// Distributes batches over the parts.
-    pub fn add(&self, frame: &Frame, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
-        let mut stored = self.stored.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    pub fn add(&mut self, frame: &Frame, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
         // A few batches at a time, so that their copies stay few.
         let mut batches = batches.into_iter();
         loop {
@@ -134,7 +134,7 @@ impl Spill {
             let distributed: Vec<Vec<(usize, Stored)>> =
                 few.into_par_iter().map(|batch| self.distribute(frame, &batch)).collect::<Result<_>>()?;
             for (part, mut more) in distributed.into_iter().flatten() {
-                let part = &mut stored[part];
+                let part = &mut self.stored[part];
                 part.rows += more.rows;
                 part.bytes += more.bytes;
                 part.extents.append(&mut more.extents);
@@ -182,9 +182,8 @@ impl Spill {
     /// for each of them stay below `bound` (several with the same cube if all its rows
     /// lie on one grid point).
     pub fn into_parts(self, frame: &Frame, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
-        let stored = self.stored.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut parts = Vec::new();
-        for (cube, stored) in self.cubes.into_iter().zip(stored).filter(|(_, stored)| stored.rows > 0) {
+        for (cube, stored) in self.cubes.into_iter().zip(self.stored).filter(|(_, stored)| stored.rows > 0) {
             let of_rows = |rows: u64, bytes: u64| bytes + rows * row_bytes as u64;
             let scratch = self.scratch.clone();
             if of_rows(stored.rows, stored.bytes) <= bound as u64 {
@@ -202,7 +201,7 @@ impl Spill {
                 }
                 continue;
             }
-            let split = Spill::over(scratch.clone(), self.geometry, self.geometry.children(cube).collect());
+            let mut split = Spill::over(scratch.clone(), self.geometry, self.geometry.children(cube).collect());
             for extent in stored.extents {
                 split.add(frame, read(scratch.as_deref(), extent)?, cancel)?;
             }

@@ -102,6 +102,11 @@ impl View {
         View { schema, directory, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
     }
 
+    /// All live runs, replicas too.
+    pub fn runs(&self) -> impl Iterator<Item = &Run<Location>> {
+        self.directory.runs().iter().chain(self.directory.replicas()).map(Arc::as_ref)
+    }
+
     /// The lookups into the primary runs, arranged when they are first asked for.
     pub fn lookups(&self) -> &Live {
         self.lookups.get_or_init(|| Live::new(self.directory.runs()))

@@ -23,6 +23,7 @@ use kubist_index::state::{Run, RunId};
 
 use crate::entry::Location;
 use crate::error::{Error, Result, store_error};
+use crate::lookup;
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
@@ -122,7 +123,8 @@ impl Table {
             true => run.payload.data_length + run.payload.map_length as u64,
             false => run.payload.map_length as u64,
         };
-        let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookups::bytes(&runs);
+        let total =
+            runs.iter().map(|run| length(run)).sum::<u64>() + lookup::bytes(runs.iter().map(|run| run.as_ref()));
         let mut ledger = Ledger::new(&snapshot, &mut report);
         let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
         let mut damaged: HashSet<RunId> = missing.clone();

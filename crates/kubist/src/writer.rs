@@ -388,7 +388,7 @@ impl Writer {
             let scratch = self.core.store.scratch().map_err(store_error)?;
             self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
-        let spill = self.pending.spill.as_ref().expect("made above");
+        let spill = self.pending.spill.as_mut().expect("made above");
         spill.add(&frame, batches, &self.cancel)
     }
 
@@ -405,7 +405,7 @@ impl Writer {
         let parts: Vec<Part> = match pending.spill.take() {
             None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(batches)],
             spill => {
-                let spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
+                let mut spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
                 spill.add(&frame, batches, &cancel)?;
                 spill.into_parts(&frame, SORT_BYTES, memory / PART_SHARE, &cancel)?
             }

@@ -46,11 +46,6 @@ pub struct Postings {
     lost: HashSet<RunId>,
 }
 
-/// Bytes of all lookups into some runs.
-pub fn bytes(runs: &[&Arc<Run<Location>>]) -> u64 {
-    covering(runs.iter().map(|run| run.as_ref())).values().map(|lookup| lookup.length()).sum()
-}
-
 impl Postings {
     /// Reads the lookups into all runs; what is damaged is found.
     pub fn read(
