@@ -42,7 +42,10 @@ QUESTIONS: list[tuple[str, str, dict[str, tuple[float, float]]]] = [
 ]
 
 
-HEAD = "| what | DuckDB ms | Kubist ms, to 1 % | times | rows read | of all | holds | half a second: s | ± |"
+HEAD = (
+    "| what | DuckDB ms | Kubist ms, to 1 % | times | rows read | of all | holds "
+    "| half a second: s | ± |"
+)
 PAGE = Path("docs/estimates-speed.md")
 
 
@@ -56,9 +59,9 @@ order; DuckDB {duckdb.__version__} computes each aggregate over a Parquet file o
 groups of its default size, footers cached), Kubist {kubist.__version__} estimates it: until half
 of the 95 % interval is 1 % of the value, and as well as it can in half a second. Medians of
 {RUNS} warm runs in turns, on {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores,
-{on["memory_gib"]} GiB; load {load:.1f} before. "Times" says how much longer the exact aggregate took,
-"holds" whether the interval of 1 % has the exact value in it: one in twenty need not, and all of a
-table's samples share their luck. Last, the longest time of an answer that was to come within half a
+{on["memory_gib"]} GiB; load {load:.1f} before. "Times" says how much longer the exact aggregate
+took, "holds" whether the interval of 1 % has the exact value in it: one in twenty need not, and
+all of a table's samples share their luck. Last, the longest time of an answer that was to come within half a
 second, and half of its interval.
 
 {table}

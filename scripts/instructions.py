@@ -25,7 +25,12 @@ TOLERANCE = 1.05
 
 def instructions(work: str, times: int) -> int:
     """All that the process executes for the work done so many times."""
-    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]
     command = ["taskset", "-c", "0", *valgrind, str(MICRO), work, str(times)]
     environment = {"RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -51,10 +56,13 @@ def main() -> int:
         print(f"{work:8} {found[work]:14,} {before or 0:14,} {ratio}")
     if "--update" in sys.argv:
         KEPT.write_text(
-            json.dumps({"compiler": compiler.stdout.strip(), "instructions": found}, indent=2) + "\n"
+            json.dumps({"compiler": compiler.stdout.strip(), "instructions": found}, indent=2)
+            + "\n"
         )
         return 0
-    worse = [work for work, count in found.items() if count > TOLERANCE * kept["instructions"][work]]
+    worse = [
+        work for work, count in found.items() if count > TOLERANCE * kept["instructions"][work]
+    ]
     if worse:
         print(f"more than 5 % above what is kept ({kept['compiler']}): {', '.join(worse)}")
     return int(bool(worse))

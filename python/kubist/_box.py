@@ -64,7 +64,8 @@ def _name(what: str, value: Any) -> str:
 def _steps(steps: Any) -> tuple[int | None, int | None]:
     """A step or a closed range of steps."""
     low, high = (steps, steps) if isinstance(steps, int) else pair("steps", steps)
-    return tuple(None if end is None else step("steps", end) for end in (low, high))
+    ends = [None if end is None else step("steps", end) for end in (low, high)]
+    return ends[0], ends[1]
 
 
 def bounds(box: Any, schema: Callable[[], pa.Schema]) -> list[tuple[str, Plain, Plain]]:

@@ -62,7 +62,8 @@ class Stats:
         looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
         return (
             f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
-            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.cubes_visited:,} cubes{looked_up}, "
+            f"{size(self.bytes_read)} in {self.pages_read:,} pages, "
+            f"{self.cubes_visited:,} cubes{looked_up}, "
             f"{self.seconds * 1000:.3g} ms>"
         )
 
@@ -215,7 +216,8 @@ class Info:
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             (
                 "optimizer",
-                f"{self.debt:,} rows out of place; replication {self.replication}, {self.replica_rows:,} copied",
+                f"{self.debt:,} rows out of place; "
+                f"replication {self.replication}, {self.replica_rows:,} copied",
             ),
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),

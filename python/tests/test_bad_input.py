@@ -170,10 +170,10 @@ def test_unsupported_types_are_refused_by_name(path: Path, kind: pa.DataType) ->
 
 def test_columns_that_cannot_be(path: Path) -> None:
     twice = pa.schema([("x", pa.int32()), ("x", pa.int32())])
-    with pytest.raises(kubist.InvalidInput, match="x.*twice"):
+    with pytest.raises(kubist.InvalidInput, match=r"x.*twice"):
         kubist.create(path, twice, ["x"])
     nine = pa.schema([(f"c{number}", pa.int32()) for number in range(9)])
-    with pytest.raises(kubist.InvalidInput, match="1 to 8.*9"):
+    with pytest.raises(kubist.InvalidInput, match=r"1 to 8.*9"):
         kubist.create(path, nine, nine.names)
     for nonsense in (5, None, "x: int32", ["x"]):
         with pytest.raises(kubist.InvalidInput):
@@ -196,7 +196,7 @@ def test_create_where_something_is(table: kubist.Table, path: Path, tmp_path: Pa
     ]:
         with pytest.raises(kubist.Error, match=message):
             kubist.create(path, SCHEMA, **{**agreeing, **difference})
-    with pytest.raises(kubist.Error, match="extra|column"):
+    with pytest.raises(kubist.Error, match=r"extra|column"):
         kubist.create(path, SCHEMA.append(pa.field("extra", pa.int32())), **agreeing)
     assert len(table) == 100
 

@@ -212,7 +212,7 @@ def test_closed_handles_refuse(table: kubist.Table, path: Path) -> None:
     calls: list[Any] = [table.query, table.count, table.info, table.snapshot, table.verify]
     calls += [table.writer, table.refine, lambda: len(table), lambda: table.append(rows(0))]
     for call in calls:
-        with pytest.raises(kubist.Refused, match="closed.*open the table again"):
+        with pytest.raises(kubist.Refused, match=r"closed.*open the table again"):
             call()
     assert "closed" in repr(table)
     # What was taken from it goes on, and so do other handles.

@@ -1,9 +1,10 @@
 """Records found by the values of a column, without a scan."""
 
-import kubist
 import numpy as np
 import pyarrow as pa
 import pytest
+
+import kubist
 
 PARTICLES, STEPS = 300, 60
 
@@ -37,7 +38,9 @@ def make(path, **options):
 
 def asked(table, **question):
     result = table.query(**question)
-    times = sorted(zip(*result.to_arrow().select(["pid", "time"]).to_pydict().values()))
+    times = sorted(
+        zip(*result.to_arrow().select(["pid", "time"]).to_pydict().values(), strict=True)
+    )
     return times, result.stats
 
 

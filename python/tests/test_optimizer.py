@@ -1,8 +1,9 @@
 """The optimizer's doors: replication policies, and healing behind reads."""
 
-import kubist
 import numpy as np
 import pytest
+
+import kubist
 
 
 def points(count, seed=1):
