@@ -61,8 +61,8 @@ of the 95 % interval is 1 % of the value, and as well as it can in half a second
 {RUNS} warm runs in turns, on {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores,
 {on["memory_gib"]} GiB; load {load:.1f} before. "Times" says how much longer the exact aggregate
 took, "holds" whether the interval of 1 % has the exact value in it: one in twenty need not, and
-all of a table's samples share their luck. Last, the longest time of an answer that was to come within half a
-second, and half of its interval.
+all of a table's samples share their luck. Last, the longest time of an answer that was to come
+within half a second, and half of its interval.
 
 {table}
 """
