@@ -1,6 +1,6 @@
 //! What a request's body says, checked for shape and turned into the engine's words.
 
-use kubist::{Bound, Cancel, Query, Value};
+use kubist::{Bound, Cancel, PerCell, Query, Value};
 use serde::Deserialize;
 use serde::de::Error as _;
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
 /// Rows that are chosen in memory, by `limit`.
 pub const MOST_CHOSEN: u64 = 5_000_000;
+/// And by `per_cell`, which holds more beside each; trajectories that are told apart.
+pub const MOST_HELD: u64 = 1_000_000;
 
 /// Which records: part of every question.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -58,6 +60,31 @@ impl<'de> Deserialize<'de> for End {
 pub struct Records {
     pub columns: Option<Vec<String>>,
     pub limit: Option<u64>,
+    pub per_cell: Option<Cells>,
+    /// The name of one more column: the probability with which a record came into the answer.
+    pub inclusion: Option<String>,
+    #[serde(default)]
+    pub format: Format,
+}
+
+/// The records of lowest priority in each cell of a regular grid.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cells {
+    pub rows: u64,
+    /// Dimension to the width of a cell.
+    pub widths: BTreeMap<String, f64>,
+}
+
+/// What only a question for trajectories says; `precision` is of the records that come
+/// back, and the rest of the region is what they lead through.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paths {
+    /// The column that tells trajectories apart.
+    pub by: String,
+    pub columns: Option<Vec<String>>,
+    pub limit: Option<u64>,
     #[serde(default)]
     pub format: Format,
 }
@@ -92,7 +119,8 @@ pub struct Attribute {
     /// Taken off each value before it becomes a float32.
     #[serde(default)]
     pub origin: f64,
-    /// For text: a value's place in this list stands for it, -1 for all others.
+    /// A value's place in this list stands for it, -1 for all others: for text, and for
+    /// numbers that tell records apart and are too large for a float32.
     pub values: Option<Vec<String>>,
 }
 
@@ -144,6 +172,9 @@ pub struct Estimates {
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     pub tails: Option<f64>,
+    /// All estimates as they narrow, each as soon as it is there.
+    #[serde(default)]
+    pub progressive: bool,
     #[serde(default)]
     pub format: EstimateFormat,
 }
@@ -197,16 +228,48 @@ impl Region {
 
 impl Records {
     pub fn query(&self, region: &Region, cancel: &Cancel) -> Result<Query> {
-        if let Some(limit) = self.limit.filter(|limit| *limit > MOST_CHOSEN) {
-            return Err(Problem::invalid(format!(
-                "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; a precision has no such bound"
-            )));
-        }
-        if self.columns.as_ref().is_some_and(|columns| columns.len() > MOST_COLUMNS) {
-            return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS}")));
-        }
-        Ok(Query { limit: self.limit, columns: self.columns.clone(), ..region.query(cancel) })
+        check_size(self.limit, self.columns.as_deref())?;
+        let per_cell = self.per_cell.as_ref().map(|cells| PerCell {
+            rows: cells.rows,
+            widths: cells.widths.iter().map(|(name, width)| (name.clone(), *width)).collect(),
+        });
+        Ok(Query {
+            limit: self.limit,
+            columns: self.columns.clone(),
+            per_cell,
+            inclusion: self.inclusion.clone(),
+            most_held: Some(MOST_HELD),
+            ..region.query(cancel)
+        })
     }
+}
+
+impl Paths {
+    /// The region that the trajectories lead through, and which of their records come back.
+    pub fn queries(&self, region: &Region, cancel: &Cancel) -> Result<(Query, Query)> {
+        check_size(self.limit, self.columns.as_deref())?;
+        let through = Query { precision: None, most_held: Some(MOST_HELD), ..region.query(cancel) };
+        let query = Query {
+            precision: region.precision,
+            limit: self.limit,
+            columns: self.columns.clone(),
+            cancel: cancel.clone(),
+            ..Query::default()
+        };
+        Ok((through, query))
+    }
+}
+
+fn check_size(limit: Option<u64>, columns: Option<&[String]>) -> Result<()> {
+    if let Some(limit) = limit.filter(|limit| *limit > MOST_CHOSEN) {
+        return Err(Problem::invalid(format!(
+            "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; a precision has no such bound"
+        )));
+    }
+    if columns.is_some_and(|columns| columns.len() > MOST_COLUMNS) {
+        return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS}")));
+    }
+    Ok(())
 }
 
 impl Points {

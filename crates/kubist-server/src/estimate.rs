@@ -15,21 +15,37 @@ use crate::ask::{EstimateFormat, Estimates, Region};
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
-/// Sends the figures, once they are as good as was asked for.
+/// Sends the figures once they are as good as was asked for, or each of the narrowing ones
+/// as soon as it is there: one JSON text a line, or one Arrow stream after the other.
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
-    let estimate = snapshot.estimate(&options(region, asked, &out.cancel)?)?;
-    match asked.format {
+    let options = options(region, asked, &out.cancel)?;
+    out.header("content-type", match (asked.format, asked.progressive) {
+        (EstimateFormat::Json, false) => "application/json",
+        (EstimateFormat::Json, true) => "application/x-ndjson",
+        (EstimateFormat::Arrow, _) => "application/vnd.apache.arrow.stream",
+    });
+    if !asked.progressive {
+        return write(&snapshot.estimate(&options)?, asked.format, out);
+    }
+    for estimate in snapshot.estimates(&options)? {
+        write(&estimate?, asked.format, out)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<()> {
+    match format {
         EstimateFormat::Json => {
-            out.header("content-type", "application/json");
-            let mut said = about(&estimate);
-            said["figures"] = figures(&estimate);
+            let mut said = about(estimate);
+            said["figures"] = figures(estimate);
             out.write_all(said.to_string().as_bytes())?;
+            out.write_all(b"\n")?;
         }
         EstimateFormat::Arrow => {
-            out.header("content-type", "application/vnd.apache.arrow.stream");
             let batch = estimate.to_batch()?;
             // What is said about all figures travels with the schema.
-            let metadata = HashMap::from([("kubist".to_string(), about(&estimate).to_string())]);
+            let metadata = HashMap::from([("kubist".to_string(), about(estimate).to_string())]);
             let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
             let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
             let mut writer = StreamWriter::try_new(&mut *out, &schema)?;

@@ -129,17 +129,12 @@ impl Moment {
                 said
             })
             .collect();
-        let about = json!({
-            "rows": info.rows,
-            "columns": columns,
-            "dimensions": info.dimensions,
-            "identity": info.identity,
-            "lookup": info.lookup,
-            "metadata": info.metadata,
-            "steps": steps,
-            "bytes": info.bytes,
-            "commits": commits,
-        });
+        let mut about = serde_json::to_value(&info).unwrap_or_default();
+        about["columns"] = columns.into();
+        about["steps"] = json!(steps);
+        about["commits"] = commits.into();
+        // Where it lies is nobody's business.
+        about["location"] = Value::Null;
         Ok(Moment { version, snapshot, about: Arc::new(about), mark })
     }
 

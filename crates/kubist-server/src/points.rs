@@ -150,7 +150,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
 }
 
 fn attribute(array: &ArrayRef, column: &Attribute) -> Result<Vec<f32>> {
-    if kind_of(array.data_type()) != "text" {
+    if kind_of(array.data_type()) != "text" && column.values.is_none() {
         return Ok(numbers(array)?.into_iter().map(|value| (value - column.origin) as f32).collect());
     }
     let text = arrow_cast::cast(array, &DataType::Utf8)?;

@@ -9,7 +9,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::ask::{Estimates, Histograms, Nothing, Points, Records, parse};
+use crate::ask::{Estimates, Histograms, Nothing, Paths, Points, Records, parse};
 use crate::given::Given;
 use crate::guard::{COOKIE_NAME, Guard};
 use crate::problem::{Problem, Result};
@@ -86,6 +86,17 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     })
                     .await
                 }
+                (["trajectories"], &Method::POST) => {
+                    let (region, asked) = parse::<Paths>(&body(desk, request).await?)?;
+                    stream(&desk.work, move |out| {
+                        let moment = table.at(region.version.as_deref())?;
+                        let (through, query) = asked.queries(&region, &out.cancel)?;
+                        out.header("kubist-version", &moment.version);
+                        let paths = moment.snapshot.trajectories(&through, &asked.by, &query)?;
+                        answer::send(paths, asked.format, &table.name, out)
+                    })
+                    .await
+                }
                 (["points"], &Method::POST) => {
                     let (region, asked) = parse::<Points>(&body(desk, request).await?)?;
                     stream(&desk.work, move |out| {
@@ -121,7 +132,7 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                 }
                 ([] | ["news"], _) => allowed("GET"),
                 (["query"], _) => allowed("GET, POST"),
-                (["points" | "count" | "histogram" | "estimate"], _) => allowed("POST"),
+                (["trajectories" | "points" | "count" | "histogram" | "estimate"], _) => allowed("POST"),
                 _ => Err(nothing_at(path)),
             }
         }

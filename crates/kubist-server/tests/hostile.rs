@@ -295,6 +295,27 @@ fn who_leaves_or_does_not_read_gives_way() {
 }
 
 #[test]
+fn who_leaves_an_estimate_stops_it() {
+    let limits = Limits { questions: 1, question_patience: Duration::from_secs(60), ..Limits::default() };
+    let world = world(400_000, Options { limits, ..Options::default() });
+    // Narrower than it can get before all is read, of a thousand figures.
+    let body = r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9, "progressive": true}"#;
+    let ask = format!(
+        "POST /v1/tables/run/estimate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for _ in 0..5 {
+        let mut leaving = connect(world.server.address());
+        leaving.write_all(ask.as_bytes()).unwrap();
+        // The first of them is here: more are on their way.
+        leaving.read_exact(&mut [0; 256]).unwrap();
+        drop(leaving);
+        assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200, "the only place is free again");
+    }
+}
+
+#[test]
 fn who_never_reads_keeps_no_connection() {
     let limits = Limits { connections: 1, stall: Duration::from_millis(500), ..Limits::default() };
     let world = world(400_000, Options { limits, ..Options::default() });

@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use common::{append, send, world};
-use kubist::{Bound, EstimateOptions, Query, Value as End};
+use kubist::{Bound, EstimateOptions, PerCell, Query, Value as End};
 use kubist_server::Options;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -79,6 +79,45 @@ fn answers_are_the_engines() {
 }
 
 #[test]
+fn cells_and_inclusion_are_the_engines() {
+    let world = world(20_000, Options::default());
+    let snapshot = world.table.snapshot().unwrap();
+    let widths = vec![("x".to_string(), 0.25), ("y".to_string(), 0.5)];
+    let query = Query {
+        per_cell: Some(PerCell { rows: 7, widths }),
+        inclusion: Some("p".into()),
+        filter: Some("NOT wet".into()),
+        ..Query::default()
+    };
+    let expected = sorted(snapshot.query(&query).unwrap().map(Result::unwrap).collect());
+    assert!(expected.len() > 40);
+    let asked = json!({
+        "per_cell": {"rows": 7, "widths": {"x": 0.25, "y": 0.5}}, "inclusion": "p", "where": "NOT wet",
+    });
+    let reply = world.post("/v1/tables/run/query", &asked);
+    assert_eq!(by_id(&reply.body), expected);
+    for wrong in [json!({"rows": 0, "widths": {"x": 1}}), json!({"rows": 1, "widths": {"wet": 1}}), json!({"rows": 1})] {
+        assert_eq!(world.post("/v1/tables/run/query", &json!({"per_cell": wrong})).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn trajectories_are_the_engines() {
+    let world = world(20_000, Options::default());
+    let snapshot = world.table.snapshot().unwrap();
+    let through = Query { filter: Some("id < 3".into()), ..Query::default() };
+    let query = Query { precision: Some(0.5), ..Query::default() };
+    let stream = snapshot.trajectories(&through, "n", &query).unwrap();
+    let expected = sorted(stream.map(Result::unwrap).collect());
+    let asked = json!({"where": "id < 3", "by": "n", "precision": 0.5});
+    let reply = world.post("/v1/tables/run/trajectories", &asked);
+    assert_eq!((reply.status, reply.whole), (200, true), "{reply:?}");
+    assert_eq!(by_id(&reply.body), expected);
+    let unknown = world.post("/v1/tables/run/trajectories", &json!({"by": "nothing"}));
+    assert_eq!((unknown.status, unknown.json()["error"]["code"].clone()), (400, "invalid".into()));
+}
+
+#[test]
 fn a_download_is_a_file_by_an_address() {
     let world = world(3_000, Options::default());
     let path = "/v1/tables/run/query?ask=%7B%22format%22%3A%22parquet%22%2C%22box%22%3A%7B%22n%22%3A%5B0%2C7%5D%7D%7D";
@@ -139,12 +178,13 @@ fn cells_that_fill_space_hold_each_record_once() {
                 }
             }
         }
-        let columns = json!([{"name": "id"}, {"name": "wet"}, {"name": "kind", "values": ["oil", "water"]}]);
+        let columns = json!([{"name": "id"}, {"name": "wet"}, {"name": "kind", "values": ["oil", "water"]},
+            {"name": "id", "values": ["20000", "19999"]}]);
         let asked = json!({"position": ["x", axis], "columns": columns, "cells": cells});
         let reply = world.post("/v1/tables/run/points", &asked);
         assert_eq!((reply.status, reply.whole), (200, true), "{axis} {:?}", String::from_utf8_lossy(&reply.body));
         let mut seen = HashMap::new();
-        for (cell, records) in frames(&reply.body, 2, 3) {
+        for (cell, records) in frames(&reply.body, 2, 4) {
             let (low, high) = [(f64::MIN, 0.25), (0.25, 0.5), (0.5, f64::MAX)][cell / 4];
             for (position, values) in records {
                 let id = values[0] as i64;
@@ -154,6 +194,7 @@ fn cells_that_fill_space_hold_each_record_once() {
                 assert_eq!(values[1], (id % 2 == 0) as u8 as f32);
                 let kind = if id % 11 == 0 { f32::NAN } else { [1.0, 0.0, -1.0][(id % 3) as usize] };
                 assert!(values[2] == kind || (values[2].is_nan() && kind.is_nan()), "{id}");
+                assert_eq!(values[3], if id == 19_999 { 1.0 } else { -1.0 }, "a number by its place too");
             }
         }
         assert_eq!(seen.len(), places.len(), "all that have a place, on {axis} at {middle}");
@@ -220,6 +261,51 @@ fn estimates_are_the_engines() {
             field.name()
         );
     }
+}
+
+#[test]
+fn estimates_narrow_as_the_engines_do() {
+    let world = world(60_000, Options::default());
+    let options = EstimateOptions {
+        aggregates: vec!["mean(y)".into(), "sum(n)".into()],
+        query: Query { filter: Some("n < 9".into()), ..Query::default() },
+        error: Some(0.002),
+        ..EstimateOptions::default()
+    };
+    let steps: Vec<_> = world.table.snapshot().unwrap().estimates(&options).unwrap().map(Result::unwrap).collect();
+    assert!(steps.len() > 2, "{} steps", steps.len());
+    let mut asked = json!({
+        "aggregates": ["mean(y)", "sum(n)"], "where": "n < 9", "error": 0.002, "progressive": true,
+    });
+    let reply = world.post("/v1/tables/run/estimate", &asked);
+    assert_eq!((reply.header("content-type"), reply.whole), (Some("application/x-ndjson"), true));
+    let text = String::from_utf8(reply.body).unwrap();
+    let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    asked["format"] = "arrow".into();
+    let reply = world.post("/v1/tables/run/estimate", &asked);
+    let mut rest = Cursor::new(&reply.body[..]);
+    assert_eq!(said.len(), steps.len());
+    // Sums over threads come in any order.
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
+    for (step, said) in steps.iter().zip(&said) {
+        assert_eq!(said["precision"].as_f64(), Some(step.precision));
+        assert_eq!(said["stopped"], serde_json::to_value(step.stopped).unwrap());
+        let mut stream = arrow_ipc::reader::StreamReader::try_new(&mut rest, None).unwrap();
+        let batch = stream.next().unwrap().unwrap();
+        assert!(stream.next().is_none(), "one batch an estimate");
+        let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
+        assert_eq!(about["precision"].as_f64(), Some(step.precision));
+        let ends = ["low", "high"].map(|end| batch[end].as_primitive::<arrow_array::types::Float64Type>().values().to_vec());
+        for (place, expected) in step.figures.iter().enumerate() {
+            let figure = &said["figures"][place];
+            assert!(close(figure["value"].as_f64().unwrap(), expected.value.unwrap()));
+            assert!(close(figure["low"].as_f64().unwrap(), expected.low));
+            assert!(close(ends[0][place], expected.low) && close(ends[1][place], expected.high));
+        }
+    }
+    assert_eq!(rest.position() as usize, reply.body.len(), "nothing more came");
+    let wrong = world.post("/v1/tables/run/estimate", &json!({"aggregates": ["mean("], "progressive": true}));
+    assert_eq!(wrong.status, 400);
 }
 
 #[test]

@@ -134,6 +134,9 @@ pub struct Query {
     pub inclusion: Option<String>,
     /// Only one of the parts that `Snapshot::splits` made.
     pub part: Option<Part>,
+    /// What would have to hold more records of `per_cell`, or values of `trajectories`, in
+    /// memory is refused: for who answers strangers.
+    pub most_held: Option<u64>,
     /// Set it from another thread to stop the query soon.
     pub cancel: Cancel,
 }

@@ -65,6 +65,7 @@ pub(crate) struct Question {
     /// The name of the column of inclusion probabilities, and whether it may be null.
     inclusion: Option<(String, bool)>,
     part: Option<Part>,
+    most_held: Option<u64>,
     looked_up: LookedUp,
     /// Nothing but ends of dimensions decides which records are asked for.
     only_box: bool,
@@ -94,6 +95,7 @@ impl Question {
             per_cell: None,
             inclusion: inclusion_column(snapshot, query)?,
             part: query.part.clone(),
+            most_held: query.most_held,
             looked_up: LookedUp::default(),
             bounded: [false; MAX_DIMENSIONS],
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),

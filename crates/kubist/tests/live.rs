@@ -322,6 +322,31 @@ fn cells_hold_no_more_than_was_asked_for() {
     }
 }
 
+/// Who answers strangers says how much an answer may hold.
+#[test]
+fn what_would_hold_too_much_is_refused() {
+    let table = table();
+    let mut ada = writer(&table, "ada");
+    ada.append(&rows(0..2_000)).unwrap();
+    ada.commit().unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let cells = |rows, most_held| {
+        let per_cell = Some(kubist::PerCell { rows, widths: vec![("x".into(), 1e-3)] });
+        snapshot.count(&Query { per_cell, most_held, ..Query::default() })
+    };
+    let chosen = cells(1, None).unwrap();
+    assert!(chosen > 50);
+    assert_eq!(cells(1, Some(chosen)).unwrap(), chosen);
+    let refused = cells(1, Some(chosen / 2)).unwrap_err();
+    assert!(matches!(&refused, kubist::Error::Invalid(why) if why.contains("per_cell")), "{refused}");
+    let paths = |most_held| {
+        let through = Query { most_held, ..Query::default() };
+        snapshot.trajectories(&through, "id", &Query::default()).map(|stream| stream.map(|part| part.unwrap().num_rows()))
+    };
+    assert_eq!(paths(Some(2_000)).unwrap().sum::<usize>(), 2_000);
+    assert!(matches!(paths(Some(1_000)).err(), Some(kubist::Error::Invalid(_))));
+}
+
 #[test]
 fn a_writer_heals_the_layout_behind_its_back() {
     let table = table();

@@ -19,7 +19,7 @@ use super::Question;
 use super::scan::{Scanned, Visit, Wanted};
 use super::stream::Delivery;
 use crate::codec::zone_map::ZoneMap;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Stats;
 
 /// Rows of a batch of the answer.
@@ -40,6 +40,8 @@ struct Found {
     /// If inclusion probabilities are asked, of each candidate the first one that its cell
     /// leaves out, which is a candidate too. Candidates are sorted then.
     cutoffs: Vec<Option<Candidate>>,
+    /// Rows of all parts, chosen or not.
+    rows: usize,
     stats: Stats,
 }
 
@@ -88,6 +90,7 @@ impl Found {
         let candidates = rows.map(|(row, (priority, tie))| (*priority, tie, part, row as u32)).collect();
         scanned.columns.truncate(question.columns.len());
         self.parts.push(scanned.columns);
+        self.rows += scanned.rows;
         candidates
     }
 
@@ -95,6 +98,7 @@ impl Found {
     fn compact(&mut self) -> Result<()> {
         let columns = gather(&self.parts, &self.candidates)?;
         self.parts = vec![columns];
+        self.rows = self.candidates.len();
         for (row, candidate) in self.candidates.iter_mut().enumerate() {
             (candidate.2, candidate.3) = (0, row as u32);
         }
@@ -198,6 +202,7 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
     let grid: Vec<(usize, f64, f64)> =
         columns.iter().zip(&per_cell.widths).map(|(column, (_, width))| (*column, anchor(column), *width)).collect();
     let cells: Arc<Mutex<Cells>> = Arc::default();
+    let mut held = 0u64;
     let mut found = Found::default();
     let mut wanted = wanted(question, with_ties);
     wanted.columns.extend(columns);
@@ -226,24 +231,26 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
             for (row, candidate) in candidates.into_iter().enumerate() {
                 let heap = cells.entry(indices.iter().map(|index| index[row]).collect()).or_default();
                 heap.push(candidate);
+                held += 1;
                 while heap.len() > rows && !(heap.len() == rows + 1 && tied_at_top(heap)) {
                     heap.pop();
+                    held -= 1;
                 }
             }
+            if question.most_held.is_some_and(|most| held > most) {
+                return Err(Error::invalid(format!(
+                    "per_cell: more than {} records would be chosen: take wider cells, fewer records of each, \
+                     or a smaller box",
+                    question.most_held.unwrap_or_default()
+                )));
+            }
+            if found.rows as u64 > 4 * held.max(1 << 20) {
+                let chosen = let_go(&mut cells, &mut found)?;
+                put_back(&mut cells, chosen, &found);
+            }
         }
-        // Only what is still chosen stays in memory.
         let mut cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut chosen: Vec<(Cell, Candidate)> = cells
-            .drain()
-            .flat_map(|(cell, heap)| {
-                heap.into_iter().map(move |candidate| (cell.clone(), candidate)).collect::<Vec<_>>()
-            })
-            .collect();
-        chosen.sort_unstable_by_key(|(_, candidate)| *candidate);
-        found.candidates = chosen.iter().map(|(_, candidate)| *candidate).collect();
-        if !found.parts.is_empty() {
-            found.compact()?;
-        }
+        let chosen = let_go(&mut cells, &mut found)?;
         if window.last >= range.last {
             if question.inclusion.is_some() {
                 let mut of_cells: HashMap<&Cell, Vec<Candidate>> = HashMap::new();
@@ -255,11 +262,30 @@ fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bo
             }
             return Ok(found);
         }
-        for ((cell, _), candidate) in chosen.into_iter().zip(&found.candidates) {
-            cells.entry(cell).or_default().push(*candidate);
-        }
+        put_back(&mut cells, chosen, &found);
         low = window.last + 1;
         share *= GROWTH;
+    }
+}
+
+/// Only what is still chosen stays in memory: takes it out of the cells, in order, as the
+/// candidates.
+fn let_go(cells: &mut Cells, found: &mut Found) -> Result<Vec<(Cell, Candidate)>> {
+    let of_cell = |(cell, heap): (Cell, BinaryHeap<Candidate>)| {
+        heap.into_iter().map(move |candidate| (cell.clone(), candidate)).collect::<Vec<_>>()
+    };
+    let mut chosen: Vec<(Cell, Candidate)> = cells.drain().flat_map(of_cell).collect();
+    chosen.sort_unstable_by_key(|(_, candidate)| *candidate);
+    found.candidates = chosen.iter().map(|(_, candidate)| *candidate).collect();
+    if !found.parts.is_empty() {
+        found.compact()?;
+    }
+    Ok(chosen)
+}
+
+fn put_back(cells: &mut Cells, chosen: Vec<(Cell, Candidate)>, found: &Found) {
+    for ((cell, _), candidate) in chosen.into_iter().zip(&found.candidates) {
+        cells.entry(cell).or_default().push(*candidate);
     }
 }
 

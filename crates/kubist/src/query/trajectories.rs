@@ -61,6 +61,11 @@ impl Snapshot {
                 let keys = distinguishing(array.as_ref());
                 let fresh = keys.into_iter().enumerate().filter(|(row, key)| array.is_valid(*row) && seen.insert(*key));
                 let fresh = UInt64Array::from_iter_values(fresh.map(|(row, _)| row as u64));
+                if let Some(most) = query.most_held.filter(|most| seen.len() as u64 > *most) {
+                    return Err(Error::invalid(format!(
+                        "more than {most} trajectories lead through this region: take a smaller one"
+                    )));
+                }
                 if !fresh.is_empty() {
                     found.push(take(array, &fresh, None)?);
                 }
