@@ -15,7 +15,6 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _kubist
 from ._errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ Plain = bool | int | float | str | bytes | None
 
 
 def query(
+    make: Callable[..., Any],
     schema: Callable[[], pa.Schema],
     *,
     box: Any = None,
@@ -38,11 +38,11 @@ def query(
     per_cell: Any = None,
     steps: Any = None,
     inclusion: Any = None,
-) -> _kubist.Query:
-    """The engine's question. ``schema`` is called only if a duration needs its column's unit."""
+) -> Any:
+    """What ``make`` makes of the arguments. ``schema`` is called only if a duration needs its column's unit."""
     if where is not None and not isinstance(where, str):
         raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
-    return _kubist.Query(
+    return make(
         bounds=bounds(box, schema),
         precision=None if precision is None else number("precision", precision),
         window=None if window is None else _window(window),

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _kubist
 from ._data import need
 from ._errors import InvalidInput
 from ._figures import Stats, parse
@@ -33,7 +32,7 @@ class Estimate:
     >>> e.stats.rows_read, e.precision, e.stopped
     """
 
-    def __init__(self, figures: _kubist.Figures) -> None:
+    def __init__(self, figures: Any) -> None:
         self._figures = figures
         self._about: dict[str, Any] = json.loads(figures.about())
 
@@ -190,7 +189,7 @@ def _text(value: Any) -> str:
     return _number(value) if isinstance(value, float) else str(value)
 
 
-def steps(estimates: _kubist.Estimates) -> Iterator[Estimate]:
+def steps(estimates: Any) -> Iterator[Estimate]:
     """One after the other, until the last."""
     while (figures := estimates.next_step()) is not None:
         yield Estimate(figures)

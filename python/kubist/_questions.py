@@ -1,19 +1,21 @@
-"""What can be asked of a table and of a snapshot alike."""
+"""What can be asked of a table and of a snapshot alike, here and over HTTP.
+
+Arguments are checked for shape and become a question in the words of whoever answers: the
+engine in this process, or a server.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
-from . import _box, _estimate, _kubist
+from . import _box, _estimate
 from ._data import need
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
 from ._result import Result
-from ._split import Split
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,11 +23,25 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
     from ._scan import Source
-    from ._table import Table
 
     Box = Mapping[str, tuple[Any, Any]]
-    Domain = tuple[Any, Any] | str | None
     PerCell = tuple[int, Mapping[str, float]]
+
+
+class Pinned(Protocol):
+    """One moment that answers: `_kubist.Snapshot`, or `_remote.Moment`."""
+
+    def schema(self) -> Any: ...
+    def columns(self) -> str: ...
+    def metadata(self) -> str: ...
+    def info(self) -> str: ...
+    def rows(self) -> int: ...
+    def query(self, query: Any) -> Any: ...
+    def trajectories(self, through: Any, by: str, query: Any) -> Any: ...
+    def refine(self, query: Any, start: float, factor: float) -> Any: ...
+    def count(self, query: Any) -> int: ...
+    def estimate(self, wish: Any) -> Any: ...
+    def estimates(self, wish: Any) -> Any: ...
 
 
 _ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()
@@ -34,9 +50,11 @@ _ASKED = ("box precision window limit columns where per_cell steps inclusion on_
 class Questions:
     """What can be asked of a table and of a snapshot alike."""
 
-    _table: _kubist.Table
+    _Query: Callable[..., Any]
+    _Wish: Callable[..., Any]
+    """A question, and what is to be estimated of it, in the words of whoever answers."""
 
-    def _pinned(self) -> _kubist.Snapshot:
+    def _pinned(self) -> Pinned:
         raise NotImplementedError
 
     @property
@@ -54,11 +72,6 @@ class Questions:
     def metadata(self) -> dict[str, Any]:
         """What is said about the table."""
         return json.loads(self._pinned().metadata())
-
-    @property
-    def location(self) -> str:
-        """The directory that holds the table."""
-        return self._table.location()
 
     def query(
         self,
@@ -204,43 +217,6 @@ class Questions:
 
         return Dataset(self._source(locals()))
 
-    def splits(
-        self,
-        n: int,
-        box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        inclusion: str | None = None,
-    ) -> list[Split]:
-        """Cuts a query into ``n`` disjoint parts, for several processes or machines.
-
-        Each record of the query is in exactly one part. Parts are compact in space and
-        of about equal rows; they are small, can be pickled, and are of the moment of
-        this call wherever they are read.
-
-        Args:
-            n: How many parts; some may be empty.
-            box, precision, window, columns, where, steps, inclusion: As for `query`.
-
-        Example:
-            >>> with multiprocessing.Pool() as pool:
-            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))
-        """
-        question = self._question(
-            box=box,
-            precision=precision,
-            window=window,
-            columns=columns,
-            where=where,
-            steps=steps,
-            inclusion=inclusion,
-        )
-        parts = _box.count("n", n, least=1, most=2**16)
-        return [Split(text) for text in self._pinned().splits(question, parts)]
-
     def trajectories(
         self,
         box: Box | None = None,
@@ -280,7 +256,7 @@ class Questions:
         return Result(pinned.trajectories(through, by, question))
 
     @staticmethod
-    def _by(pinned: _kubist.Snapshot) -> str:
+    def _by(pinned: Pinned) -> str:
         info = Info.parse(pinned.info())
         for candidates in (info.identity, info.lookup):
             if len(candidates) == 1:
@@ -405,7 +381,7 @@ class Questions:
         question = self._question(
             box=box, where=where, precision=precision, window=window, steps=steps
         )
-        wish = _kubist.Wish(
+        wish = self._Wish(
             question,
             _estimate.aggregates(aggregates),
             group_by=[group_by]
@@ -438,77 +414,16 @@ class Questions:
         """What the table holds and how it is laid out."""
         return Info.parse(self._pinned().info())
 
-    def copy_to(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        dimensions: Sequence[str] | None = None,
-        domains: Mapping[str, Domain] | None = None,
-        capacity: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Table:
-        """Copies all rows into a new table in the directory ``path``.
-
-        The copy is of one moment, takes bounded memory, and is there whole or not at
-        all. It keeps columns, identity, seed and so samples, steps, units and
-        metadata. What belongs to the writers stays behind: their tokens, and which of
-        them a step waits for, so that every step counts as complete in the copy.
-
-        Args:
-            path: Where the copy will be; nothing may be there yet.
-            dimensions: Other columns to index, of those that the table was created
-                with; None: the same.
-            domains: Other domains of dimensions, as in `create`; those that are not
-                named keep their grid.
-            capacity: How many rows a cube wants to keep; None: as here.
-            progress: Called now and then with the rows done and in total.
-
-        Returns:
-            The copy, open.
-
-        Example:
-            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
-        """
-        location = location_of(path)
-        self._pinned().copy_to(
-            location,
-            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
-            domains=[] if domains is None else _box.dimensions(domains),
-            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
-            progress=progress,
-        )
-        # A copy is a table, and a table answers questions: only now both are there.
-        from ._table import open
-
-        return open(location)
-
     def __len__(self) -> int:
         return self._pinned().rows()
 
     def __bool__(self) -> bool:
         return True  # a handle is something, also while the table is empty
 
-    def _question(self, **arguments: Any) -> _kubist.Query:
-        return _box.query(lambda: self.schema, **arguments)
-
-    def _described(self, kind: str) -> str:
-        try:
-            rows = f"{len(self):,} rows"
-        except Exception as error:
-            rows = f"{type(error).__name__}: {error}"
-        return f"<kubist.{kind} {self.location!r}: {rows}>"
+    def _question(self, **arguments: Any) -> Any:
+        return _box.query(self._Query, lambda: self.schema, **arguments)
 
 
-def _results(steps: _kubist.Refine) -> Iterator[Result]:
+def _results(steps: Any) -> Iterator[Result]:
     while (stream := steps.next_step()) is not None:
         yield Result(stream)
-
-
-def location_of(path: str | os.PathLike[str]) -> str:
-    try:
-        location = os.fspath(path)
-    except TypeError:
-        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
-    if not isinstance(location, str):
-        raise InvalidInput(f"path must be text, not {location!r}")
-    return location

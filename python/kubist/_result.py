@@ -32,7 +32,7 @@ class Result:
     Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
     """
 
-    def __init__(self, stream: _kubist.Stream) -> None:
+    def __init__(self, stream: _kubist.Stream | _kubist.Wire) -> None:
         self._stream = stream
         self._used: str | None = None
 
@@ -114,7 +114,10 @@ class Result:
 
     @property
     def stats(self) -> Stats:
-        """What the answer has cost so far; final once it has been read."""
+        """What the answer has cost so far; final once it has been read.
+
+        A server keeps that to itself: of a remote answer it is `kubist.Refused`.
+        """
         return parse(Stats, self._stream.stats())
 
     def close(self) -> None:
@@ -131,7 +134,7 @@ class Result:
     def __repr__(self) -> str:
         if self._used is None:
             return f"<kubist.Result not yet read: precision {self._stream.precision():.3g}>"
-        return f"<kubist.Result read by {self._used}: {self.stats.rows_returned:,} rows so far>"
+        return f"<kubist.Result read by {self._used}: {self._stream.rows():,} rows so far>"
 
 
 def _array(

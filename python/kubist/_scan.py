@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from . import _box, _kubist
+from . import _box
 from ._data import need
 from ._errors import InvalidInput
 from ._pushdown import (
@@ -39,6 +39,8 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
+    from ._questions import Pinned
+
 DAY = 86_400 * 10**9
 UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
 
@@ -48,8 +50,8 @@ class Source:
 
     def __init__(
         self,
-        snapshot: _kubist.Snapshot,
-        question: Callable[..., _kubist.Query],
+        snapshot: Pinned,
+        question: Callable[..., Any],
         arguments: dict[str, Any],
         on_result: Callable[[Result], object] | None,
     ) -> None:
@@ -76,7 +78,7 @@ class Source:
         nothing = both(arguments.get("where"), "FALSE")
         self.empty = Result(snapshot.query(self._asked(where=nothing)))
 
-    def _asked(self, **changes: Any) -> _kubist.Query:
+    def _asked(self, **changes: Any) -> Any:
         return self._question(**{**self._arguments, **changes})
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:

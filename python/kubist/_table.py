@@ -20,7 +20,7 @@ from ._figures import (
     VerifyReport,
     parse,
 )
-from ._questions import Questions, location_of
+from ._directory import InDirectory, location_of
 from ._writer import Writer, append
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
     return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 
 
-class Table(Questions):
+class Table(InDirectory):
     """An open table; made by `kubist.create` and `kubist.open`.
 
     A handle may be shared by threads. Each process opens its own: after a fork
@@ -486,7 +486,7 @@ class Table(Questions):
         self._table.check()
 
 
-class Snapshot(Questions):
+class Snapshot(InDirectory):
     """A table at one moment; made by `Table.snapshot`.
 
     It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,

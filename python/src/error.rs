@@ -30,6 +30,11 @@ pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)
 }
 
+/// A `StorageError`: what was to come did not.
+pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
+    raise(py, "StorageError", &format!("the answer was cut off: {message}"))
+}
+
 /// A bug of ours: the engine panicked. The message keeps what it said.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let said = panic

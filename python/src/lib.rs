@@ -15,6 +15,7 @@ mod home;
 mod query;
 mod table;
 mod value;
+mod wire;
 mod writer;
 
 use pyo3::prelude::*;
@@ -36,6 +37,8 @@ mod _kubist {
     use crate::query::{Query, Refine, Stream};
     #[pymodule_export]
     use crate::table::{Healing, Snapshot, Table};
+    #[pymodule_export]
+    use crate::wire::Wire;
     #[pymodule_export]
     use crate::writer::Writer;
 

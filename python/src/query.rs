@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arrow::{Batch, Batches, Schema, stream_capsule};
+use crate::arrow::{Batch, Batches, Outgoing, Schema, Source, stream_capsule};
 use crate::call::{PATIENCE, run};
 use crate::error::exception;
 use crate::home::Home;
@@ -124,6 +124,11 @@ impl Stream {
         stream_capsule(py, Outgoing(self.0.clone()))
     }
 
+    /// How many have come.
+    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
+        self.0.with(py, |state| state.stats_now().rows_returned)
+    }
+
     /// The figures so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let stats = self.0.with(py, |state| state.stats_now())?;
@@ -154,6 +159,13 @@ impl Answer {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
         py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
             .map_err(|error| exception(py, error))
+    }
+
+}
+
+impl Source for Answer {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
@@ -198,40 +210,6 @@ impl State {
         self.stats = self.stats_now();
         self.first = None;
         self.stream = None;
-    }
-}
-
-/// The answer as another library reads it through the C stream interface: on
-/// any thread, with or without the interpreter lock.
-struct Outgoing(Arc<Answer>);
-
-impl Iterator for Outgoing {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = Python::try_attach(|py| {
-            self.0.next(py).map_err(|error| {
-                let message = error.value(py).to_string();
-                // The exception cannot pass through C. An interrupt is put back,
-                // so that Python raises it as soon as the library returns.
-                if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
-                    // SAFETY: this thread is attached to the interpreter.
-                    unsafe { pyo3::ffi::PyErr_SetInterrupt() };
-                }
-                // A C string ends at the first NUL.
-                ArrowError::ExternalError(message.replace('\0', " ").into())
-            })
-        });
-        match next {
-            Some(next) => next.transpose(),
-            None => Some(Err(ArrowError::ExternalError("Python is shutting down".into()))),
-        }
-    }
-}
-
-impl RecordBatchReader for Outgoing {
-    fn schema(&self) -> SchemaRef {
-        self.0.schema.clone()
     }
 }
 

@@ -74,6 +74,8 @@ QUESTIONS = [
     {"box": {"at": (dt.datetime(2023, 11, 14, 22, 20), None)}},
     {"box": {"kind": ("a", "x")}, "limit": 50},
     {"limit": 0},
+    {"per_cell": (3, {"x": 0.1, "y": 0.25}), "where": "kind IS NULL"},
+    {"per_cell": (2, {"y": 0.125}), "limit": 5, "columns": ["pid", "y"], "inclusion": "p"},
 ]
 
 
@@ -113,6 +115,82 @@ def test_estimates_are_those_of_the_directory(table: kubist.Table, server: Serve
     assert (exact.value, exact.exact) == (ROWS, True)
     with pytest.raises(kubist.InvalidInput, match="no_such"):
         remote.estimate("mean(no_such)")
+
+
+def test_estimates_narrow_as_those_of_the_directory(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    how: dict = {"where": "x < 0.9", "error": 0.001, "progressive": True}
+    here, there = (list(side.estimate(["mean(y)", "count()"], **how)) for side in (table, remote))
+    assert len(here) > 2
+    assert [step.precision for step in there] == [step.precision for step in here]
+    assert [step.stopped for step in there] == [step.stopped for step in here]
+    for ours, theirs in zip(here, there, strict=True):
+        for name in ("value", "low", "high"):
+            both = [side.to_arrow()[name].to_numpy() for side in (ours, theirs)]
+            np.testing.assert_allclose(*both, rtol=1e-9)
+    # Whoever has seen enough leaves: the server's places do not run out.
+    for _ in range(12):
+        for step in remote.estimate("mean(y)", error=1e-9, progressive=True):
+            assert step.low < step.high
+            break
+    assert remote.count() == ROWS
+    with pytest.raises(kubist.InvalidInput, match="no_such"):
+        list(remote.estimate("mean(no_such)", progressive=True))
+
+
+def test_frames_and_paths_are_those_of_the_directory(table: kubist.Table, server: Server) -> None:
+    pl = pytest.importorskip("polars")
+    remote = kubist.connect(server.url)
+    region = {"box": {"x": (0.1, 0.11)}, "by": "kind", "columns": ["pid", "kind"]}
+    same(remote.trajectories(**region).to_arrow(), table.trajectories(**region).to_arrow())
+    assert remote.trajectories(box={"x": (0.1, 0.11)}, limit=3).to_arrow().num_rows == 3
+    frames = [
+        side.scan(inclusion="p", precision=0.5).filter(pl.col("x") < 0.25).select("pid", "p").sort("pid").collect()
+        for side in (table, remote)
+    ]  # fmt: skip
+    assert frames[0].height > 1000 and frames[0].equals(frames[1])
+    sets = [side.to_dataset().to_table(columns=["pid"]) for side in (table, remote)]
+    same(*sets)
+    here, there = table.info(), remote.info()
+    assert there.location == f"{server.url.rstrip('/')}/v1/tables/t"
+    for name in ("rows", "columns", "dimensions", "identity", "capacity", "writers", "metadata"):
+        assert getattr(there, name) == getattr(here, name), name
+
+
+def test_a_frame_is_of_the_moment_it_was_made_in(table: kubist.Table, server: Server) -> None:
+    pytest.importorskip("polars")
+    frame = kubist.connect(server.url).scan(columns=["pid"])
+    table.append(rows(ROWS, 500))
+    assert frame.collect().height == ROWS
+
+
+def test_numpy_needs_nothing_else(server: Server) -> None:
+    script = f'''
+import sys
+sys.modules["pyarrow"] = None
+import kubist
+t = kubist.connect({server.url!r})
+columns = t.query(columns=["pid", "kind", "at"], box={{"x": (0, 0.1)}}).to_numpy()
+assert len(columns["pid"]) == t.count(box={{"x": (0, 0.1)}}) > 1000
+assert columns["at"].dtype.kind == "M" and None in columns["kind"]
+'''
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_whoever_closes_an_answer_ends_it(table: kubist.Table, server: Server) -> None:
+    remote = kubist.connect(server.url)
+    answer = remote.query()
+    reading = threading.Thread(target=lambda: [answer.close() for _ in range(2)])
+    reading.start()
+    reading.join()
+    with pytest.raises(kubist.Refused, match="one pass"):
+        answer.to_arrow()
+    with pytest.raises(kubist.Refused, match="cost"):
+        _ = remote.query().stats
+    frame = remote.query()
+    assert repr(frame).startswith("<kubist.Result not yet read")
+    frame.to_arrow()
+    assert repr(frame) == f"<kubist.Result read by to_arrow(): {ROWS:,} rows so far>"
 
 
 def test_refining_sends_each_record_once(table: kubist.Table, server: Server) -> None:

@@ -1,0 +1,133 @@
+"""What only a table in a directory can do, and a snapshot of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _box, _kubist
+from ._errors import InvalidInput
+from ._questions import Questions
+from ._split import Split
+
+if TYPE_CHECKING:
+    from ._questions import Box
+    from ._table import Table
+
+    Domain = tuple[Any, Any] | str | None
+
+
+class InDirectory(Questions):
+    """A table, or a snapshot of one, whose files this process reads."""
+
+    _table: _kubist.Table
+
+    def _pinned(self) -> _kubist.Snapshot:
+        raise NotImplementedError
+
+    _Query = _kubist.Query
+    _Wish = _kubist.Wish
+
+    @property
+    def location(self) -> str:
+        """The directory that holds the table."""
+        return self._table.location()
+
+    def splits(
+        self,
+        n: int,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        inclusion: str | None = None,
+    ) -> list[Split]:
+        """Cuts a query into ``n`` disjoint parts, for several processes or machines.
+
+        Each record of the query is in exactly one part. Parts are compact in space and
+        of about equal rows; they are small, can be pickled, and are of the moment of
+        this call wherever they are read.
+
+        Args:
+            n: How many parts; some may be empty.
+            box, precision, window, columns, where, steps, inclusion: As for `query`.
+
+        Example:
+            >>> with multiprocessing.Pool() as pool:
+            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            columns=columns,
+            where=where,
+            steps=steps,
+            inclusion=inclusion,
+        )
+        parts = _box.count("n", n, least=1, most=2**16)
+        return [Split(text) for text in self._pinned().splits(question, parts)]
+
+    def copy_to(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dimensions: Sequence[str] | None = None,
+        domains: Mapping[str, Domain] | None = None,
+        capacity: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Table:
+        """Copies all rows into a new table in the directory ``path``.
+
+        The copy is of one moment, takes bounded memory, and is there whole or not at
+        all. It keeps columns, identity, seed and so samples, steps, units and
+        metadata. What belongs to the writers stays behind: their tokens, and which of
+        them a step waits for, so that every step counts as complete in the copy.
+
+        Args:
+            path: Where the copy will be; nothing may be there yet.
+            dimensions: Other columns to index, of those that the table was created
+                with; None: the same.
+            domains: Other domains of dimensions, as in `create`; those that are not
+                named keep their grid.
+            capacity: How many rows a cube wants to keep; None: as here.
+            progress: Called now and then with the rows done and in total.
+
+        Returns:
+            The copy, open.
+
+        Example:
+            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
+        """
+        location = location_of(path)
+        self._pinned().copy_to(
+            location,
+            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
+            domains=[] if domains is None else _box.dimensions(domains),
+            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
+            progress=progress,
+        )
+        # A copy is a table, and a table answers questions: only now both are there.
+        from ._table import open
+
+        return open(location)
+
+    def _described(self, kind: str) -> str:
+        try:
+            rows = f"{len(self):,} rows"
+        except Exception as error:
+            rows = f"{type(error).__name__}: {error}"
+        return f"<kubist.{kind} {self.location!r}: {rows}>"
+
+
+def location_of(path: str | os.PathLike[str]) -> str:
+    try:
+        location = os.fspath(path)
+    except TypeError:
+        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
+    if not isinstance(location, str):
+        raise InvalidInput(f"path must be text, not {location!r}")
+    return location

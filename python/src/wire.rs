@@ -1,0 +1,210 @@
+//! Answers from elsewhere: Arrow IPC streams out of a Python object that reads bytes.
+//!
+//! To the Python layer a `Wire` is what a `Stream` is. Its source has `read1(most)`, which
+//! gives what is here, or waits for more, and nothing at the end, and `close()`, which may
+//! be called while another thread reads. Its exceptions arrive as they are.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::arrow::{Batch, Batches, Outgoing, Schema, Source, stream_capsule};
+use crate::error::cut_off;
+
+const PIECE_BYTES: usize = 64 * 1024;
+/// Asked for at a time: the source makes room for all of it.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// One stream of batches as it comes.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Wire(Arc<Answer>);
+
+struct Answer {
+    source: Py<PyAny>,
+    line: Line,
+    schema: SchemaRef,
+    /// `None` at the end. Held only without the interpreter lock, which reading takes.
+    reader: Mutex<Option<StreamReader<Line>>>,
+    rows: AtomicU64,
+    precision: f64,
+}
+
+/// The bytes, from where the last stream left off.
+#[derive(Clone)]
+struct Line {
+    bytes: Arc<Mutex<BufReader<Pipe>>>,
+    raised: Raised,
+}
+
+/// What the source raised, until it is told.
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+struct Pipe {
+    source: Py<PyAny>,
+    raised: Raised,
+}
+
+/// What is behind these locks is whole after every statement, panic or not.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Read for Pipe {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = Python::try_attach(|py| -> PyResult<usize> {
+            let part = self.source.bind(py).call_method1("read1", (into.len().min(MOST_BYTES),))?;
+            let part = part.extract::<&[u8]>()?;
+            let length = part.len().min(into.len());
+            into[..length].copy_from_slice(&part[..length]);
+            Ok(length)
+        });
+        match read {
+            Some(Ok(length)) => Ok(length),
+            Some(Err(error)) => {
+                *lock(&self.raised) = Some(error);
+                Err(io::Error::other("the source raised"))
+            }
+            None => Err(io::Error::other("Python is shutting down")),
+        }
+    }
+}
+
+impl Read for Line {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        lock(&self.bytes).read(into)
+    }
+}
+
+impl Line {
+    fn is_at_end(&self) -> io::Result<bool> {
+        Ok(lock(&self.bytes).fill_buf()?.is_empty())
+    }
+
+    /// What the source raised, or else what the reader says.
+    fn failure(&self, py: Python<'_>, error: &ArrowError) -> PyErr {
+        let raised = lock(&self.raised).take();
+        raised.unwrap_or_else(|| cut_off(py, &error.to_string()))
+    }
+}
+
+impl Wire {
+    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, precision: f64) -> PyResult<Wire> {
+        let reader = py.detach(|| StreamReader::try_new(line.clone(), None));
+        let reader = reader.map_err(|error| line.failure(py, &error))?;
+        let schema = reader.schema();
+        let reader = Mutex::new(Some(reader));
+        Ok(Wire(Arc::new(Answer { source, line, schema, reader, rows: AtomicU64::new(0), precision })))
+    }
+}
+
+#[pymethods]
+impl Wire {
+    /// Reads the schema.
+    #[new]
+    fn new(py: Python<'_>, source: Py<PyAny>, precision: f64) -> PyResult<Wire> {
+        let raised = Raised::default();
+        let pipe = Pipe { source: source.clone_ref(py), raised: raised.clone() };
+        let bytes = Arc::new(Mutex::new(BufReader::with_capacity(PIECE_BYTES, pipe)));
+        Wire::begin(py, source, Line { bytes, raised }, precision)
+    }
+
+    /// The stream behind this one, which was read to its end; `None` if nothing more comes.
+    fn following(&self, py: Python<'_>) -> PyResult<Option<Wire>> {
+        let line = self.0.line.clone();
+        let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error.into()))?;
+        if ended {
+            return Ok(None);
+        }
+        Wire::begin(py, self.0.source.clone_ref(py), line, self.0.precision).map(Some)
+    }
+
+    fn schema(&self) -> Schema {
+        Schema(self.0.schema.clone())
+    }
+
+    /// The names of the columns.
+    fn names(&self) -> Vec<String> {
+        self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// What is said about the whole, as JSON.
+    fn about(&self) -> String {
+        self.0.schema.metadata().get("kubist").cloned().unwrap_or_else(|| "{}".into())
+    }
+
+    /// The columns without rows.
+    fn empty_batch(&self) -> Batch {
+        Batch(RecordBatch::new_empty(self.0.schema.clone()))
+    }
+
+    /// The next batch, or `None` at the end.
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        Ok(self.0.next(py)?.map(Batch))
+    }
+
+    /// All that is left, in memory.
+    fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.0.next(py)? {
+            batches.push(batch);
+        }
+        Ok(Batches { schema: self.0.schema.clone(), batches })
+    }
+
+    /// Hands what is left to another library, which pulls at its own pace.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        stream_capsule(py, Outgoing(self.0.clone()))
+    }
+
+    /// How many have come.
+    fn rows(&self) -> u64 {
+        self.0.rows.load(Ordering::Relaxed)
+    }
+
+    /// The source's own word on what it cost.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        self.0.source.bind(py).call_method0("stats")?.extract()
+    }
+
+    fn precision(&self) -> f64 {
+        self.0.precision
+    }
+
+    /// Hangs up, also on a thread that reads.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.source.bind(py).call_method0("close")?;
+        Ok(())
+    }
+}
+
+impl Source for Answer {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let next = py.detach(|| {
+            let mut reader = lock(&self.reader);
+            let next = reader.as_mut().and_then(|reader| reader.next());
+            if !matches!(next, Some(Ok(_))) {
+                *reader = None;
+            }
+            next.transpose()
+        });
+        let batch = next.map_err(|error| self.line.failure(py, &error))?;
+        self.rows.fetch_add(batch.as_ref().map_or(0, RecordBatch::num_rows) as u64, Ordering::Relaxed);
+        Ok(batch)
+    }
+}
