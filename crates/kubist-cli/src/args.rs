@@ -591,11 +591,15 @@ mod tests {
 Examples:
   kubist view airway.kubist --open
   kubist view run-1.kubist run-2.kubist --port 8080
-  ssh -L 8080:127.0.0.1:8080 cluster kubist view /scratch/run.kubist --port 8080
+  kubist view ssh://ada@cluster.example/scratch/ada/run.kubist
+
+With ssh:// the tables are read where they lie: your own ssh logs in (with your keys and
+~/.ssh/config), starts kubist view there, and brings its port here; Ctrl-C ends both. The
+path is from the root; ssh://cluster/~/run.kubist is in your home.
 
 Exit codes: see kubist --help")]
 pub struct View {
-    /// The tables' directories
+    /// The tables' directories, here or as ssh://[user@]host[:port]/path
     #[arg(required = true)]
     pub tables: Vec<String>,
     /// Where to listen; 0: any free port
@@ -605,8 +609,14 @@ pub struct View {
     #[arg(long, default_value = "127.0.0.1")]
     pub address: std::net::IpAddr,
     /// What who asks must show: at least 16 letters and digits
+    ///
+    /// With - it is the first line of standard input, which other users of this machine
+    /// cannot see; the server then ends when standard input does.
     #[arg(long)]
     pub token: Option<String>,
+    /// The command over there, if it is not on the path that ssh gives
+    #[arg(long, value_name = "COMMAND", default_value = "kubist")]
+    pub remote_kubist: String,
     /// Start the browser
     #[arg(long)]
     pub open: bool,

@@ -25,6 +25,7 @@ mod salvage;
 mod sources;
 mod table;
 mod tail;
+mod tunnel;
 mod upkeep;
 mod verify;
 mod view;

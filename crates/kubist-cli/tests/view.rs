@@ -30,6 +30,33 @@ fn it_serves_until_it_is_stopped() {
     assert_eq!(server.wait().unwrap().code(), Some(0), "to stop it is how it ends");
 }
 
+/// With its token on standard input it is as long as that is open.
+#[test]
+fn it_ends_with_its_input() {
+    let place = Place::new();
+    place.table("run.kubist", &particles(0, 50));
+    let mut command = place.command("view run.kubist --token -");
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    writeln!(input, "0123456789abcdef").unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.ends_with("/?token=0123456789abcdef\n"), "{line}");
+    let address = line.trim().strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let ask = |token: &str| {
+        let mut socket = TcpStream::connect(address).unwrap();
+        let head = "GET /v1/tables HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        write!(socket, "{head}authorization: Bearer {token}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask("0123456789abcdef").contains("\"name\":\"run\""));
+    assert!(ask("another-token-00").starts_with("HTTP/1.1 401"));
+    drop(input);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn what_it_cannot_serve_it_refuses() {
     let place = Place::new();
@@ -37,5 +64,8 @@ fn what_it_cannot_serve_it_refuses() {
     place.run("view nowhere.kubist").fails(3, &["nowhere.kubist"]);
     place.run("view run.kubist --address 0.0.0.0").fails(2, &["--token"]);
     place.run("view run.kubist --address 0.0.0.0 --token short").fails(2, &["16"]);
+    place.run("view ssh://host").fails(2, &["ssh://host", "path"]);
+    place.run("view ssh://host/t run.kubist").fails(2, &["run.kubist"]);
+    place.run("view ssh://host/t --address 0.0.0.0 --token 0123456789abcdef").fails(2, &["--address"]);
     place.run("view run.kubist --address 203.0.113.1 --token 0123456789abcdef").fails(4, &["203.0.113.1"]);
 }

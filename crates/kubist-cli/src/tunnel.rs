@@ -1,0 +1,363 @@
+//! `kubist view ssh://user@host/path`: tables where the user may log in.
+//!
+//! The user's own ssh does it, in one connection: it runs `kubist view` over there and
+//! brings the port here. The token, without which other users of either machine could ask
+//! too, goes through ssh's standard input, never into a command line. That input ends with
+//! this process, however it ends, and with it the server over there.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kubist::Cancel;
+
+use crate::args;
+use crate::failure::{Failure, Kind, Result};
+use crate::output::{print, remark};
+use crate::view::open;
+
+/// How often it is looked whether something has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the other side may take to end.
+const PARTING: Duration = Duration::from_secs(3);
+/// Ports over there that are tried: which are free is not known here.
+const TRIES: usize = 4;
+/// Lines of standard error that may tell why.
+const REMEMBERED: usize = 8;
+const SCHEME: &str = "ssh://";
+/// What ssh ends with when it fails itself, and a shell that does not find a command.
+const SSH_FAILED: i32 = 255;
+const NO_COMMAND: i32 = 127;
+
+pub fn is_remote(table: &str) -> bool {
+    table.starts_with(SCHEME)
+}
+
+/// Where tables are, as ssh knows it.
+#[derive(Debug, PartialEq)]
+struct There {
+    /// `user@host`, or the host's name in the user's own configuration.
+    host: String,
+    port: Option<u16>,
+    paths: Vec<String>,
+}
+
+impl There {
+    fn parse(tables: &[String]) -> Result<There> {
+        let mut there: Option<There> = None;
+        for table in tables {
+            let (host, port, path) = parse(table)?;
+            match &mut there {
+                None => there = Some(There { host, port, paths: vec![path] }),
+                Some(there) if there.host == host && there.port == port => there.paths.push(path),
+                Some(there) => {
+                    return Err(Failure::usage(format!("{table}: one call looks at tables of one host, {}", there.host)));
+                }
+            }
+        }
+        there.ok_or_else(|| Failure::usage("no table is named"))
+    }
+
+    /// For the shell over there.
+    fn command(&self, kubist: &str, port: u16) -> String {
+        let paths: Vec<String> = self.paths.iter().map(|path| quoted(path)).collect();
+        format!("{} view --token - --port {port} -- {}", quoted(kubist), paths.join(" "))
+    }
+}
+
+fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
+    let wrong = |why: &str| Failure::usage(format!("{table}: {why}; as in ssh://user@host/path/run.kubist"));
+    let rest = table.strip_prefix(SCHEME).ok_or_else(|| wrong("beside ssh:// all tables must be so"))?;
+    let (authority, path) = rest.split_once('/').ok_or_else(|| wrong("the path is missing"))?;
+    let (user, address) = match authority.rsplit_once('@') {
+        Some((user, address)) => (Some(user), address),
+        None => (None, authority),
+    };
+    let (host, port) = match address.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?,
+        None => address.split_at(address.find(':').unwrap_or(address.len())),
+    };
+    let port = match port.strip_prefix(':') {
+        Some(port) => Some(port.parse().map_err(|_| wrong("the port is no number"))?),
+        None if port.is_empty() => None,
+        None => return Err(wrong("what follows the host is no port")),
+    };
+    // ssh would take it for an option.
+    let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
+    if !plain(host) || user.is_some_and(|user| !plain(user)) {
+        return Err(wrong("the host or the user is no name"));
+    }
+    let path = match path.strip_prefix("~/") {
+        Some(in_home) => in_home.to_string(),
+        None => format!("/{path}"),
+    };
+    if path.is_empty() || path == "/" {
+        return Err(wrong("the path is missing"));
+    }
+    let user = user.map_or(String::new(), |user| format!("{user}@"));
+    Ok((format!("{user}{host}"), port, path))
+}
+
+/// One word for any shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
+    let there = There::parse(&command.tables)?;
+    if !command.address.is_loopback() {
+        return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
+    }
+    let token = match command.token.as_deref() {
+        Some("-") => return Err(Failure::usage("--token -: ssh needs its standard input for itself")),
+        Some(token) => token.to_string(),
+        None => random(16)?.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    let mut connection = None;
+    for attempt in 1..=TRIES {
+        let here = free_port(command.port)?;
+        let away = random(2)?;
+        // Above what is for services, below what systems hand out by themselves.
+        let away = 20_000 + u16::from_le_bytes([away[0], away[1]]) % 12_000;
+        let mut ssh = Ssh::start(&there, &command.remote_kubist, &token, here, away)?;
+        match ssh.wait(cancel)? {
+            Some(()) => connection = Some((ssh, here)),
+            None if cancel.is_set() => return Ok(()),
+            None => {
+                let failure = ssh.failure(&there, &command.remote_kubist);
+                if attempt < TRIES && failure.message.contains(&format!(":{away}")) {
+                    continue;
+                }
+                return Err(failure);
+            }
+        }
+        break;
+    }
+    let Some((mut ssh, here)) = connection else { return Ok(()) };
+    let url = format!("http://127.0.0.1:{here}/?token={token}");
+    print(&format!("{url}\n"))?;
+    remark("Ctrl-C stops, here and there");
+    if command.open {
+        open(&url);
+    }
+    while !cancel.is_set() {
+        if ssh.has_ended()? {
+            // Ctrl-C reaches both of us: who was first does not matter.
+            std::thread::sleep(2 * LOOK);
+            if !cancel.is_set() {
+                return Err(ssh.failure(&there, &command.remote_kubist).noting("the connection has ended"));
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    ssh.end();
+    Ok(())
+}
+
+/// The port that ssh will listen on; between now and then nobody should take it.
+fn free_port(wanted: u16) -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted));
+    let address = listener.and_then(|listener| listener.local_addr());
+    Ok(address.map_err(|error| Failure::io(Path::new(&format!("127.0.0.1:{wanted}")), &error))?.port())
+}
+
+fn random(bytes: usize) -> Result<Vec<u8>> {
+    let source = Path::new("/dev/urandom");
+    let mut random = vec![0; bytes];
+    let read = File::open(source).and_then(|mut file| file.read_exact(&mut random));
+    read.map_err(|error| Failure::io(source, &error))?;
+    Ok(random)
+}
+
+/// A running ssh; when it is dropped it is ended.
+struct Ssh {
+    child: Child,
+    /// While it is open the server over there runs.
+    input: Option<ChildStdin>,
+    addresses: Receiver<String>,
+    /// What was said on standard error, at last, and who listens.
+    told: Arc<Mutex<Vec<String>>>,
+    teller: Option<JoinHandle<()>>,
+}
+
+impl Ssh {
+    fn start(there: &There, kubist: &str, token: &str, here: u16, away: u16) -> Result<Ssh> {
+        let mut ssh = Command::new("ssh");
+        ssh.args(["-T", "-o", "ExitOnForwardFailure=yes", "-L", &format!("127.0.0.1:{here}:127.0.0.1:{away}")]);
+        if let Some(port) = there.port {
+            ssh.args(["-p", &port.to_string()]);
+        }
+        ssh.args(["--", &there.host, &there.command(kubist, away)]);
+        ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = ssh.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Failure { kind: Kind::Place, message: "there is no ssh on the path: install OpenSSH's client".into() }
+            }
+            _ => Failure::io(Path::new("ssh"), &error),
+        })?;
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
+            // If ssh has gone already, its end tells why.
+            let _ = writeln!(input, "{token}");
+        }
+        let (send, addresses) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                // A login may greet first.
+                for line in BufReader::new(output).lines().map_while(|line| line.ok()) {
+                    if line.starts_with("http://") && send.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let teller = child.stderr.take().map(|errors| {
+            let told = told.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(errors).lines().map_while(|line| line.ok()) {
+                    // Failures are told once, at the end, by us.
+                    if !line.starts_with("kubist: error: ") {
+                        remark(&line);
+                    }
+                    let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    told.push(line);
+                    if told.len() > REMEMBERED {
+                        told.remove(0);
+                    }
+                }
+            })
+        });
+        Ok(Ssh { child, input, addresses, told, teller })
+    }
+
+    /// Waits until the server is there; `None` if ssh has ended, or we shall.
+    fn wait(&mut self, cancel: &Cancel) -> Result<Option<()>> {
+        while !cancel.is_set() {
+            match self.addresses.recv_timeout(LOOK) {
+                Ok(_) => return Ok(Some(())),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nothing more can be said; it will end.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
+            }
+            if self.has_ended()? {
+                // It may have said it, and ended: then the end is what counts.
+                std::thread::sleep(2 * LOOK);
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_ended(&mut self) -> Result<bool> {
+        let ended = self.child.try_wait().map_err(|error| Failure::io(Path::new("ssh"), &error))?;
+        Ok(ended.is_some())
+    }
+
+    /// The last lines on standard error. A connection that the user's configuration keeps
+    /// open may hold that open too: then what is there by now is all.
+    fn told(&mut self) -> Vec<String> {
+        let begin = Instant::now();
+        while !self.teller.as_ref().is_none_or(|teller| teller.is_finished()) && begin.elapsed() < PARTING {
+            std::thread::sleep(LOOK);
+        }
+        self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Why it ended.
+    fn failure(&mut self, there: &There, kubist: &str) -> Failure {
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        let told = self.told();
+        let last = told.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
+        let host = &there.host;
+        if let Some(said) = told.iter().rev().find_map(|line| line.strip_prefix("kubist: error: ")) {
+            let kind = match code {
+                Some(1) => Kind::Unsound,
+                Some(2) => Kind::Usage,
+                Some(3) => Kind::Place,
+                _ => Kind::System,
+            };
+            return Failure { kind, message: format!("{host}: {said}") };
+        }
+        match code {
+            Some(SSH_FAILED) => {
+                let why = if last.is_empty() { "it said nothing" } else { last };
+                Failure { kind: Kind::System, message: format!("ssh did not reach {host}: {why}") }
+            }
+            Some(NO_COMMAND) => Failure {
+                kind: Kind::Place,
+                message: format!(
+                    "{host} has no command {kubist}: install Kubist there, or say where it is with --remote-kubist"
+                ),
+            },
+            Some(code) => {
+                Failure { kind: Kind::System, message: format!("{host}: {kubist} ended with {code}: {last}") }
+            }
+            None => Failure { kind: Kind::System, message: format!("{host}: ssh was ended by a signal") },
+        }
+    }
+
+    /// Lets the server go, and then ssh.
+    fn end(&mut self) {
+        self.input = None;
+        let begin = Instant::now();
+        while begin.elapsed() < PARTING {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        // It has ended meanwhile, or does now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_say_where() {
+        let of = |table: &str| parse(table).ok();
+        let is = |host: &str, port, path: &str| Some((host.to_string(), port, path.to_string()));
+        assert_eq!(of("ssh://ada@cluster/data/run.kubist"), is("ada@cluster", None, "/data/run.kubist"));
+        assert_eq!(of("ssh://cluster:2222/~/run 7.kubist"), is("cluster", Some(2222), "run 7.kubist"));
+        assert_eq!(of("ssh://ada@[fe80::1]:22/t"), is("ada@fe80::1", Some(22), "/t"));
+        for wrong in [
+            "ssh://cluster",
+            "ssh://cluster/",
+            "ssh:///t",
+            "ssh://cluster/~/",
+            "ssh://-oProxyCommand=evil/t",
+            "ssh://-l@cluster/t",
+            "ssh://cluster:port/t",
+            "ssh://[fe80::1/t",
+            "run.kubist",
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().kind, Kind::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tables_of_one_host_go_together() {
+        let of = |tables: &[&str]| There::parse(&tables.iter().map(|table| table.to_string()).collect::<Vec<_>>());
+        let there = of(&["ssh://a@h/x", "ssh://a@h/it's"]).unwrap();
+        assert_eq!(there.command("kubist", 1), r"'kubist' view --token - --port 1 -- '/x' '/it'\''s'");
+        for wrong in [&["ssh://a@h/x", "ssh://b@h/x"][..], &["ssh://h/x", "y"]] {
+            assert_eq!(of(wrong).unwrap_err().kind, Kind::Usage);
+        }
+    }
+}

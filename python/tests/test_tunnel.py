@@ -1,0 +1,253 @@
+"""Tables behind ssh: `kubist view ssh://...`, with a stand-in for ssh and with a real one."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kubist
+
+COMMAND = Path(sys.executable).parent / "kubist"
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+# Does what ssh does: listens here, carries bytes there, runs the command in a shell. "There"
+# is this machine. What it was told goes into a file.
+STAND_IN = """
+import json, os, socket, subprocess, sys, threading
+words = sys.argv[1:]
+with open(os.environ["SSH_TOLD"], "a") as told:
+    told.write(json.dumps(words) + "\\n")
+said = os.environ.get("SSH_SAYS")
+if said:
+    print(said, file=sys.stderr)
+    sys.exit(255)
+here, _, there = words[words.index("-L") + 1].removeprefix("127.0.0.1:").partition(":127.0.0.1:")
+listener = socket.create_server(("127.0.0.1", int(here)))
+def carry(source, sink):
+    while part := source.recv(65536):
+        sink.sendall(part)
+    sink.shutdown(socket.SHUT_WR)
+def forward():
+    while True:
+        near, _ = listener.accept()
+        far = socket.create_connection(("127.0.0.1", int(there)))
+        for ends in ((near, far), (far, near)):
+            threading.Thread(target=carry, args=ends, daemon=True).start()
+threading.Thread(target=forward, daemon=True).start()
+print("Welcome to the cluster", flush=True)
+os._exit(subprocess.call(words[-1], shell=True))
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only ssh on the path; returns where it notes its words."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "ssh"
+    script.write_text(f"#!{sys.executable}\n{STAND_IN}")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{COMMAND.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SSH_TOLD", str(tmp_path / "told"))
+    return tmp_path / "told"
+
+
+@pytest.fixture
+def table(path: Path) -> kubist.Table:
+    return kubist.create(path, {"x": [0.25, 0.5, 0.75], "y": [1.0, 2.0, 3.0]}, dimensions=["x"])
+
+
+class View:
+    """`kubist view` of an address, until it is stopped."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [COMMAND, "view", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+
+    def stop(self) -> tuple[int, str]:
+        self.process.send_signal(signal.SIGINT)
+        _, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, errors
+
+
+def servers_of(path: str) -> list[int]:
+    """Processes that serve this table over there."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if path.encode() in words and b"-" in words and b"view" in words:
+            found.append(int(entry.name))
+    return found
+
+
+def wait_until_none_serves(path: str) -> None:
+    end = time.monotonic() + 60
+    while servers_of(path):
+        assert time.monotonic() < end, "the server over there goes on"
+        time.sleep(0.05)
+
+
+def test_a_table_comes_through_the_tunnel(table: kubist.Table, stand_in: Path) -> None:
+    view = View(f"ssh://ada@cluster:2222{table.location}")
+    address, _, token = view.url.partition("/?token=")
+    assert address.startswith("http://127.0.0.1:") and len(token) == 32
+    with urllib.request.urlopen(view.url) as page:
+        assert b"app.js" in page.read()
+    remote = kubist.connect(view.url)
+    assert remote.count() == 3 and remote.query(where="x > 0.3").to_numpy()["y"].sum() == 5
+    with pytest.raises(kubist.Refused, match="token"):
+        kubist.connect(address)
+    told = stand_in.read_text()
+    assert '"-p", "2222"' in told and '"--", "ada@cluster"' in told
+    assert token not in told, "other users of the machine see command lines"
+    assert servers_of(table.location)
+    code, errors = view.stop()
+    assert code == 0 and "error" not in errors, errors
+    wait_until_none_serves(table.location)
+
+
+def test_the_server_ends_however_we_do(table: kubist.Table, stand_in: Path) -> None:
+    view = View(f"ssh://cluster{table.location}")
+    assert servers_of(table.location)
+    view.process.kill()
+    view.process.communicate()
+    wait_until_none_serves(table.location)
+
+
+def test_a_path_is_one_word_over_there(tmp_path: Path, stand_in: Path) -> None:
+    location = tmp_path / "it's a $(touch oops) run.kubist"
+    kubist.create(location, {"x": [1.0]}, dimensions=["x"])
+    view = View(f"ssh://cluster{location}")
+    assert kubist.connect(view.url).count() == 1
+    view.stop()
+    assert not list(tmp_path.glob("**/oops")) and not Path("oops").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "where", "more", "code", "words"),
+    [
+        ("ada@cluster: Permission denied (publickey).", "/t", [], 4, ["cluster", "publickey"]),
+        ("", "/nowhere.kubist", [], 3, ["ada@cluster", "nowhere.kubist"]),
+        ("", "/t", ["--remote-kubist", "no-such-command"], 3, ["no-such-command", "--remote-kubist"]),
+        ("", "/t", ["--remote-kubist", "false"], 4, ["false ended with 1"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(
+    monkeypatch: pytest.MonkeyPatch, stand_in: Path,
+    says: str, where: str, more: list[str], code: int, words: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("SSH_SAYS", says)
+    done = subprocess.run(
+        [COMMAND, "view", f"ssh://ada@cluster{where}", *more], capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("kubist: error: ")]
+    assert len(errors) == 1, done.stderr
+    for word in words:
+        assert word in errors[0]
+
+
+def test_without_ssh_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = subprocess.run(
+        [COMMAND, "view", "ssh://cluster/t.kubist"], capture_output=True, text=True
+    )
+    assert done.returncode == 3 and "no ssh" in done.stderr
+
+
+def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> None:
+    remote = kubist.connect(f"ssh://cluster{table.location}")
+    assert remote.count(where="y > 1") == 2
+    assert next(iter(remote.estimate("sum(y)", progressive=True))).value == 6
+    remote.close()
+    wait_until_none_serves(table.location)
+    with pytest.raises(kubist.StorageError):
+        remote.count()
+    with pytest.raises(kubist.NotATable, match=r"cluster: .*nowhere"):
+        kubist.connect("ssh://cluster/nowhere.kubist")
+    with pytest.raises(kubist.InvalidInput, match="path"):
+        kubist.connect("ssh://cluster")
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A real server of ssh on this machine, with keys of its own; ssh knows it by a wrapper."""
+    tools = {name: shutil.which(name) for name in ("ssh", "ssh-keygen")}
+    if SSHD is None or None in tools.values():
+        pytest.skip("OpenSSH is not installed: apt-get install openssh-server")
+    for name in ("host", "user"):
+        command = [tools["ssh-keygen"], "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name]
+        subprocess.run(command, check=True)  # type: ignore[arg-type]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "sshd_config").write_text(textwrap.dedent(f"""
+        Port {port}
+        ListenAddress 127.0.0.1
+        HostKey {tmp_path}/host
+        AuthorizedKeysFile {tmp_path}/user.pub
+        PidFile none
+        StrictModes no
+        UsePAM no
+        PasswordAuthentication no
+        PermitRootLogin yes
+    """))
+    (tmp_path / "ssh_config").write_text(textwrap.dedent(f"""
+        Host *
+          IdentityFile {tmp_path}/user
+          IdentitiesOnly yes
+          UserKnownHostsFile {tmp_path}/known
+          StrictHostKeyChecking accept-new
+          BatchMode yes
+    """))
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    wrapper = folder / "ssh"
+    wrapper.write_text(f'#!/bin/sh\nexec {tools["ssh"]} -F {tmp_path}/ssh_config "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    command = [SSHD, "-D", "-e", "-f", tmp_path / "sshd_config"]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stderr=log) as server:
+        end = time.monotonic() + 60
+        while "Server listening" not in (tmp_path / "log").read_text():
+            assert server.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
+            time.sleep(0.05)
+        yield port
+        server.terminate()
+
+
+def test_through_a_real_ssh(table: kubist.Table, sshd: int, tmp_path: Path) -> None:
+    host = f"{getpass.getuser()}@127.0.0.1:{sshd}"
+    view = View(f"ssh://{host}{table.location}", "--remote-kubist", str(COMMAND))
+    if not view.url:
+        pytest.fail(f"{view.stop()} {(tmp_path / 'log').read_text()}")
+    assert kubist.connect(view.url).query(columns=["x"]).to_numpy()["x"].sum() == 1.5
+    code, errors = view.stop()
+    assert code == 0, errors
+    wait_until_none_serves(table.location)
+    view = View(f"ssh://nobody-of-that-name@127.0.0.1:{sshd}{table.location}")
+    assert view.url == ""
+    code, errors = view.stop()
+    assert code == 4 and "Permission denied" in errors, errors
