@@ -24,6 +24,7 @@ export interface TableInfo {
   columns: Column[];
   dimensions: Dimension[];
   identity: string[];
+  lookup: string[];
   steps: number[];
   commits: number;
 }
@@ -135,10 +136,28 @@ export async function estimate(table: string, region: Region, aggregates: string
   return (await (await post(`${of(table)}/estimate`, asked, signal)).json()).figures;
 }
 
-/** Records as rows of text, for a person. */
-export async function records(table: string, region: Region, limit: number): Promise<string[][]> {
-  const text = await (await post(`${of(table)}/query`, { ...region, limit, format: "csv" })).text();
-  return text.trimEnd().split("\n").map((line) => line.split(","));
+/** Records of lowest priority as rows of text; the first row has the columns' names. */
+export async function records(
+  table: string,
+  region: Region,
+  limit: number,
+  columns?: string[],
+  signal?: AbortSignal,
+): Promise<string[][]> {
+  return rowsOf(await (await post(`${of(table)}/query`, { ...region, limit, columns, format: "csv" }, signal)).text());
+}
+
+/** The rows of a CSV text: a value in quotes may hold commas, ends of lines and doubled quotes. */
+export function rowsOf(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
+    row.push(quoted !== undefined ? quoted.replaceAll('""', '"') : plain);
+    if (end === ",") continue;
+    if (row.length > 1 || row[0] !== "") rows.push(row);
+    row = [];
+  }
+  return rows;
 }
 
 /** An address that downloads records. */

@@ -7,15 +7,19 @@
  */
 
 import * as api from "./api";
-import type { Column, Histogram, TableInfo } from "./api";
 import { hues, ramp, type Rgb } from "./colormaps";
+import { Facts } from "./facts";
+import { Live, pause } from "./live";
 import { Filling, isGone, type Asked } from "./loader";
 import { fromAddress, toAddress, type Filter, type Look } from "./look";
 import { Overlay } from "./overlay";
 import { nearest } from "./pick";
+import { Player } from "./player";
+import { regionOf, selectionOf } from "./region";
 import { RoiBox } from "./roi";
 import { Frame, Scene } from "./scene";
 import { OPEN, SLOTS } from "./shader";
+import { Trails } from "./trails";
 
 /** After the root has come, how long a filling may take to replace one of something else. */
 const PATIENCE = 700;
@@ -29,9 +33,8 @@ export interface Shown {
 
 export class App {
   look: Look;
-  info: TableInfo | null = null;
+  facts: Facts | null = null;
   tables: string[] = [];
-  histograms = new Map<string, Histogram>();
   shown: Shown = { rows: 0, precision: [1, 1], busy: true };
   /** Matching records, once they are counted; of the box of interest too. */
   total: number | null = null;
@@ -39,7 +42,6 @@ export class App {
   /** Of the column that colours, in the region. */
   figures: api.Figure[] | null = null;
   trouble: string | null = null;
-  playing = false;
   /** Milliseconds that drawing takes, lately. */
   frameTime = 0;
   frames = 0;
@@ -48,6 +50,9 @@ export class App {
 
   readonly scene: Scene;
   readonly roi: RoiBox;
+  readonly player = new Player(this);
+  readonly live = new Live(this);
+  readonly trails = new Trails(this);
   private readonly overlay: Overlay;
   private current: Filling | null = null;
   private next: Filling | null = null;
@@ -55,21 +60,20 @@ export class App {
   private scheduled = false;
   private refillTimer = 0;
   private addressTimer = 0;
-  private news: AbortController | null = null;
   private counting: AbortController | null = null;
-  private playedAt = 0;
 
   /** `redraw` shows what the panel shows; `rebuild` makes it anew. */
   constructor(
     stage: HTMLElement,
     private readonly redraw: () => void,
-    private readonly rebuild: () => void,
+    readonly rebuild: () => void,
   ) {
     this.look = fromAddress(location.hash.slice(1));
     const [canvas, marks] = [...stage.querySelectorAll("canvas")];
     this.scene = new Scene(canvas, () => {
       this.keepAddress();
       this.invalidate();
+      this.trails.moved();
     });
     // A processor has less breath than a graphics card.
     if (this.scene.software && !location.hash.includes("budget=")) this.look.budget = 250_000;
@@ -77,7 +81,10 @@ export class App {
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (_, done) => {
       this.look.roi = this.roi.roi;
       this.inRoi = null;
-      if (done) this.recount();
+      if (done) {
+        this.recount();
+        this.trails.later();
+      }
       this.changed();
     });
     new ResizeObserver(() => {
@@ -104,97 +111,42 @@ export class App {
   async open(table: string): Promise<void> {
     if (table !== this.look.table && this.look.table) this.look = { ...fromAddress(""), theme: this.look.theme };
     this.look.table = table;
+    this.live.stop();
     this.drop();
     this.shown = { rows: 0, precision: [1, 1], busy: true };
-    this.info = await api.info(table);
-    const drawn = this.info.columns.filter((column) => column.kind !== "other").slice(0, 200);
-    const region = { version: this.info.version };
+    const info = await api.info(table);
+    const drawn = info.columns.filter((column) => column.kind !== "other").slice(0, 200);
+    const region = { version: info.version };
     const found = await api.histogram(table, region, drawn.map((column) => column.name), 10000);
-    this.histograms = new Map(found.columns.map((column) => [column.name, column]));
+    this.facts = new Facts(info, new Map(found.columns.map((column) => [column.name, column])));
     this.chooseDefaults();
     this.setFrame(this.look.camera);
     this.applyTheme();
     this.rebuild();
     this.refill();
-    void this.follow();
-  }
-
-  column(name: string): Column {
-    return this.info!.columns.find((column) => column.name === name)!;
-  }
-
-  /** Columns that have a place on a line. */
-  get numeric(): Column[] {
-    return this.info!.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
-  }
-
-  /** Columns that can be an axis. */
-  get places(): Column[] {
-    return this.numeric.filter((column) => column.kind !== "boolean");
+    this.live.begin();
   }
 
   private chooseDefaults(): void {
-    const { look, info } = this;
-    const known = (name: string | null) => name !== null && this.histograms.has(name);
-    const numeric = new Set(this.places.map((column) => column.name));
-    if (look.axes.length < 2 || !look.axes.every((axis) => numeric.has(axis))) {
-      const dimensions = info!.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
-      const rest = [...numeric].filter((name) => !dimensions.includes(name));
-      const places = dimensions.filter((name) => !this.looksLikeTime(name));
-      const axes = (places.length >= 2 ? places : [...dimensions, ...rest]).slice(0, 3);
-      look.axes = axes.length === 1 ? [axes[0], axes[0]] : axes;
-      look.stretch = this.differ(look.axes);
+    const { look } = this;
+    const facts = this.facts!;
+    const places = new Set(facts.places.map((column) => column.name));
+    if (look.axes.length < 2 || !look.axes.every((axis) => places.has(axis))) {
+      look.axes = facts.axes;
+      look.stretch = facts.differ(look.axes);
       look.roi = null;
     }
-    if (look.color !== null && !known(look.color)) look.color = null;
+    if (!facts.knows(look.color)) look.color = null;
     if (look.color === null && !location.hash.includes("color=")) {
-      const plain = this.numeric.find(
-        (column) =>
-          column.kind === "number" && !look.axes.includes(column.name) && !info!.identity.includes(column.name),
-      );
-      look.color = plain?.name ?? null;
+      const told = [...look.axes, ...facts.info.identity];
+      look.color = facts.numeric.find((column) => column.kind === "number" && !told.includes(column.name))?.name ?? null;
     }
-    look.filters = look.filters.filter((filter) => known(filter.column)).slice(0, SLOTS - 2);
-    if (look.time && !known(look.time.column)) look.time = null;
-  }
-
-  looksLikeTime(name: string): boolean {
-    return this.column(name).kind === "time" || /^(t|time|step|timestep|tick|epoch|date)$/i.test(name);
-  }
-
-  /** The column that time is played along, if there is one. */
-  get timeColumn(): string | null {
-    if (this.look.time) return this.look.time.column;
-    const found = this.numeric.find((column) => this.looksLikeTime(column.name) && this.isSpread(column.name));
-    return found?.name ?? null;
-  }
-
-  private isSpread(name: string): boolean {
-    const { low, high } = this.histograms.get(name) ?? {};
-    return low !== undefined && high !== undefined && low < high;
-  }
-
-  private extent(name: string): [number, number] {
-    const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
-    // A domain that fits holds what a sample cannot know: where the rare ones lie.
-    const domain = this.info!.dimensions.find((dimension) => dimension.column === name);
-    if (domain && domain.low !== null && domain.high !== null) {
-      const [wide, span] = [domain.high - domain.low, high - low];
-      if (domain.low <= low && domain.high >= high && wide < 1.6 * span) return [domain.low, domain.high];
-    }
-    const margin = low < high ? 0.01 * (high - low) : 0.5;
-    return [low - margin, high + margin];
-  }
-
-  /** Whether axes have nothing in common: one scale for all would show a line. */
-  private differ(axes: string[]): boolean {
-    const units = new Set(axes.map((axis) => this.column(axis).unit));
-    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
-    return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
+    look.filters = look.filters.filter((filter) => facts.knows(filter.column)).slice(0, SLOTS - 2);
+    if (look.time && !facts.knows(look.time.column)) look.time = null;
   }
 
   private setFrame(camera: number[] | null): void {
-    const ends = this.look.axes.map((axis) => this.extent(axis));
+    const ends = this.look.axes.map((axis) => this.facts!.extent(axis));
     const flat = ends.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
     const frame = new Frame(ends.map((end) => end[0]), ends.map((end) => end[1]), this.look.stretch, aspect);
@@ -206,7 +158,7 @@ export class App {
 
   setAxes(axes: string[]): void {
     this.look.axes = axes;
-    this.look.stretch = this.differ(axes);
+    this.look.stretch = this.facts!.differ(axes);
     this.look.roi = null;
     this.look.camera = null;
     this.drop();
@@ -274,8 +226,15 @@ export class App {
     this.roi.set(roi, this.look.axes);
     this.inRoi = null;
     this.recount();
+    this.trails.later();
     this.changed();
     this.rebuild();
+  }
+
+  setTrails(trails: boolean): void {
+    this.look.trails = trails;
+    this.trails.later();
+    this.changed();
   }
 
   home(): void {
@@ -286,8 +245,8 @@ export class App {
   setLive(live: boolean): void {
     this.look.live = live;
     this.changed();
-    if (live) void this.follow();
-    else this.news?.abort();
+    if (live) void this.live.follow();
+    else this.live.stop();
   }
 
   /** The panel and the picture show what is now. */
@@ -324,13 +283,13 @@ export class App {
   }
 
   get isNamed(): boolean {
-    return this.look.color !== null && this.column(this.look.color)?.kind === "text";
+    return this.look.color !== null && this.facts!.column(this.look.color)?.kind === "text";
   }
 
   /** What the colours span. */
   get colorRange(): [number, number] {
     const { range, color, log } = this.look;
-    const { quantiles, low = 0, high = 1, least_positive } = this.histograms.get(color ?? "") ?? {};
+    const { quantiles, low = 0, high = 1, least_positive } = this.facts!.histograms.get(color ?? "") ?? {};
     let [from, to] = range ?? [quantiles?.[1] ?? low, quantiles?.[5] ?? high];
     if (!range && from >= to) [from, to] = [low, high];
     if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
@@ -339,49 +298,19 @@ export class App {
 
   /* Questions */
 
-  /** The records that are looked at, without the box of interest. */
-  region(): api.Region {
-    const box: Record<string, [number | null, number | null]> = {};
+  private question(): Asked {
     const { look } = this;
-    const ranges = [...look.filters, ...(look.time ? [look.time] : [])];
-    for (const { column, low, high } of ranges) {
-      if (low === null && high === null) continue;
-      const before = box[column] ?? [null, null];
-      const whole = this.column(column).kind === "time";
-      const ends = [low, high].map((end, side) => (end === null || !whole ? end : side ? Math.floor(end) : Math.ceil(end)));
-      box[column] = [tighter(before[0], ends[0], Math.max), tighter(before[1], ends[1], Math.min)];
-      const boolean = this.column(column).kind === "boolean";
-      if (boolean) box[column] = [ends[0] === null ? null : ends[0] > 0, ends[1] === null ? null : ends[1] >= 1] as never;
-    }
-    const region: api.Region = { box };
-    if (look.where) region.where = look.where;
-    return region;
-  }
-
-  /** The same within the box of interest. */
-  selection(): api.Region {
-    const region = this.region();
-    const { roi, axes } = this.look;
-    axes.forEach((axis, k) => {
-      if (!roi) return;
-      const before = (region.box![axis] ?? [null, null]) as [number | null, number | null];
-      region.box![axis] = [tighter(before[0], roi.low[k], Math.max), tighter(before[1], roi.high[k], Math.min)];
-    });
-    return region;
-  }
-
-  private asked(): Asked {
-    const { look } = this;
-    const names = [look.color, ...look.filters.map((filter) => filter.column), look.time?.column ?? this.timeColumn];
+    const facts = this.facts!;
+    const names = [look.color, ...look.filters.map((filter) => filter.column), this.player.column];
     const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
-      const { low = 0, high = 0, values } = this.histograms.get(name) ?? {};
+      const { low = 0, high = 0, values } = facts.histograms.get(name) ?? {};
       // Values far from 0 beside their spread would lose it as float32.
       const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
       return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
     });
     return {
       table: look.table,
-      region: { ...this.region(), version: this.info!.version },
+      region: { ...regionOf(look, facts), version: facts.info.version },
       axes: look.axes,
       columns,
     };
@@ -391,12 +320,23 @@ export class App {
     this.current?.close();
     this.next?.close();
     this.current = this.next = null;
+    this.trails.clear();
+  }
+
+  /** Something else than what is on the screen is on its way. */
+  get isFilling(): boolean {
+    return this.next !== null;
+  }
+
+  /** What is on the screen was asked so. */
+  get asked(): Asked | null {
+    return this.current?.asked ?? null;
   }
 
   /** Asks anew. */
   refill(): void {
     clearTimeout(this.refillTimer);
-    if (!this.info) return;
+    if (!this.facts) return;
     const before = this.current;
     this.next?.close();
     const { low, high } = this.scene.frame;
@@ -404,8 +344,8 @@ export class App {
     // A step of time holds about as much as the one before.
     const root = before?.tree.root;
     const guess = this.look.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
-    const total = guess > 0 && before?.asked.region.box?.[this.look.time!.column] ? guess : this.info.rows;
-    this.next = new Filling(this.scene, this.asked(), low, high, total, () => this.invalidate(), failed);
+    const total = guess > 0 && before?.asked.region.box?.[this.look.time!.column] ? guess : this.facts.info.rows;
+    this.next = new Filling(this.scene, this.question(), low, high, total, () => this.invalidate(), failed);
     this.nextSince = 0;
     this.shown.busy = true;
     this.total = null;
@@ -426,7 +366,7 @@ export class App {
     }
     await pause(isGone(error) ? 0 : 800);
     try {
-      this.info = await api.info(this.look.table);
+      this.live.take(await api.info(this.look.table));
       this.trouble = null;
       this.refill();
       this.rebuild();
@@ -435,77 +375,29 @@ export class App {
     }
   }
 
-  private tell(error: unknown): void {
+  tell(error: unknown): void {
     const lost = error instanceof TypeError;
     this.trouble = lost ? "The server does not answer; trying again" : String((error as Error).message ?? error);
     if (isGone(error)) this.trouble = null;
     this.redraw();
   }
 
-  /** Follows the commits. */
-  private async follow(): Promise<void> {
-    this.news?.abort();
-    const { signal } = (this.news = new AbortController());
-    while (!signal.aborted && this.look.live) {
-      try {
-        const { table } = this.look;
-        const info = await api.news(table, this.info!.version, signal);
-        if (signal.aborted) return;
-        this.trouble = null;
-        if (info.version === this.info!.version) continue;
-        this.info = info;
-        await this.widen(signal);
-        this.refill();
-        this.redraw();
-        // What is on its way is shown before the next is asked for.
-        while (this.next && !signal.aborted) await pause(50);
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!(error instanceof api.Refusal)) this.tell(error);
-        await pause(1000);
-      }
-    }
-  }
-
-  /** Takes the ends of columns that have grown. */
-  private async widen(signal: AbortSignal): Promise<void> {
-    const names = [...this.histograms.keys()];
-    const { table } = this.look;
-    const found = await api.histogram(table, { version: this.info!.version }, names, 5000, signal);
-    let grown = false;
-    for (const histogram of found.columns) {
-      const before = this.histograms.get(histogram.name)!;
-      const both = { ...histogram };
-      if (before.low !== undefined && histogram.low !== undefined) {
-        both.low = Math.min(before.low, histogram.low);
-        both.high = Math.max(before.high!, histogram.high!);
-        const inside = both.low === histogram.low && both.high === histogram.high;
-        if (!inside) both.counts = before.counts ?? [];
-        if (both.low < before.low || both.high > before.high!) grown = true;
-        if (before.distinct && histogram.distinct) {
-          both.distinct = [...new Set([...before.distinct, ...histogram.distinct])].sort((a, b) => a - b);
-        }
-      }
-      this.histograms.set(histogram.name, both);
-    }
-    if (grown) this.rebuild();
-  }
-
   private recount(): void {
     this.counting?.abort();
     const { signal } = (this.counting = new AbortController());
-    const version = this.info!.version;
+    const facts = this.facts!;
+    const { version } = facts.info;
     const table = this.look.table;
     this.figures = null;
     const count = async () => {
       await pause(120);
       if (signal.aborted) return;
-      this.total ??= await api.count(table, { ...this.region(), version }, signal);
-      const selection = { ...this.selection(), version };
+      this.total ??= await api.count(table, { ...regionOf(this.look, facts), version }, signal);
+      const selection = { ...selectionOf(this.look, facts), version };
       if (this.look.roi) this.inRoi = await api.count(table, selection, signal);
       this.redraw();
       const { color } = this.look;
-      if (color === null || this.column(color).kind !== "number") return;
+      if (color === null || facts.column(color).kind !== "number") return;
       const name = `"${color.replaceAll('"', '""')}"`;
       const aggregates = ["mean", "median", "p95"].map((figure) => `${figure}(${name})`);
       this.figures = await api.estimate(table, selection, aggregates, signal);
@@ -543,7 +435,7 @@ export class App {
     scene.material.uniforms.size.value = look.size * scene.renderer.getPixelRatio();
     scene.render();
     const style = this.inks();
-    if (this.info) this.overlay.draw(scene, look.axes.map((axis) => this.column(axis)), style[0], style[1]);
+    if (this.facts) this.overlay.draw(scene, look.axes.map((axis) => this.facts!.column(axis)), style[0], style[1]);
     if (this.firstPoints === null && this.shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
@@ -561,8 +453,8 @@ export class App {
     if (!next || next.tree.root.state !== "ready") return;
     this.nextSince ||= now;
     // Of a table that has grown the older picture is still a true one, of what it was.
-    const same = current && question(current.asked) === question(next.asked);
-    const patience = same ? Infinity : this.playing ? PATIENCE_PLAYING : PATIENCE;
+    const same = current && words(current.asked) === words(next.asked);
+    const patience = same ? Infinity : this.player.playing ? PATIENCE_PLAYING : PATIENCE;
     const enough = next.settled || (next.choice?.rows ?? 0) >= 0.8 * (current?.choice?.rows ?? 0);
     if (current && !enough && now - this.nextSince < patience) {
       if (!same) setTimeout(() => this.invalidate(), patience);
@@ -576,7 +468,8 @@ export class App {
     this.trouble = null;
     this.applyColors();
     this.applyRanges();
-    if (this.playing) this.advanceLater();
+    this.trails.later();
+    this.player.shown();
   }
 
   private slot(name: string | null): number {
@@ -589,7 +482,7 @@ export class App {
 
   applyColors(): void {
     const { uniforms } = this.scene.material;
-    if (!this.info) return;
+    if (!this.facts) return;
     uniforms.map.value.image.data.set(this.colors());
     uniforms.map.value.needsUpdate = true;
     const { color, log } = this.look;
@@ -625,52 +518,6 @@ export class App {
     }
   }
 
-  /* Time */
-
-  /** The moments that can be stepped through; none: time is a range that slides. */
-  get moments(): number[] | null {
-    const distinct = this.histograms.get(this.timeColumn ?? "")?.distinct;
-    return distinct && distinct.length > 1 && distinct.length <= 1024 ? distinct : null;
-  }
-
-  /** Time goes on by so many steps, around the end. */
-  step(by: number): void {
-    const column = this.timeColumn;
-    if (!column) return;
-    const { moments } = this;
-    const { low = 0, high = 1 } = this.histograms.get(column)!;
-    const { time } = this.look;
-    if (moments) {
-      const here = time ? nearestIndex(moments, time.low) : by > 0 ? -1 : 0;
-      const moment = moments[(here + by + moments.length) % moments.length];
-      this.setTime({ column, low: moment, high: moment });
-      return;
-    }
-    const width = time ? time.high - time.low : (high - low) / 50;
-    let from = time ? time.low + (by * width) / 2 : low;
-    if (from >= high) from = low;
-    if (from + width <= low) from = high - width;
-    this.setTime({ column, low: from, high: from + width });
-  }
-
-  play(playing: boolean): void {
-    this.playing = playing && this.timeColumn !== null;
-    this.redraw();
-    if (this.playing) {
-      this.playedAt = performance.now();
-      this.step(1);
-    }
-  }
-
-  private advanceLater(): void {
-    const wait = Math.max(0, 160 - (performance.now() - this.playedAt));
-    setTimeout(() => {
-      if (!this.playing || this.next) return;
-      this.playedAt = performance.now();
-      this.step(1);
-    }, wait);
-  }
-
   /* Points */
 
   /** The record nearest to a place on the canvas. */
@@ -679,9 +526,10 @@ export class App {
     if (!current) return null;
     const found = nearest(this.scene, current.tree, x, y, this.scene.material.uniforms.ranges.value);
     if (!found) return null;
-    const region = this.region();
+    const facts = this.facts!;
+    const region = regionOf(look, facts);
     look.axes.forEach((axis, k) => {
-      const whole = this.column(axis).kind === "time";
+      const whole = facts.column(axis).kind === "time";
       const slack = 3e-7 * Math.max(Math.abs(found.offset[k]), 1e-3 * Math.abs(found.at[k])) + 1e-30;
       const ends = [found.at[k] - slack, found.at[k] + slack];
       region.box![axis] = (whole ? [Math.ceil(ends[0]), Math.floor(ends[1])] : ends) as [number, number];
@@ -715,6 +563,8 @@ export class App {
       cells: cells.length,
       drawnCells: cells.filter((cell) => cell.drawn).map((cell) => [...cell.low, cell.depth].join(" ")),
       trouble: this.trouble,
+      trails: { paths: this.trails.paths, records: this.trails.records, busy: this.trails.busy },
+      came: this.live.came,
       frameTime: this.frameTime,
       frames: this.frames,
       firstPoints: this.firstPoints,
@@ -725,20 +575,5 @@ export class App {
 }
 
 /** What is asked, of whatever version. */
-const question = ({ axes, columns, region }: Asked) =>
+const words = ({ axes, columns, region }: Asked) =>
   JSON.stringify([axes, columns.map((column) => column.name), { ...region, version: null }]);
-
-const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
-
-function tighter(a: number | null, b: number | null, of: (a: number, b: number) => number): number | null {
-  if (a === null || b === null) return a ?? b;
-  return of(a, b);
-}
-
-export function nearestIndex(sorted: number[], value: number): number {
-  let best = 0;
-  sorted.forEach((other, k) => {
-    if (Math.abs(other - value) < Math.abs(sorted[best] - value)) best = k;
-  });
-  return best;
-}

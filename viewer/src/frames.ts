@@ -71,3 +71,15 @@ export class FrameReader {
     return length;
   }
 }
+
+/** All parts as one. */
+export function joined(parts: Float32Array[]): Float32Array {
+  if (parts.length === 1) return parts[0];
+  const all = new Float32Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

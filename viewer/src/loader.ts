@@ -5,7 +5,7 @@
 
 import type { Group, Points } from "three";
 import { points, Refusal, type PointsQuestion, type Region } from "./api";
-import type { Frame as WireFrame } from "./frames";
+import { joined, type Frame as WireFrame } from "./frames";
 import type { Scene } from "./scene";
 import { Tree, type Cell, type Choice } from "./tree";
 
@@ -124,17 +124,6 @@ export class Filling {
     for (const request of this.requests) request.abort.abort();
     this.scene.discard(this.group);
   }
-}
-
-function joined(parts: Float32Array[]): Float32Array {
-  if (parts.length === 1) return parts[0];
-  const all = new Float32Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** Whether the moment that was asked is not at hand any more. */

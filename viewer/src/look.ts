@@ -25,6 +25,8 @@ export interface Look {
   size: number;
   theme: "dark" | "light" | "auto";
   live: boolean;
+  /** Whole trajectories, as lines. */
+  trails: boolean;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
@@ -45,6 +47,7 @@ export const PLAIN: Look = {
   size: 2.2,
   theme: "auto",
   live: true,
+  trails: false,
   camera: null,
 };
 
@@ -75,6 +78,7 @@ export function toAddress(look: Look): string {
   if (look.size !== PLAIN.size) put("size", String(look.size));
   if (look.theme !== "auto") put("theme", look.theme);
   if (!look.live) put("live", "0");
+  put("trails", look.trails ? "1" : "");
   if (look.camera) put("camera", look.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
   return out.toString();
 }
@@ -118,6 +122,7 @@ export function fromAddress(text: string): Look {
   const theme = said.get("theme");
   look.theme = theme === "dark" || theme === "light" ? theme : "auto";
   look.live = said.get("live") !== "0";
+  look.trails = said.get("trails") === "1";
   const camera = said.get("camera")?.split(",").map(Number) ?? [];
   if (camera.length === 7 && camera.every(Number.isFinite)) look.camera = camera;
   return look;

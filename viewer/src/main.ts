@@ -2,7 +2,7 @@
 
 import "./app.css";
 import { App } from "./app";
-import { grouped } from "./numbers";
+import { grouped, signed } from "./numbers";
 import { Foot, Panel } from "./panel";
 import { RoiBox } from "./roi";
 import { el } from "./widgets";
@@ -19,6 +19,7 @@ const KEYS: [string, string][] = [
   ["S", "picture"],
   ["P", "panel"],
   ["D", "dark or light"],
+  ["T", "trails"],
   ["L", "follow commits"],
   ["?", "these keys"],
 ];
@@ -56,10 +57,12 @@ function redraw(): void {
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    if (app.info) {
-      title.textContent = app.info.name;
-      rows.textContent = `${grouped(app.info.rows)} records`;
-      document.title = `${app.info.name} · Kubist`;
+    if (app.facts) {
+      const { name, rows: all } = app.facts.info;
+      const { came, last } = app.live;
+      title.textContent = name;
+      rows.textContent = `${grouped(all)} records${came ? `, ${signed(came)} since it was opened, ${signed(last)} at last` : ""}`;
+      document.title = `${name} · Kubist`;
     }
     note.textContent = app.trouble ?? "";
     panel.redraw();
@@ -91,13 +94,17 @@ function nextTheme(): void {
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
   b: toggleRoi,
-  " ": () => app.play(!app.playing),
-  ArrowLeft: () => app.step(-1),
-  ArrowRight: () => app.step(1),
+  " ": () => app.player.play(!app.player.playing),
+  ArrowLeft: () => app.player.step(-1),
+  ArrowRight: () => app.player.step(1),
   a: () => app.setTime(null),
   s: () => void savePicture(),
   p: showPanel,
   d: nextTheme,
+  t: () => {
+    if (app.trails.possible) app.setTrails(!app.look.trails);
+    panel.rebuild();
+  },
   l: () => {
     app.setLive(!app.look.live);
     panel.rebuild();
@@ -109,7 +116,7 @@ addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
   const act = ACTIONS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (!act || !app.info || (event.key === " " && target.closest("button, a"))) return;
+  if (!act || !app.facts || (event.key === " " && target.closest("button, a"))) return;
   event.preventDefault();
   act();
 });

@@ -2,6 +2,8 @@
 
 export const grouped = (value: number) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
 
+export const signed = (value: number) => `${value < 0 ? "−" : "+"}${grouped(Math.abs(value))}`;
+
 /** About four digits. */
 export function brief(value: number): string {
   if (value === 0) return "0";

@@ -1,11 +1,12 @@
 /** The panel beside the points: what is drawn, by what colours, which part of it. */
 
 import type { App } from "./app";
-import { nearestIndex } from "./app";
 import { download, type Histogram } from "./api";
 import { COLORMAPS } from "./colormaps";
 import { brief, grouped, percent, withInterval } from "./numbers";
+import { nearestIndex } from "./player";
 import { pythonLines } from "./python";
+import { selectionOf } from "./region";
 import { RoiBox } from "./roi";
 import { SLOTS } from "./shader";
 import { Brush, choice, el, tick } from "./widgets";
@@ -16,6 +17,7 @@ export class Panel {
   private gradient: HTMLElement | null = null;
   private selection: HTMLElement | null = null;
   private figures: HTMLElement | null = null;
+  private trails: HTMLElement | null = null;
   private lines: HTMLElement | null = null;
   private link: HTMLAnchorElement | null = null;
   private format = "parquet";
@@ -25,7 +27,7 @@ export class Panel {
 
   /** Makes all of it anew. */
   rebuild(): void {
-    if (!this.app.info) return;
+    if (!this.app.facts) return;
     const open = document.activeElement?.getAttribute("aria-label");
     this.root.replaceChildren(this.axes(), this.color(), this.filters(), this.box(), this.records(), this.drawing());
     if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
@@ -45,7 +47,7 @@ export class Panel {
   private axes(): HTMLElement {
     const { app } = this;
     const { axes } = app.look;
-    const names = app.places.map((column) => column.name);
+    const names = app.facts!.places.map((column) => column.name);
     const rows = [0, 1, 2].map((k) => {
       const options = k === 2 ? ["", ...names] : names;
       return this.row(
@@ -69,11 +71,11 @@ export class Panel {
   private color(): HTMLElement {
     const { app } = this;
     const { look } = app;
-    const names = app.info!.columns.filter((column) => column.kind !== "other").map((column) => column.name);
+    const names = app.facts!.info.columns.filter((column) => column.kind !== "other").map((column) => column.name);
     const by = choice("colour by", ["", ...names], look.color ?? "", (value) => app.setColor(value || null));
     const parts: (HTMLElement | null)[] = [this.row("by", by)];
     this.colorBrush = this.gradient = null;
-    const histogram = look.color === null ? undefined : app.histograms.get(look.color);
+    const histogram = look.color === null ? undefined : app.facts!.histograms.get(look.color);
     if (histogram?.values) parts.push(this.swatches(histogram));
     else if (histogram && histogram.low !== undefined) {
       const map = choice("colour map", Object.keys(COLORMAPS), look.map, (value) => {
@@ -130,12 +132,12 @@ export class Panel {
     const { app } = this;
     const { look } = app;
     const taken = new Set(look.filters.map((filter) => filter.column));
-    const free = app.numeric.map((column) => column.name).filter((name) => !taken.has(name));
+    const free = app.facts!.numeric.map((column) => column.name).filter((name) => !taken.has(name));
     const add = choice("add a filter", ["", ...free], "", (value) => value && app.addFilter(value));
     add.options[0].textContent = "add a column …";
     add.disabled = look.filters.length >= SLOTS - 2;
     const parts = look.filters.map((filter) => {
-      const histogram = app.histograms.get(filter.column)!;
+      const histogram = app.facts!.histograms.get(filter.column)!;
       const brush = new Brush({
         histogram,
         low: filter.low,
@@ -151,7 +153,7 @@ export class Panel {
         textContent: "✕",
         onclick: () => app.removeFilter(filter),
       });
-      const unit = app.column(filter.column).unit;
+      const unit = app.facts!.column(filter.column).unit;
       const name = el("span", {}, filter.column, unit && el("span", { className: "faint" }, ` [${unit}]`));
       return el("div", { className: "filter" }, el("header", {}, name, away), brush.root);
     });
@@ -176,14 +178,17 @@ export class Panel {
     toggle.dataset.beside = "1";
     this.selection = el("div", { className: "faint" });
     this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
-    return this.section("Region", toggle, this.selection, this.figures);
+    const trails = tick("trails: whole trajectories", app.look.trails, (value) => app.setTrails(value), "T");
+    this.trails = el("div", { className: "faint", ariaLabel: "trails" });
+    const parts = app.trails.possible ? [trails, this.trails] : [];
+    return this.section("Region", toggle, this.selection, this.figures, ...parts);
   }
 
   /** Estimates of the colouring column, with their intervals. */
   private figureRows(): HTMLElement[] {
     const { figures, look } = this.app;
     if (!figures || look.color === null) return [];
-    const unit = this.app.column(look.color).unit;
+    const unit = this.app.facts!.column(look.color).unit;
     return figures.map(({ aggregate, value, low, high, exact }) =>
       el(
         "tr",
@@ -195,7 +200,6 @@ export class Panel {
   }
 
   private records(): HTMLElement {
-    const { app } = this;
     const shares: Record<string, number> = { all: 1, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001 };
     const of = choice("share", Object.keys(shares), Object.keys(shares).find((name) => shares[name] === this.share)!, (name) => {
       this.share = shares[name];
@@ -215,7 +219,6 @@ export class Panel {
     copy.dataset.beside = "1";
     const python = el("h2", {}, "Python", copy);
     python.style.marginTop = "12px";
-    void app;
     return this.section("Records", el("div", { className: "row" }, of, format, this.link), python, this.lines);
   }
 
@@ -254,7 +257,7 @@ export class Panel {
   /** Brings up to date what changes often. */
   redraw(): void {
     const { app } = this;
-    if (!app.info) return;
+    if (!app.facts) return;
     if (this.gradient) {
       const colors = app.colors();
       const stops = Array.from({ length: 17 }, (_, k) => {
@@ -271,10 +274,16 @@ export class Panel {
         ? "B shows a box whose sides can be dragged"
         : app.inRoi === null ? "counting …" : `${grouped(app.inRoi)} records in the box`;
     }
+    if (this.trails) {
+      const { paths, records, busy } = app.trails;
+      this.trails.textContent = !app.look.trails
+        ? "" : busy ? "…" : `${grouped(paths)} of what is ${app.look.roi ? "in the box" : "in view"}, ${grouped(records)} records`;
+    }
     if (this.figures) this.figures.replaceChildren(...this.figureRows());
-    const region = app.selection();
+    const region = selectionOf(app.look, app.facts);
     if (this.lines) {
-      const said = pythonLines(app.look.table, region, this.share);
+      const path = app.look.trails ? app.facts.path : null;
+      const said = pythonLines(app.look.table, region, this.share, path);
       if (this.lines.textContent !== said) this.lines.textContent = said;
     }
     if (this.link) {
@@ -289,39 +298,24 @@ export class Foot {
   readonly root = el("footer", { className: "foot" });
   private readonly readout = el("span", { className: "readout", role: "status" });
   private readonly player = el("div", { className: "player" });
-  private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.play(!this.app.playing) });
+  private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.player.play(!this.app.player.playing) });
   private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
   private readonly value = el("output", { className: "faint" });
   private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
-    this.app.play(false);
+    this.app.player.play(false);
     this.app.setTime(null);
   } });
 
   constructor(private readonly app: App) {
-    this.slider.addEventListener("input", () => this.slid());
+    this.slider.addEventListener("input", () => this.app.player.show(Number(this.slider.value)));
     this.all.style.width = "auto";
     this.player.append(this.button, this.slider, this.value, this.all);
     this.root.append(this.readout, this.player);
   }
 
-  private slid(): void {
-    const { app } = this;
-    const column = app.timeColumn!;
-    const at = Number(this.slider.value);
-    const { moments } = app;
-    if (moments) {
-      const moment = moments[Math.round(at)];
-      app.setTime({ column, low: moment, high: moment });
-      return;
-    }
-    const { low = 0, high = 1 } = app.histograms.get(column)!;
-    const width = app.look.time ? app.look.time.high - app.look.time.low : (high - low) / 50;
-    app.setTime({ column, low: at, high: at + width });
-  }
-
   redraw(): void {
     const { app } = this;
-    if (!app.info) {
+    if (!app.facts) {
       this.readout.textContent = app.trouble ?? "";
       return;
     }
@@ -332,19 +326,19 @@ export class Foot {
     this.readout.replaceChildren(
       dot, el("b", { textContent: grouped(rows) }), ` of ${total} points · precision ${percent(precision[0])}${finest}`,
     );
-    const column = app.timeColumn;
+    const { player } = app;
+    const { column, moments } = player;
     this.player.style.display = column ? "" : "none";
     if (!column) return;
-    this.button.textContent = app.playing ? "❚❚" : "▶";
-    this.button.ariaLabel = app.playing ? "pause" : "play";
+    this.button.textContent = player.playing ? "❚❚" : "▶";
+    this.button.ariaLabel = player.playing ? "pause" : "play";
     const { time } = app.look;
-    const { moments } = app;
-    const { low = 0, high = 1 } = app.histograms.get(column)!;
+    const [low, high] = player.ends;
     this.slider.min = String(moments ? 0 : low);
     this.slider.max = String(moments ? moments.length - 1 : high);
     this.slider.step = moments ? "1" : "any";
     if (time) this.slider.value = String(moments ? nearestIndex(moments, time.low) : time.low);
-    const unit = app.column(column).unit;
+    const unit = app.facts.column(column).unit;
     this.value.textContent = !time
       ? `all ${column}`
       : time.low === time.high ? `${brief(time.low)}${unit ? ` ${unit}` : ""}` : `${brief(time.low)} – ${brief(time.high)}`;

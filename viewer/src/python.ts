@@ -1,4 +1,4 @@
-/** The Python that asks for what is on the screen. */
+/** The Python that asks for what is on the screen, or for the trajectories that lead through it. */
 
 import type { Region } from "./api";
 
@@ -8,14 +8,16 @@ const said = (value: unknown): string => {
   return typeof value === "number" ? String(Number(value.toPrecision(9))) : JSON.stringify(value);
 };
 
-export function pythonLines(table: string, region: Region, precision: number): string {
+export function pythonLines(table: string, region: Region, precision: number, path: string | null): string {
   const box = Object.entries(region.box ?? {}).map(
     ([column, [low, high]]) => `${JSON.stringify(column)}: (${said(low)}, ${said(high)})`,
   );
   const parts = [
     box.length > 0 ? `box={${box.join(", ")}}` : "",
     region.where ? `where=${JSON.stringify(region.where)}` : "",
+    path === null ? "" : `by=${JSON.stringify(path)}`,
     precision < 1 ? `precision=${precision}` : "",
   ].filter(Boolean);
-  return `t = kubist.connect("${location.origin}", ${JSON.stringify(table)})\nt.query(${parts.join(", ")})`;
+  const ask = path === null ? "query" : "trajectories";
+  return `t = kubist.connect("${location.origin}", ${JSON.stringify(table)})\nt.${ask}(${parts.join(", ")})`;
 }

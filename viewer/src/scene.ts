@@ -12,6 +12,7 @@ import {
   LineBasicMaterial,
   LineSegments,
   Matrix4,
+  type Object3D,
   OrthographicCamera,
   PerspectiveCamera,
   Points,
@@ -21,7 +22,7 @@ import {
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
-import { makeMaterial, SLOTS } from "./shader";
+import { makeMaterial, makeTrailMaterial, SLOTS } from "./shader";
 import type { Cell, Eye } from "./tree";
 
 const FIELD = 40;
@@ -62,6 +63,7 @@ export class Frame {
 export class Scene implements Eye {
   readonly renderer: WebGLRenderer;
   readonly material = makeMaterial();
+  private readonly trailMaterial = makeTrailMaterial(this.material);
   camera: PerspectiveCamera | OrthographicCamera;
   controls: OrbitControls;
   frame = new Frame([0, 0, 0], [1, 1, 1], false);
@@ -121,12 +123,34 @@ export class Scene implements Eye {
     const points = new Points(geometry, this.material);
     points.frustumCulled = false;
     points.matrixAutoUpdate = false;
-    const { scale } = this.frame;
-    this.frame.toScene(cell.low, this.point);
-    points.matrix.makeScale(scale[0], scale[1], scale[2] ?? 1).setPosition(this.point);
-    points.matrixWorldNeedsUpdate = true;
+    this.place(points, cell.low);
     group.add(points);
     return points;
+  }
+
+  /** Shows lines, coloured as the points are; `columns` of them come along. */
+  addTrails(geometry: BufferGeometry, columns: number): LineSegments {
+    this.trailMaterial.defines.USED = columns;
+    this.trailMaterial.needsUpdate = true;
+    const lines = new LineSegments(geometry, this.trailMaterial);
+    lines.frustumCulled = false;
+    lines.matrixAutoUpdate = false;
+    this.place(lines, this.frame.low);
+    this.scene.add(lines);
+    return lines;
+  }
+
+  removeTrails(lines: LineSegments): void {
+    this.scene.remove(lines);
+    lines.geometry.dispose();
+  }
+
+  /** Puts what counts from this corner where it belongs. */
+  private place(object: Object3D, corner: number[]): void {
+    const { scale } = this.frame;
+    this.frame.toScene(corner, this.point);
+    object.matrix.makeScale(scale[0], scale[1], scale[2] ?? 1).setPosition(this.point);
+    object.matrixWorldNeedsUpdate = true;
   }
 
   /** Draws points that come with so many columns. */
@@ -260,6 +284,26 @@ export class Scene implements Eye {
     if (!roi) return false;
     for (let k = 0; k < cell.low.length; k++) if (cell.low[k] > roi.high[k] || cell.high[k] < roi.low[k]) return true;
     return false;
+  }
+
+  /** A box, in the table's units, that holds all of the view's own box that can be seen. */
+  seen(): { low: number[]; high: number[] } {
+    const { frame, camera } = this;
+    const axes = frame.low.map((_, axis) => axis);
+    const [low, high] = [axes.map(() => Infinity), axes.map(() => -Infinity)];
+    for (let corner = 0; corner < 8; corner++) {
+      const side = (bit: number) => (corner & bit ? 1 : -1);
+      this.point.set(side(1), side(2), side(4)).unproject(camera);
+      for (const axis of axes) {
+        const at = frame.toTable(this.point, axis);
+        low[axis] = Math.min(low[axis], at);
+        high[axis] = Math.max(high[axis], at);
+      }
+    }
+    return {
+      low: axes.map((axis) => Math.max(low[axis], frame.low[axis])),
+      high: axes.map((axis) => Math.min(high[axis], frame.high[axis])),
+    };
   }
 
   /** Where a place of the scene is on the canvas, in CSS pixels; behind the camera: null. */

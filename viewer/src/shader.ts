@@ -40,7 +40,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
   gl_PointSize = size;
-#if USED > 0
+#if USED > 0 && !defined(TRAIL)
   bool hidden = false;
   for (int k = 0; k < USED; k++) {
     // An open range has infinite ends, which also let pass what is no number.
@@ -64,12 +64,14 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
 #endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
   color = mix(color, background, 0.35 * depth);
+#ifndef TRAIL
   if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
     color = mix(color, background, 0.86);
     gl_PointSize = max(1.0, 0.7 * size);
     // Behind whatever is inside.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
+#endif
 }`;
 
 const fragment = /* glsl */ `
@@ -81,6 +83,14 @@ void main() {
   float r = 4.0 * dot(off, off);
   if (r > 1.0) discard;
   pixel = vec4(color * (1.0 - 0.22 * r), 1.0);
+}`;
+
+const trailFragment = /* glsl */ `
+precision mediump float;
+in vec3 color;
+out vec4 pixel;
+void main() {
+  pixel = vec4(color, 1.0);
 }`;
 
 export const OPEN = 3.4e38;
@@ -108,6 +118,18 @@ export function makeMaterial() {
   // USED: how many columns come with the points that are drawn.
   const defines = { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
+}
+
+/** Trajectories are whole: neither ranges nor the box hide a part of them. */
+export function makeTrailMaterial({ uniforms }: PointMaterial) {
+  const defines = { USED: 0, TRAIL: "" };
+  return new RawShaderMaterial({
+    glslVersion: GLSL3,
+    defines,
+    vertexShader: vertex,
+    fragmentShader: trailFragment,
+    uniforms,
+  });
 }
 
 export type PointMaterial = ReturnType<typeof makeMaterial>;

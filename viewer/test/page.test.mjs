@@ -354,6 +354,85 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("requests whose cells leave the view are cut", async () => {
+    const page = await open("budget=2000000");
+    // From here on answers wait: what is asked is on its way for as long as we like.
+    let held = 0;
+    let answering = false;
+    await page.route("**/points", async (route) => {
+      held++;
+      while (!answering) await new Promise((done) => setTimeout(done, 20));
+      await route.continue().catch(() => {});
+    });
+    const cut = [];
+    page.on("requestfailed", (request) => request.url().endsWith("/points") && cut.push(request.failure().errorText));
+    const near = (share) =>
+      page.evaluate((share) => {
+        const { scene } = window.kubist;
+        const { low, high } = scene.frame;
+        const at = scene.frame.toScene(low.map((value, k) => value + share * (high[k] - value)), scene.camera.position.clone());
+        scene.controls.target.copy(at);
+        scene.camera.position.copy(at).z += 0.02;
+        scene.controls.update();
+        window.kubist.invalidate();
+      }, share);
+    await near(0.45);
+    while (held === 0) await page.waitForTimeout(20);
+    assert.deepEqual(cut, [], "what is in view is waited for");
+    const before = held;
+    await near(0.02);
+    for (const begin = Date.now(); cut.length < before && Date.now() - begin < 30000; ) await page.waitForTimeout(20);
+    assert.equal(cut.length, before, "all that was asked for the place that was left");
+    assert(cut.every((error) => error.includes("ABORTED")), cut.join());
+    answering = true;
+    await near(0.45);
+    await settled(page);
+    await close(page);
+  });
+
+  test("trails are whole trajectories of what is in the box", async () => {
+    const page = await open("where=NOT+deposited");
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("t");
+    const trailing = (status) => !status.trails.busy && status.trails.paths > 0;
+    const inView = await settled(page, trailing);
+    assert.equal(inView.trails.paths, 200, "as many as a picture holds");
+    await page.evaluate(() => {
+      const { low, high } = window.kubist.scene.frame;
+      const end = low.map((value, k) => value + 0.3 * (high[k] - value));
+      window.kubist.setRoi({ low, high: end });
+    });
+    const inBox = await settled(page, (status) => trailing(status) && status.trails.records !== inView.trails.records);
+    const box = Object.fromEntries(inBox.look.axes.map((axis, k) => [axis, [inBox.look.roi.low[k], inBox.look.roi.high[k]]]));
+    const text = await (await post("query", { box, where: "NOT deposited", limit: 4000, columns: ["pid"], format: "csv" })).text();
+    const pids = [...new Set(text.trim().split("\n").slice(1))].slice(0, 200);
+    const whole = await (await post("query", { where: `pid IN (${pids})`, columns: ["pid", "time", "x"], format: "csv" })).text();
+    const records = whole.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
+    assert.equal(inBox.trails.paths, pids.length);
+    assert.equal(inBox.trails.records, records.length, "also records outside of the box, and deposited ones");
+    // Line by line: from each record to the next one in time of the same particle.
+    const expected = [];
+    const paths = Map.groupBy(records, ([pid]) => pid);
+    for (const path of paths.values()) {
+      path.sort((a, b) => a[1] - b[1]);
+      for (let k = 1; k < path.length; k++) expected.push([path[k - 1][2], path[k][2]]);
+    }
+    const drawn = await page.evaluate(() => {
+      const { lines } = window.kubist.trails;
+      const { array } = lines.geometry.getAttribute("position");
+      const low = window.kubist.scene.frame.low[0];
+      return Array.from({ length: array.length / 6 }, (_, k) => [array[6 * k] + low, array[6 * k + 3] + low]);
+    });
+    assert.equal(drawn.length, expected.length);
+    const sum = (lines) => lines.reduce((sum, [a, b]) => sum + Math.abs(b - a), 0);
+    assert(Math.abs(sum(drawn) - sum(expected)) < 1e-3 * sum(expected));
+    assert.match(await page.getByLabel("Python").textContent(), /t\.trajectories\(box=.*by="pid"\)/);
+    assert.match(await page.evaluate(() => location.hash), /trails=1/);
+    await page.keyboard.press("t");
+    await settled(page, (status) => status.trails.paths === 0);
+    await close(page);
+  });
+
   test("a running simulation is followed", async () => {
     const live = join(directory, "live.kubist");
     run("copy", table, live);
@@ -369,6 +448,8 @@ describe("the page", { skip }, () => {
     const after = await settled(page, (status) => status.version !== before.version);
     assert(after.total > before.total);
     assert.equal(after.total, Number(run("query", live, "--count")));
+    assert.equal(after.came, after.total - before.total);
+    await page.waitForFunction(() => /records, \+[\d\u202f]+ since it was opened/.test(document.querySelector(".head").textContent));
     assert((await page.evaluate(() => window.least)) > 0.5 * before.rows, "the picture was never empty");
     await close(page);
     await second.stop();

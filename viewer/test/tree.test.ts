@@ -1,5 +1,7 @@
 /** The cells of a view, filled from records in memory, under a camera that moves. */
 
+import { rowsOf } from "../src/api";
+import { segments } from "../src/trails";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FrameReader, type Frame } from "../src/frames";
@@ -181,4 +183,15 @@ test("ticks are round", () => {
   assert.deepEqual(ticks(0, 1, 5), [0, 0.2, 0.4, 0.6, 0.8, 1]);
   assert.deepEqual(ticks(-0.13, 0.31, 4), [0, 0.2]);
   assert.deepEqual(ticks(1, 1, 5), []);
+});
+
+test("a value in quotes is one value", () => {
+  assert.deepEqual(rowsOf('a,b\n1,"x, ""y""\nz"\n,2\n'), [["a", "b"], ["1", 'x, "y"\nz'], ["", "2"]]);
+  assert.deepEqual(rowsOf("a,b\r\n"), [["a", "b"]]);
+});
+
+test("lines go from record to record of one trajectory, in the order of time", () => {
+  const of = Float32Array.of(1, 0, 1, 0, 1, 2, -1, -1);
+  const time = Float32Array.of(3, 5, 1, 4, 2, 9, 1, 2);
+  assert.deepEqual([...segments(of, time)], [3, 1, 2, 4, 4, 0]);
 });

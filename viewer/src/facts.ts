@@ -1,0 +1,102 @@
+/** What is known of a table: its columns, and how their values are spread. */
+
+import type { Column, Histogram, TableInfo } from "./api";
+
+export class Facts {
+  constructor(
+    public info: TableInfo,
+    readonly histograms: Map<string, Histogram>,
+  ) {}
+
+  column(name: string): Column {
+    return this.info.columns.find((column) => column.name === name)!;
+  }
+
+  knows(name: string | null): boolean {
+    return name !== null && this.histograms.has(name);
+  }
+
+  /** Columns that have a place on a line. */
+  get numeric(): Column[] {
+    return this.info.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
+  }
+
+  /** Columns that can be an axis. */
+  get places(): Column[] {
+    return this.numeric.filter((column) => column.kind !== "boolean");
+  }
+
+  looksLikeTime(name: string): boolean {
+    return this.column(name).kind === "time" || /^(t|time|step|timestep|tick|epoch|date)$/i.test(name);
+  }
+
+  /** The column that time is played along, if there is one. */
+  get time(): string | null {
+    const isSpread = ({ name }: Column) => {
+      const { low, high } = this.histograms.get(name) ?? {};
+      return low !== undefined && high !== undefined && low < high;
+    };
+    return this.numeric.find((column) => this.looksLikeTime(column.name) && isSpread(column))?.name ?? null;
+  }
+
+  /** The column that tells trajectories apart, if the table says so. */
+  get path(): string | null {
+    const { identity, lookup } = this.info;
+    for (const names of [identity, lookup]) {
+      const told = names.filter((name) => !this.looksLikeTime(name));
+      if (told.length === 1 && ["number", "text"].includes(this.column(told[0]).kind)) return told[0];
+    }
+    return null;
+  }
+
+  /** Where a column's values lie. */
+  extent(name: string): [number, number] {
+    const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
+    // A domain that fits holds what a sample cannot know: where the rare ones lie.
+    const domain = this.info.dimensions.find((dimension) => dimension.column === name);
+    if (domain && domain.low !== null && domain.high !== null) {
+      const [wide, span] = [domain.high - domain.low, high - low];
+      if (domain.low <= low && domain.high >= high && wide < 1.6 * span) return [domain.low, domain.high];
+    }
+    const margin = low < high ? 0.01 * (high - low) : 0.5;
+    return [low - margin, high + margin];
+  }
+
+  /** Whether axes have nothing in common: one scale for all would show a line. */
+  differ(axes: string[]): boolean {
+    const units = new Set(axes.map((axis) => this.column(axis).unit));
+    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
+    return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
+  }
+
+  /** The axes that show the table best: its dimensions, but not time. */
+  get axes(): string[] {
+    const numeric = new Set(this.places.map((column) => column.name));
+    const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
+    const rest = [...numeric].filter((name) => !dimensions.includes(name));
+    const places = dimensions.filter((name) => !this.looksLikeTime(name));
+    const axes = (places.length >= 2 ? places : [...dimensions, ...rest]).slice(0, 3);
+    return axes.length === 1 ? [axes[0], axes[0]] : axes;
+  }
+
+  /** Takes what a later sample shows; whether a column's ends have moved. */
+  widen(found: Histogram[]): boolean {
+    let grown = false;
+    for (const histogram of found) {
+      const before = this.histograms.get(histogram.name)!;
+      const both = { ...histogram };
+      if (before.low !== undefined && histogram.low !== undefined) {
+        both.low = Math.min(before.low, histogram.low);
+        both.high = Math.max(before.high!, histogram.high!);
+        const inside = both.low === histogram.low && both.high === histogram.high;
+        if (!inside) both.counts = before.counts ?? [];
+        if (both.low < before.low || both.high > before.high!) grown = true;
+        if (before.distinct && histogram.distinct) {
+          both.distinct = [...new Set([...before.distinct, ...histogram.distinct])].sort((a, b) => a - b);
+        }
+      }
+      this.histograms.set(histogram.name, both);
+    }
+    return grown;
+  }
+}
