@@ -331,11 +331,18 @@ class RemoteTable(_Remote):
         moment.about()
         return RemoteSnapshot(self._server, self.name, moment)
 
-    def watch(self, timeout: float | None = None) -> Iterator[RemoteSnapshot]:
+    def watch(
+        self, timeout: float | None = None, since: RemoteSnapshot | None = None
+    ) -> Iterator[RemoteSnapshot]:
         """Yields a snapshot now, and a new one after every commit: as `Table.watch`."""
         patience = math.inf if timeout is None else _box.number("timeout", timeout, low=0)
-        seen = self.snapshot()
-        yield seen
+        if since is None:
+            seen = self.snapshot()
+            yield seen
+        elif isinstance(since, RemoteSnapshot):
+            seen = since
+        else:
+            raise InvalidInput(f"since must be a snapshot of this table, not {since!r}")
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
             version = urllib.parse.quote(seen.version)

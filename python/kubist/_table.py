@@ -283,7 +283,9 @@ class Table(InDirectory):
             self._table, pinned if step is None else pinned.at_step(_box.step("step", step))
         )
 
-    def watch(self, timeout: float | None = None) -> Iterator[Snapshot]:
+    def watch(
+        self, timeout: float | None = None, since: Snapshot | None = None
+    ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change, as it lands.
 
         A change is seen within a few milliseconds; several that come faster than
@@ -292,14 +294,20 @@ class Table(InDirectory):
         Args:
             timeout: Seconds without a change after which the iteration ends;
                 None: never.
+            since: Only what comes after this moment; None: the one of now is the first.
 
         Example:
             >>> for snapshot in t.watch():
             ...     draw(snapshot.query(precision=0.01).to_arrow())
         """
         seconds = 1e9 if timeout is None else _box.number("timeout", timeout, low=0)
-        seen = self._pinned()
-        yield Snapshot(self._table, seen)
+        if since is None:
+            seen = self._pinned()
+            yield Snapshot(self._table, seen)
+        elif isinstance(since, Snapshot):
+            seen = since._snapshot
+        else:
+            raise InvalidInput(f"since must be a snapshot of this table, not {since!r}")
         while True:
             found = self._table.wait(seen, seconds=seconds)
             if found is None:

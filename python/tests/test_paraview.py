@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -67,7 +69,7 @@ def environment(screen: str, home: Path) -> dict[str, str]:
 
 
 def paraview(
-    screen: str, tmp_path: Path, table: Path, script: str, *command: str
+    screen: str, tmp_path: Path, table: Path | str, script: str, *command: str
 ) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
     """Runs a script in ParaView's Python, and returns what it noted in ``said``."""
     file, out = tmp_path / "script.py", tmp_path / "said.json"
@@ -89,6 +91,25 @@ def paraview(
     )
     assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()), done
+
+
+class Server:
+    """`kubist view` of a table, with a token, at `address`."""
+
+    def __init__(self, table: Path) -> None:
+        command = [Path(sys.executable).with_name("kubist"), "view", table]
+        self.process = subprocess.Popen(
+            [*command, "--token", "0123456789abcdef"], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.communicate()
 
 
 CENTRES = np.array([[0.2, 0.3, 0.5], [0.7, 0.6, 0.5], [0.5, 0.85, 0.2]])
@@ -159,6 +180,27 @@ def test_points_are_those_of_the_query_and_typed(
     assert types["pid"] in (8, 16)
     assert said["columns"] == ["blob"]
     assert said["plane"][:2] == [0, 0] and said["plane"][4:] == [0, 0]
+    assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
+
+
+def test_an_address_is_as_good_as_a_directory(
+    screen: str, tmp_path: Path, blobs: kubist.Table
+) -> None:
+    script = """
+        s = KubistTable(Table=table)
+        s.UpdatePipelineInformation()
+        said["times"] = list(s.TimestepValues)
+        s.Where = "blob = 1"; s.Precision = 0.1
+        said["precision"] = size(s, 0.25)
+        said["types"] = {name: array.GetDataType() for name, array in s.PointData.items()}
+        s.Precision = 1; s.Where = ""; s.MaximumPoints = 1000; said["most"] = size(s, 0.25)
+        s.Columns = ["kind"]; size(s, 0.5)
+        said["columns"] = list(s.PointData.keys())
+        """
+    here, _ = paraview(screen, tmp_path, Path(blobs.location), script)
+    with Server(Path(blobs.location)) as server:
+        there, done = paraview(screen, tmp_path, server.address, script)
+    assert there == here
     assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
 
 
@@ -271,14 +313,15 @@ interactor.CreateRepeatingTimer(50)
 
 
 @pytest.mark.skipif(shutil.which("paraview") is None, reason="paraview is not installed")
-def test_the_window_refines_and_follows(screen: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
+def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: bool) -> None:
     """From coarse to fine without being asked, and on with what is committed."""
     rng = np.random.default_rng(2)
     rows = 450_000
     table, out = tmp_path / "t.kubist", tmp_path / "seen"
     t = kubist.create(table, {name: rng.random(rows) for name in "xyz"}, ["x", "y", "z"])
     script = tmp_path / "window.py"
-    script.write_text(WINDOW.format(plugin=str(PLUGIN), table=str(table), out=str(out)))
+    server = Server(table) if remote else contextlib.nullcontext()
 
     def seen() -> list[int]:
         return [int(line) for line in out.read_text().split()] if out.exists() else []
@@ -290,9 +333,12 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path) -> None:
             assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())
             time.sleep(0.1)
 
+    place = server.address if isinstance(server, Server) else str(table)
+    script.write_text(WINDOW.format(plugin=str(PLUGIN), table=place, out=str(out)))
     log = tmp_path / "log"
     command = ["paraview", f"--script={script}"]
     with (
+        server,
         log.open("w") as to,
         subprocess.Popen(
             command, env=environment(screen, tmp_path), stdout=to, stderr=to

@@ -3,7 +3,7 @@
 It draws a uniform sample: of the precision asked for, or of as many points as are wanted at
 most, whichever is less. In ParaView's window it refines, each record read once: what is there
 is shown, and the rest comes on a thread of its own. Ranks of a parallel server read disjoint
-parts of one moment (`Table.splits`).
+parts of one moment (`Table.splits`). A table may also lie behind an address.
 
 ParaView runs this file with its own Python, which needs NumPy; the package is found beside
 the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
@@ -35,11 +35,13 @@ import kubist  # noqa: E402
 from kubist.paraview.reading import (  # noqa: E402
     FIRST_POINTS,
     Answer,
+    News,
     Question,
     axes_of,
     distinct,
     levels,
     literal,
+    open_at,
     quoted,
     seconds,
 )
@@ -56,6 +58,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._axes, self._time = ["", "", ""], ""
         self._use_box, self._position, self._length = 0, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
         self._live, self._progressive = 0, 1
+        self._news = None
         self._times = self._shown_times = None
         self._answer, self._asked = None, None
         self._selection = vtkDataArraySelection()
@@ -69,7 +72,8 @@ class KubistTable(VTKPythonAlgorithmBase):
             default_values="" panel_visibility="default">
           <FileListDomain name="files"/>
           <Hints><UseDirectoryName/></Hints>
-          <Documentation>The directory of the table.</Documentation>
+          <Documentation>The directory of the table, or the address that kubist view printed, or
+            ssh://user@host/path.</Documentation>
         </StringVectorProperty>"""
     )
     def SetTable(self, path):
@@ -199,9 +203,12 @@ class KubistTable(VTKPythonAlgorithmBase):
     )
     def Refresh(self):
         if self._table is not None:
-            self._snapshot = self._table.snapshot()
-            self._look()
-            self.Modified()
+            self._show(self._table.snapshot())
+
+    def _show(self, snapshot):
+        self._snapshot = snapshot
+        self._look()
+        self.Modified()
 
     @smproperty.doublevector(
         name="TimestepValues", information_only="1", si_class="vtkSITimeStepsProperty"
@@ -211,9 +218,9 @@ class KubistTable(VTKPythonAlgorithmBase):
 
     def GetNeedsUpdate(self):
         """Asked now and then by ParaView's window: is there more to show?"""
-        news = self._live and self._table is not None and self._has_changed()
-        if news:
-            self.Refresh()
+        news = self._newest()
+        if news is not None:
+            self._show(news)
         elif self._answer is not None and self._answer.has_more():
             self.Modified()
         else:
@@ -222,17 +229,28 @@ class KubistTable(VTKPythonAlgorithmBase):
 
     # What it does. -------------------------------------------------------------------
 
-    def _has_changed(self):
-        return self._table._table.wait(self._snapshot._snapshot, seconds=0) is not None
+    def _newest(self):
+        """What has been committed since, while it is followed."""
+        if not self._live or self._table is None:
+            self._forget_news()
+            return None
+        if self._news is None:
+            self._news = News(self._table, self._snapshot)
+        return self._news.take()
+
+    def _forget_news(self):
+        if self._news is not None:
+            self._news.stop()
+        self._news = None
 
     def _open(self):
         """A file of the table is as good as its directory: file dialogs choose files."""
         self._table = self._snapshot = None
         self._drop_answer()
+        self._forget_news()
         if not self._path:
             return
-        place = Path(self._path)
-        self._table = kubist.open(str(place.parent if place.is_file() else place))
+        self._table = open_at(self._path)
         self._snapshot = self._table.snapshot()
         names = [column.name for column in self._snapshot.info().columns]
         for name in names:
@@ -330,7 +348,10 @@ class KubistTable(VTKPythonAlgorithmBase):
                 box=question.box, where=question.where, columns=question.columns, window=(low, high)
             )
 
-        if ranks > 1:
+        if ranks > 1 and isinstance(snapshot, kubist.RemoteSnapshot):
+            # A server answers no parts: one rank shows all of it.
+            self._answer = Answer(whole, [(0.0, share)] if controller.GetLocalProcessId() == 0 else [])
+        elif ranks > 1:
             part = self._part(controller, ranks, question, share)
             self._answer = Answer(lambda *_: part.query(), [(0.0, share)])
         elif self._in_window():

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kubist import Result, Snapshot
+import kubist
+from kubist import RemoteSnapshot, RemoteTable, Result, Table
+from kubist import Snapshot as LocalSnapshot
 from kubist._pushdown import quoted
 
 __all__ = [
     "FIRST_POINTS",
     "Answer",
+    "News",
     "Question",
     "axes_of",
     "distinct",
     "levels",
     "literal",
+    "open_at",
     "quoted",
     "seconds",
 ]
 
 Array = np.ndarray[Any, Any]
+Snapshot = LocalSnapshot | RemoteSnapshot
 
 SAMPLED = 8192
 """Records that tell how many match."""
@@ -34,6 +41,18 @@ MOST_STEPS = 4096
 
 FIRST_POINTS = 100_000
 """Points of the first picture of a refinement; each one has four times those before."""
+
+
+PATIENCE = 1.0
+"""Seconds until a server that did not answer is asked for news again."""
+
+
+def open_at(place: str) -> Table | RemoteTable:
+    """The table in a directory, or that one of its files belongs to, or at an address."""
+    if place.startswith(("http://", "https://", "ssh://")):
+        return kubist.connect(place)
+    path = Path(place)
+    return kubist.open(str(path.parent if path.is_file() else path))
 
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
@@ -107,9 +126,9 @@ class Question:
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
         """The precision at which about ``most`` points match, or the one that is asked for,
         and about how many points match at it."""
-        probe = snapshot.query(box=self.box, where=self.where, columns=[], limit=SAMPLED)
-        probe.to_numpy()
-        rows = probe.stats.rows_returned / probe.precision
+        some = [snapshot.info().columns[0].name]
+        probe = snapshot.query(box=self.box, where=self.where, columns=some, limit=SAMPLED)
+        rows = len(probe.to_numpy()[some[0]]) / probe.precision
         share = min(self.precision, self.most / rows) if rows > 0 else self.precision
         return share, rows * share
 
@@ -137,11 +156,15 @@ class Answer:
         """All of it, now."""
         try:
             for low, high in self._windows:
+                if self._stopped:
+                    return
+                result = self._ask(low, high)
                 with self._changed:
                     if self._stopped:
+                        result.close()
                         return
-                    self._result = self._ask(low, high)
-                frame = self._result.to_numpy()
+                    self._result = result
+                frame = result.to_numpy()
                 with self._changed:
                     if self._stopped:
                         return
@@ -177,3 +200,38 @@ class Answer:
                 raise self._error
             self._taken = len(self._frames)
             return list(self._frames)
+
+
+class News:
+    """The newest moment of a table, once there is one that nobody has taken yet.
+
+    It is waited for on a thread, so that a server that is slow to answer, or gone, holds up
+    nobody.
+    """
+
+    def __init__(self, table: Any, seen: Snapshot) -> None:
+        self._table = table
+        self._seen = seen
+        self._newest: Snapshot | None = None
+        self._stopped = False
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        while not self._stopped:
+            try:
+                # Ends now and then, to see whether anybody still wants to know.
+                for snapshot in self._table.watch(timeout=PATIENCE, since=self._seen):
+                    self._seen = self._newest = snapshot
+                    if self._stopped:
+                        return
+            except kubist.Error:
+                time.sleep(PATIENCE)
+
+    def take(self) -> Snapshot | None:
+        """The newest moment, the first time that it is asked for."""
+        newest, self._newest = self._newest, None
+        return newest
+
+    def stop(self) -> None:
+        """Nobody wants to know any more."""
+        self._stopped = True
