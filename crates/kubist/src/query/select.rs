@@ -356,7 +356,7 @@ fn all_full(
 /// Sorts, cuts at the limit, and makes batches in ascending order of priority.
 /// `None` if two candidates have the same priority and were not told apart.
 fn deliver(question: &Question, found: Found, limit: Option<u64>, with_ties: bool) -> Result<Option<Delivery>> {
-    let Found { parts, mut candidates, mut cutoffs, stats } = found;
+    let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
     candidates.sort_unstable();
     let keep = |candidates: &[Candidate]| (candidates.len() as u64).min(limit.unwrap_or(u64::MAX)) as usize;
     let matter = if cutoffs.is_empty() { keep(&candidates).saturating_add(1) } else { candidates.len() };
