@@ -112,7 +112,8 @@ def test_a_table_comes_through_the_tunnel(table: kubist.Table, stand_in: Path) -
     view = View(f"ssh://ada@cluster:2222{table.location}")
     address, _, token = view.url.partition("/?token=")
     assert address.startswith("http://127.0.0.1:") and len(token) == 32
-    with urllib.request.urlopen(view.url) as page:
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(view.url) as page:
         assert b"app.js" in page.read()
     remote = kubist.connect(view.url)
     assert remote.count() == 3 and remote.query(where="x > 0.3").to_numpy()["y"].sum() == 5

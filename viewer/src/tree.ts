@@ -191,10 +191,13 @@ export class Tree {
       if (cell.pixels >= KEEP_PIXELS) kept += cell.rows;
     }
     let left = budget - kept;
+    // Once a cell that has come finds no room, no others are asked for: they are smaller on
+    // the screen, and would find none either.
+    let full = false;
     while (fringe.length > 0) {
       const cell = largest(fringe);
       if (cell.state !== "ready") {
-        if (cell.depth === 0 || left > 0) {
+        if (cell.depth === 0 || (left > 0 && !full)) {
           if (cell.state === "new") choice.wanted.push(cell);
           left -= this.expected(cell);
         }
@@ -207,6 +210,7 @@ export class Tree {
       if (!keeps && cell.depth > 0 && left < cell.rows) {
         this.reaches(cell.window[0]);
         cell.inView = false;
+        full = true;
         continue;
       }
       if (!keeps) left -= cell.rows;

@@ -1,12 +1,12 @@
 /** The cells of a view, filled from records in memory, under a camera that moves. */
 
-import { rowsOf } from "../src/api";
-import { segments } from "../src/trails";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rowsOf } from "../src/api";
 import { FrameReader, type Frame } from "../src/frames";
 import { fromAddress, toAddress } from "../src/look";
 import { ticks } from "../src/numbers";
+import { segments } from "../src/trails";
 import { Tree, type Cell, type Eye } from "../src/tree";
 
 interface Record {
@@ -122,6 +122,23 @@ for (const axes of [2, 3]) {
       for (const cell of wanted.slice(0, 6)) server.fill(tree, cell);
     }
     settle(tree, server, eye, 40_000);
+  });
+
+  test(`a small budget is no reason to ask twice, in ${axes} dimensions`, () => {
+    for (const budget of [10_000, 25_000, 40_000]) {
+      const [low, high] = box();
+      const tree = new Tree(low, high, records.length, () => {}, () => {});
+      const server = new Server(records);
+      // What is held beyond three budgets is let go of, as the page does.
+      const eye = new Window([0.5, 0.5], 0.4);
+      const choose = tree.choose.bind(tree);
+      tree.choose = (...of) => {
+        const choice = choose(...of);
+        tree.forget(3 * budget);
+        return choice;
+      };
+      settle(tree, server, eye, budget);
+    }
   });
 
   test(`coming back asks for nothing again, in ${axes} dimensions`, () => {
