@@ -2,6 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make page    the explorer page, in viewer/dist/
+# make wheel   a wheel of package and command, the page within, in dist/
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make bench   what the engine does with 20 million rows on this machine
@@ -23,7 +24,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -45,6 +46,11 @@ viewer/node_modules/.ready: viewer/package-lock.json
 	  || { echo "The explorer page needs Node.js 18 or newer, and npm"; exit 1; }
 	cd viewer && npm ci --no-audit --no-fund --silent
 	@touch $@
+
+# Cargo compiles the module once more: alone, its libraries have fewer features.
+wheel: build
+	install -D -m 755 target/release/kubist python/kubist.data/scripts/kubist
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist ./python
 
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
@@ -118,7 +124,7 @@ stress:
 
 clean:
 	rm -rf viewer/node_modules viewer/dist viewer/results
-	rm -rf target $(VENV) demo python/kubist/*.so bench/.venv bench/tools bench/data bench/results
+	rm -rf target $(VENV) demo dist python/kubist.data python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp each, so that pip is asked only when its list has changed.

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, statSync } from "node:fs";
 
 mkdirSync("dist", { recursive: true });
 await build({
-  entryPoints: { app: "src/main.ts" },
+  entryPoints: { app: "src/main.ts", first: "src/first.ts" },
   outdir: "dist",
   bundle: true,
   minify: true,
@@ -14,6 +14,6 @@ await build({
   loader: { ".glsl": "text" },
 });
 copyFileSync("src/index.html", "dist/index.html");
-for (const file of ["app.js", "app.css", "index.html"]) {
+for (const file of ["app.js", "first.js", "app.css", "index.html"]) {
   console.log(`${file}: ${(statSync(`dist/${file}`).size / 1024).toFixed(0)} KiB`);
 }

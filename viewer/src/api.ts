@@ -94,11 +94,6 @@ async function post(path: string, body: unknown, signal?: AbortSignal): Promise<
 
 const of = (table: string) => `/v1/tables/${encodeURIComponent(table)}`;
 
-export async function tables(): Promise<string[]> {
-  const said = await (await asked("/v1/tables", {})).json();
-  return said.tables.map((table: { name: string }) => table.name);
-}
-
 export async function info(table: string): Promise<TableInfo> {
   return (await asked(of(table), {})).json();
 }
@@ -111,11 +106,30 @@ export async function news(table: string, version: string, signal: AbortSignal):
 export async function histogram(
   table: string,
   region: Region,
-  columns: string[],
-  sample = 20000,
+  sample: number,
+  columns?: string[],
   signal?: AbortSignal,
 ): Promise<Histograms> {
   return (await post(`${of(table)}/histogram`, { ...region, columns, sample, bins: 80 }, signal)).json();
+}
+
+/** What must be known of a table before any of it can be drawn. */
+export interface Opened {
+  tables: string[];
+  info: TableInfo;
+  histograms: Histogram[];
+}
+
+const FIRST_SAMPLE = 10_000;
+
+/** Opens the table of this name, or the first that is served. */
+export async function open(wanted: string): Promise<Opened> {
+  const { tables } = await (await asked("/v1/tables", {})).json();
+  const names = tables.map((table: { name: string }) => table.name);
+  const { name, version } = tables[Math.max(0, names.indexOf(wanted))];
+  // Both at once, of one moment.
+  const [about, found] = await Promise.all([info(name), histogram(name, { version }, FIRST_SAMPLE)]);
+  return { tables: names, info: about, histograms: found.columns };
 }
 
 export async function count(table: string, region: Region, signal?: AbortSignal): Promise<number> {

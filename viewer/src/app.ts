@@ -95,10 +95,10 @@ export class App {
   }
 
   async start(): Promise<void> {
-    for (;;) {
+    // It was asked for before this script was here.
+    for (let opened = window.kubistFirst; ; opened = undefined) {
       try {
-        this.tables = await api.tables();
-        await this.open(this.tables.includes(this.look.table) ? this.look.table : this.tables[0]);
+        await this.open(this.look.table, opened);
         return;
       } catch (error) {
         this.tell(error);
@@ -108,17 +108,15 @@ export class App {
   }
 
   /** Goes to a table; what the look says of another one is forgotten. */
-  async open(table: string): Promise<void> {
+  async open(table: string, opened = api.open(table)): Promise<void> {
     if (table !== this.look.table && this.look.table) this.look = { ...fromAddress(""), theme: this.look.theme };
-    this.look.table = table;
     this.live.stop();
     this.drop();
     this.shown = { rows: 0, precision: [1, 1], busy: true };
-    const info = await api.info(table);
-    const drawn = info.columns.filter((column) => column.kind !== "other").slice(0, 200);
-    const region = { version: info.version };
-    const found = await api.histogram(table, region, drawn.map((column) => column.name), 10000);
-    this.facts = new Facts(info, new Map(found.columns.map((column) => [column.name, column])));
+    const { tables, info, histograms } = await opened;
+    this.tables = tables;
+    this.look.table = info.name;
+    this.facts = new Facts(info, new Map(histograms.map((column) => [column.name, column])));
     this.chooseDefaults();
     this.setFrame(this.look.camera);
     this.applyTheme();

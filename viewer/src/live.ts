@@ -45,7 +45,7 @@ export class Live {
         if (info.version === app.facts!.info.version) continue;
         this.take(info);
         const names = [...app.facts!.histograms.keys()];
-        const found = await api.histogram(table, { version: info.version }, names, SAMPLE, signal);
+        const found = await api.histogram(table, { version: info.version }, SAMPLE, names, signal);
         if (app.facts!.widen(found.columns)) app.rebuild();
         app.refill();
         app.changed();

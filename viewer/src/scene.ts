@@ -101,6 +101,21 @@ export class Scene implements Eye {
     // Colours leave the shader as they are on the screen.
     this.renderer.outputColorSpace = "srgb-linear";
     this.resize();
+    this.warmUp();
+  }
+
+  /** Draws a point that nobody sees: the card's program is there when the first ones come. */
+  private warmUp(): void {
+    const geometry = new BufferGeometry();
+    geometry.setAttribute("position", new BufferAttribute(new Float32Array(3), 3));
+    geometry.setAttribute("a0", new BufferAttribute(new Float32Array(1), 1));
+    const points = new Points(geometry, this.material);
+    points.frustumCulled = false;
+    this.use(1);
+    this.scene.add(points);
+    this.render();
+    this.scene.remove(points);
+    geometry.dispose();
   }
 
   /** Another set of cells; they are drawn once they are shown. */

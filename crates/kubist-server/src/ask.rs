@@ -140,7 +140,8 @@ pub struct Cell {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Histograms {
-    pub columns: Vec<String>,
+    /// Without: all that can be drawn, the first 256 of them.
+    pub columns: Option<Vec<String>>,
     #[serde(default = "default_bins")]
     pub bins: usize,
     /// How many records to look at, those of lowest priority.

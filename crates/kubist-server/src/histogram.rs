@@ -26,15 +26,23 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if !(1..=MOST_SAMPLE).contains(&asked.sample) {
         return Err(Problem::invalid(format!("sample: 1 to {MOST_SAMPLE} records, not {}", asked.sample)));
     }
-    if asked.columns.is_empty() || asked.columns.len() > MOST_COLUMNS {
-        return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", asked.columns.len())));
+    let names = match &asked.columns {
+        Some(names) => names.clone(),
+        None => {
+            let schema = snapshot.schema();
+            let drawn = schema.fields().iter().filter(|field| kind_of(field.data_type()) != "other");
+            drawn.map(|field| field.name().clone()).take(MOST_COLUMNS).collect()
+        }
+    };
+    if names.is_empty() || names.len() > MOST_COLUMNS {
+        return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let query = Query { limit: Some(asked.sample), columns: Some(asked.columns.clone()), ..region.query(cancel) };
+    let query = Query { limit: Some(asked.sample), columns: Some(names.clone()), ..region.query(cancel) };
     let mut stream = snapshot.query(&query)?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     let mut columns = Vec::new();
-    for (place, name) in asked.columns.iter().enumerate() {
+    for (place, name) in names.iter().enumerate() {
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
         let kind = kind_of(stream.schema().field(place).data_type());
         let mut said = match kind {

@@ -12,6 +12,7 @@ pub const DESCRIPTION: &str = include_str!("openapi.json");
 const FILES: &[(&str, &str, &[u8])] = &[
     ("/", "text/html; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/index.html"))),
     ("/app.js", "text/javascript; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/app.js"))),
+    ("/first.js", "text/javascript; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/first.js"))),
     ("/app.css", "text/css; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/app.css"))),
 ];
 

@@ -219,6 +219,10 @@ fn histograms_count_the_sample() {
     assert_eq!((columns[1]["low"].as_f64(), columns[1]["high"].as_f64()), (Some(0.0), Some(16.0)));
     assert_eq!(columns[1]["distinct"].as_array().unwrap().len(), 17);
     assert_eq!(columns[2]["known"], 3);
+    let all = world.post("/v1/tables/run/histogram", &json!({"sample": 5000, "bins": 16})).json();
+    let names: Vec<&str> = all["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["id", "x", "y", "n", "kind", "wet", "at"], "all that can be drawn");
+    assert_eq!(all["columns"][1], columns[0]);
 }
 
 #[test]
