@@ -39,7 +39,10 @@ def query(
     steps: Any = None,
     inclusion: Any = None,
 ) -> Any:
-    """What ``make`` makes of the arguments. ``schema`` is called only if a duration needs its column's unit."""
+    """What ``make`` makes of the arguments.
+
+    ``schema`` is called only if a duration needs its column's unit.
+    """
     if where is not None and not isinstance(where, str):
         raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
     return make(

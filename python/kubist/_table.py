@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
 from ._data import Data, is_schema, need
+from ._directory import InDirectory, location_of
 from ._errors import InvalidInput, Refused
 from ._figures import (
     Cleaning,
@@ -20,7 +21,6 @@ from ._figures import (
     VerifyReport,
     parse,
 )
-from ._directory import InDirectory, location_of
 from ._writer import Writer, append
 
 if TYPE_CHECKING:

@@ -63,11 +63,13 @@ def test_the_command_carries_the_page(path: Path) -> None:
     kubist.create(path, {"x": [1.0]}, dimensions=["x"])
     with subprocess.Popen([COMMAND, "view", path], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        url = server.stdout.readline().strip()
-        for name in ("index.html", "app.js", "first.js", "app.css"):
-            with urllib.request.urlopen(url + name.removeprefix("index.html")) as page:
-                assert page.read() == (ROOT / "viewer" / "dist" / name).read_bytes(), name
-        server.terminate()
+        try:
+            url = server.stdout.readline().strip()
+            for name in ("index.html", "app.js", "first.js", "app.css"):
+                with urllib.request.urlopen(url + name.removeprefix("index.html")) as page:
+                    assert page.read() == (ROOT / "viewer" / "dist" / name).read_bytes(), name
+        finally:
+            server.terminate()
 
 
 def test_the_wheel() -> None:

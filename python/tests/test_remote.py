@@ -144,10 +144,11 @@ def test_frames_and_paths_are_those_of_the_directory(table: kubist.Table, server
     region = {"box": {"x": (0.1, 0.11)}, "by": "kind", "columns": ["pid", "kind"]}
     same(remote.trajectories(**region).to_arrow(), table.trajectories(**region).to_arrow())
     assert remote.trajectories(box={"x": (0.1, 0.11)}, limit=3).to_arrow().num_rows == 3
-    frames = [
-        side.scan(inclusion="p", precision=0.5).filter(pl.col("x") < 0.25).select("pid", "p").sort("pid").collect()
+    lazy = [
+        side.scan(inclusion="p", precision=0.5).filter(pl.col("x") < 0.25)
         for side in (table, remote)
-    ]  # fmt: skip
+    ]
+    frames = [frame.select("pid", "p").sort("pid").collect() for frame in lazy]
     assert frames[0].height > 1000 and frames[0].equals(frames[1])
     sets = [side.to_dataset().to_table(columns=["pid"]) for side in (table, remote)]
     same(*sets)
@@ -165,7 +166,7 @@ def test_a_frame_is_of_the_moment_it_was_made_in(table: kubist.Table, server: Se
 
 
 def test_numpy_needs_nothing_else(server: Server) -> None:
-    script = f'''
+    script = f"""
 import sys
 sys.modules["pyarrow"] = None
 import kubist
@@ -173,7 +174,7 @@ t = kubist.connect({server.url!r})
 columns = t.query(columns=["pid", "kind", "at"], box={{"x": (0, 0.1)}}).to_numpy()
 assert len(columns["pid"]) == t.count(box={{"x": (0, 0.1)}}) > 1000
 assert columns["at"].dtype.kind == "M" and None in columns["kind"]
-'''
+"""
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -150,7 +150,7 @@ def test_a_path_is_one_word_over_there(tmp_path: Path, stand_in: Path) -> None:
     [
         ("ada@cluster: Permission denied (publickey).", "/t", [], 4, ["cluster", "publickey"]),
         ("", "/nowhere.kubist", [], 3, ["ada@cluster", "nowhere.kubist"]),
-        ("", "/t", ["--remote-kubist", "no-such-command"], 3, ["no-such-command", "--remote-kubist"]),
+        ("", "/t", ["--remote-kubist", "no-such"], 3, ["no-such", "--remote-kubist"]),
         ("", "/t", ["--remote-kubist", "false"], 4, ["false ended with 1"]),
     ],
 )  # fmt: skip
@@ -202,7 +202,8 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         subprocess.run(command, check=True)  # type: ignore[arg-type]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    (tmp_path / "sshd_config").write_text(textwrap.dedent(f"""
+    (tmp_path / "sshd_config").write_text(
+        textwrap.dedent(f"""
         Port {port}
         ListenAddress 127.0.0.1
         HostKey {tmp_path}/host
@@ -212,15 +213,18 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         UsePAM no
         PasswordAuthentication no
         PermitRootLogin yes
-    """))
-    (tmp_path / "ssh_config").write_text(textwrap.dedent(f"""
+    """)
+    )
+    (tmp_path / "ssh_config").write_text(
+        textwrap.dedent(f"""
         Host *
           IdentityFile {tmp_path}/user
           IdentitiesOnly yes
           UserKnownHostsFile {tmp_path}/known
           StrictHostKeyChecking accept-new
           BatchMode yes
-    """))
+    """)
+    )
     folder = tmp_path / "bin"
     folder.mkdir()
     wrapper = folder / "ssh"

@@ -350,7 +350,9 @@ class KubistTable(VTKPythonAlgorithmBase):
 
         if ranks > 1 and isinstance(snapshot, kubist.RemoteSnapshot):
             # A server answers no parts: one rank shows all of it.
-            self._answer = Answer(whole, [(0.0, share)] if controller.GetLocalProcessId() == 0 else [])
+            self._answer = Answer(
+                whole, [(0.0, share)] if controller.GetLocalProcessId() == 0 else []
+            )
         elif ranks > 1:
             part = self._part(controller, ranks, question, share)
             self._answer = Answer(lambda *_: part.query(), [(0.0, share)])
