@@ -417,6 +417,8 @@ export class App {
   }
 
   private draw(): void {
+    // Before anything is known of the table there is nothing to draw, and time is dear.
+    if (!this.facts) return;
     const begin = performance.now();
     const { scene, look } = this;
     scene.look();
