@@ -8,7 +8,7 @@
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
-# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n
+# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -68,7 +68,8 @@ bench-replication:
 	cargo run --release --locked --target-dir target -p kubist --example bench_replication
 
 bench-view: page
-	cargo run --release --locked --target-dir target -p kubist-server --example load
+	cargo build --release --locked --workspace --target-dir target --example load
+	target/release/examples/load
 
 bench-lookup:
 	cargo run --release --locked --target-dir target -p kubist --example bench_lookup

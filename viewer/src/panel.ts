@@ -28,7 +28,8 @@ export class Panel {
   /** Makes all of it anew. */
   rebuild(): void {
     if (!this.app.facts) return;
-    const open = document.activeElement?.getAttribute("aria-label");
+    const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
+    const open = focused?.getAttribute("aria-label");
     this.root.replaceChildren(this.axes(), this.color(), this.filters(), this.box(), this.records(), this.drawing());
     if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
     this.redraw();

@@ -343,7 +343,13 @@ describe("the page", { skip }, () => {
     await page.mouse.move(400, 400);
     await page.mouse.wheel(0, -400);
     await page.waitForFunction(() => location.hash.includes("map=magma") && location.hash.includes("camera="));
-    const before = (await settled(page)).look;
+    await settled(page);
+    // The address follows once the camera rests.
+    await page.waitForFunction(() => {
+      const { look, scene } = window.kubist;
+      return scene.where().every((value, k) => value === look.camera[k]);
+    });
+    const before = (await status(page)).look;
     await page.waitForTimeout(400);
     await page.reload();
     const after = (await settled(page)).look;
@@ -402,11 +408,13 @@ describe("the page", { skip }, () => {
     const trailing = (status) => !status.trails.busy && status.trails.paths > 0;
     const inView = await settled(page, trailing);
     assert.equal(inView.trails.paths, 200, "as many as a picture holds");
+    const asked = page.waitForRequest((request) => request.postData()?.includes('\\"pid\\" IN'));
     await page.evaluate(() => {
       const { low, high } = window.kubist.scene.frame;
       window.kubist.setRoi({ low, high: [low[0] + 0.4 * (high[0] - low[0]), ...high.slice(1)] });
     });
-    const inBox = await settled(page, (status) => trailing(status) && status.trails.records !== inView.trails.records);
+    await asked;
+    const inBox = await settled(page, trailing);
     const box = Object.fromEntries(inBox.look.axes.map((axis, k) => [axis, [inBox.look.roi.low[k], inBox.look.roi.high[k]]]));
     const text = await (await post("query", { box, where: "NOT deposited", limit: 4000, columns: ["pid"], format: "csv" })).text();
     const pids = [...new Set(text.trim().split("\n").slice(1))].slice(0, 200);

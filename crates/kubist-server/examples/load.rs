@@ -1,6 +1,6 @@
 //! Clients that pan over a large table, all at once: how long each waits for its first
 //! points, and what the server takes. `make bench-view`; ROWS, CLIENTS and SECONDS say
-//! how much.
+//! how much, TABLE names one with three dimensions that is there already.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -30,16 +30,20 @@ fn main() {
     let (rows, clients) = (number("ROWS", 100_000_000), number("CLIENTS", 20));
     let seconds = number("SECONDS", 60);
     let directory = tempfile::tempdir_in(std::env::var("DATA").unwrap_or(".".into())).expect("a place for the table");
-    let location = directory.path().join("load.kubist").to_str().expect("a plain path").to_string();
-    let begin = Instant::now();
-    fill(&location, rows);
-    println!("{rows} rows written in {:.1} s", begin.elapsed().as_secs_f64());
+    let location = std::env::var("TABLE").unwrap_or_else(|_| {
+        let location = directory.path().join("load.kubist").to_str().expect("a plain path").to_string();
+        let begin = Instant::now();
+        fill(&location, rows);
+        println!("{rows} rows written in {:.1} s", begin.elapsed().as_secs_f64());
+        location
+    });
+    let ground = Arc::new(Ground::of(&location));
     let server = Server::start(&Options { tables: vec![location], ..Options::default() }).expect("a server");
     let over = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..clients)
         .map(|client| {
-            let (over, address) = (over.clone(), server.address());
-            std::thread::spawn(move || pan(address, client, rows, &over))
+            let (over, address, ground) = (over.clone(), server.address(), ground.clone());
+            std::thread::spawn(move || pan(address, client, &ground, &over))
         })
         .collect();
     std::thread::sleep(Duration::from_secs(seconds));
@@ -56,6 +60,31 @@ fn main() {
     println!("{clients} clients for {seconds} s: {} views, {failures} failures, {} MB", waits.len(), bytes / 1_000_000);
     println!("first points after {:.0} ms (median), {:.0} ms (p95), {:.0} ms (worst)", at(0.5), at(0.95), at(1.0));
     println!("at most {} MB of memory", peak_memory());
+}
+
+/// Where clients walk about.
+struct Ground {
+    name: String,
+    rows: u64,
+    axes: Vec<String>,
+    low: Vec<f64>,
+    span: Vec<f64>,
+    /// The column that colours the points.
+    color: String,
+}
+
+impl Ground {
+    fn of(location: &str) -> Ground {
+        let snapshot = Table::open(location).and_then(|table| table.snapshot()).expect("a table");
+        let info = snapshot.info().expect("a table");
+        let axes: Vec<String> = info.dimensions.iter().take(3).map(|dimension| dimension.column.clone()).collect();
+        assert_eq!(axes.len(), 3, "three dimensions are needed");
+        let low: Vec<f64> = info.dimensions.iter().map(|dimension| dimension.low.unwrap_or(0.0)).collect();
+        let span = info.dimensions.iter().zip(&low).map(|(dimension, low)| dimension.high.unwrap_or(1.0) - low).collect();
+        let other = info.columns.iter().rev().find(|column| !axes.contains(&column.name)).expect("a fourth column");
+        let color = other.name.clone();
+        Ground { name: kubist_server::name_of(location), rows: info.rows, axes, low, span, color }
+    }
 }
 
 /// Half uniform, half in clusters.
@@ -109,11 +138,11 @@ struct Done {
 }
 
 /// Walks about; at each place asks for the cells in view, and now and then leaves before all came.
-fn pan(address: SocketAddr, client: u64, rows: u64, over: &AtomicBool) -> Done {
+fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> Done {
     let mut random = SmallRng::seed_from_u64(100 + client);
     let mut place: [f64; 3] = random.random();
     let mut done = Done { waits: Vec::new(), bytes: 0, failures: 0 };
-    let share = (CELL_ROWS / (rows as f64 * 0.5 * CELL.powi(3))).min(1.0);
+    let share = (CELL_ROWS / (ground.rows as f64 * 0.5 * CELL.powi(3))).min(1.0);
     while !over.load(Ordering::Relaxed) {
         for axis in &mut place {
             *axis = (*axis + 0.1 * (random.random::<f64>() - 0.5)).clamp(0.0, 1.0 - CELL);
@@ -121,14 +150,17 @@ fn pan(address: SocketAddr, client: u64, rows: u64, over: &AtomicBool) -> Done {
         let cells: Vec<_> = (0..CELLS)
             .map(|cell| {
                 let offset = [cell % 3, cell / 3 % 2, cell / 6];
-                let low: Vec<f64> = (0..3).map(|axis| place[axis] + offset[axis] as f64 * CELL).collect();
-                let high: Vec<f64> = low.iter().map(|low| low + CELL).collect();
+                let at = |axis: usize, place: f64| ground.low[axis] + ground.span[axis] * place;
+                let end = |side: f64| -> Vec<f64> {
+                    (0..3).map(|axis| at(axis, place[axis] + (offset[axis] as f64 + side) * CELL)).collect()
+                };
+                let (low, high) = (end(0.0), end(1.0));
                 json!({"low": low, "high": high, "origin": low, "window": [0.0, share]})
             })
             .collect();
-        let asked = json!({"position": ["x", "y", "z"], "columns": [{"name": "speed"}], "cells": cells}).to_string();
+        let asked = json!({"position": ground.axes, "columns": [{"name": ground.color}], "cells": cells}).to_string();
         let leaves = random.random_bool(0.2);
-        match ask(address, &asked, leaves) {
+        match ask(address, &ground.name, &asked, leaves) {
             Some((wait, bytes)) => {
                 done.waits.push(wait);
                 done.bytes += bytes;
@@ -142,11 +174,11 @@ fn pan(address: SocketAddr, client: u64, rows: u64, over: &AtomicBool) -> Done {
 }
 
 /// The time to the first points, and all bytes; `None` if it was refused or cut off.
-fn ask(address: SocketAddr, body: &str, leaves: bool) -> Option<(Duration, u64)> {
+fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Duration, u64)> {
     let begin = Instant::now();
     let mut socket = TcpStream::connect(address).ok()?;
     let head = format!(
-        "POST /v1/tables/load/points HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST /v1/tables/{table}/points HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
         body.len()
     );
