@@ -160,7 +160,6 @@ impl Answer {
         py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
             .map_err(|error| exception(py, error))
     }
-
 }
 
 impl Source for Answer {

@@ -10,8 +10,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,10 @@ impl There {
                 None => there = Some(There { host, port, paths: vec![path] }),
                 Some(there) if there.host == host && there.port == port => there.paths.push(path),
                 Some(there) => {
-                    return Err(Failure::usage(format!("{table}: one call looks at tables of one host, {}", there.host)));
+                    return Err(Failure::usage(format!(
+                        "{table}: one call looks at tables of one host, {}",
+                        there.host
+                    )));
                 }
             }
         }

@@ -80,7 +80,8 @@ impl Ground {
         let axes: Vec<String> = info.dimensions.iter().take(3).map(|dimension| dimension.column.clone()).collect();
         assert_eq!(axes.len(), 3, "three dimensions are needed");
         let low: Vec<f64> = info.dimensions.iter().map(|dimension| dimension.low.unwrap_or(0.0)).collect();
-        let span = info.dimensions.iter().zip(&low).map(|(dimension, low)| dimension.high.unwrap_or(1.0) - low).collect();
+        let span =
+            info.dimensions.iter().zip(&low).map(|(dimension, low)| dimension.high.unwrap_or(1.0) - low).collect();
         let other = info.columns.iter().rev().find(|column| !axes.contains(&column.name)).expect("a fourth column");
         let color = other.name.clone();
         Ground { name: kubist_server::name_of(location), rows: info.rows, axes, low, span, color }

@@ -19,11 +19,14 @@ use crate::respond::Out;
 /// as soon as it is there: one JSON text a line, or one Arrow stream after the other.
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
     let options = options(region, asked, &out.cancel)?;
-    out.header("content-type", match (asked.format, asked.progressive) {
-        (EstimateFormat::Json, false) => "application/json",
-        (EstimateFormat::Json, true) => "application/x-ndjson",
-        (EstimateFormat::Arrow, _) => "application/vnd.apache.arrow.stream",
-    });
+    out.header(
+        "content-type",
+        match (asked.format, asked.progressive) {
+            (EstimateFormat::Json, false) => "application/json",
+            (EstimateFormat::Json, true) => "application/x-ndjson",
+            (EstimateFormat::Arrow, _) => "application/vnd.apache.arrow.stream",
+        },
+    );
     if !asked.progressive {
         return write(&snapshot.estimate(&options)?, asked.format, out);
     }

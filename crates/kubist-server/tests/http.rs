@@ -96,7 +96,8 @@ fn cells_and_inclusion_are_the_engines() {
     });
     let reply = world.post("/v1/tables/run/query", &asked);
     assert_eq!(by_id(&reply.body), expected);
-    for wrong in [json!({"rows": 0, "widths": {"x": 1}}), json!({"rows": 1, "widths": {"wet": 1}}), json!({"rows": 1})] {
+    for wrong in [json!({"rows": 0, "widths": {"x": 1}}), json!({"rows": 1, "widths": {"wet": 1}}), json!({"rows": 1})]
+    {
         assert_eq!(world.post("/v1/tables/run/query", &json!({"per_cell": wrong})).status, 400, "{wrong}");
     }
 }
@@ -220,7 +221,8 @@ fn histograms_count_the_sample() {
     assert_eq!(columns[1]["distinct"].as_array().unwrap().len(), 17);
     assert_eq!(columns[2]["known"], 3);
     let all = world.post("/v1/tables/run/histogram", &json!({"sample": 5000, "bins": 16})).json();
-    let names: Vec<&str> = all["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        all["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["id", "x", "y", "n", "kind", "wet", "at"], "all that can be drawn");
     assert_eq!(all["columns"][1], columns[0]);
 }
@@ -299,7 +301,8 @@ fn estimates_narrow_as_the_engines_do() {
         assert!(stream.next().is_none(), "one batch an estimate");
         let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
         assert_eq!(about["precision"].as_f64(), Some(step.precision));
-        let ends = ["low", "high"].map(|end| batch[end].as_primitive::<arrow_array::types::Float64Type>().values().to_vec());
+        let ends =
+            ["low", "high"].map(|end| batch[end].as_primitive::<arrow_array::types::Float64Type>().values().to_vec());
         for (place, expected) in step.figures.iter().enumerate() {
             let figure = &said["figures"][place];
             assert!(close(figure["value"].as_f64().unwrap(), expected.value.unwrap()));
