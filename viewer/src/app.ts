@@ -57,6 +57,8 @@ export class App {
   private current: Filling | null = null;
   private next: Filling | null = null;
   private nextSince = 0;
+  /** How often a table was chosen. */
+  private choices = 0;
   private scheduled = false;
   private refillTimer = 0;
   private addressTimer = 0;
@@ -96,24 +98,31 @@ export class App {
 
   async start(): Promise<void> {
     // It was asked for before this script was here.
-    for (let opened = window.kubistFirst; ; opened = undefined) {
+    await this.go(this.look.table, window.kubistFirst);
+  }
+
+  /** Goes to a table, however often that takes, unless another is chosen meanwhile. */
+  async go(table: string, opened?: ReturnType<typeof api.open>): Promise<void> {
+    const choice = ++this.choices;
+    for (; choice === this.choices; opened = undefined) {
       try {
-        await this.open(this.look.table, opened);
+        await this.open(table, choice, opened);
         return;
       } catch (error) {
-        this.tell(error);
+        if (choice === this.choices) this.tell(error);
         await pause(1000);
       }
     }
   }
 
-  /** Goes to a table; what the look says of another one is forgotten. */
-  async open(table: string, opened = api.open(table)): Promise<void> {
+  /** What the look says of another table is forgotten. */
+  private async open(table: string, choice: number, opened = api.open(table)): Promise<void> {
     if (table !== this.look.table && this.look.table) this.look = { ...fromAddress(""), theme: this.look.theme };
     this.live.stop();
     this.drop();
     this.shown = { rows: 0, precision: [1, 1], busy: true };
     const { tables, info, histograms } = await opened;
+    if (choice !== this.choices) return;
     this.tables = tables;
     this.look.table = info.name;
     this.facts = new Facts(info, new Map(histograms.map((column) => [column.name, column])));
@@ -363,8 +372,11 @@ export class App {
       return;
     }
     await pause(isGone(error) ? 0 : 800);
+    const { table } = this.look;
     try {
-      this.live.take(await api.info(this.look.table));
+      const info = await api.info(table);
+      if (table !== this.look.table) return;
+      this.live.take(info);
       this.trouble = null;
       this.refill();
       this.rebuild();

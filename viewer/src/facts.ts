@@ -42,11 +42,8 @@ export class Facts {
   /** The column that tells trajectories apart, if the table says so. */
   get path(): string | null {
     const { identity, lookup } = this.info;
-    for (const names of [identity, lookup]) {
-      const told = names.filter((name) => !this.looksLikeTime(name));
-      if (told.length === 1 && ["number", "text"].includes(this.column(told[0]).kind)) return told[0];
-    }
-    return null;
+    const told = (identity.length > 0 ? identity : lookup).filter((name) => !this.looksLikeTime(name));
+    return told.length === 1 && ["number", "text"].includes(this.column(told[0]).kind) ? told[0] : null;
   }
 
   /** Where a column's values lie. */

@@ -26,6 +26,7 @@ export class Live {
   /** Takes what the table has become. */
   take(info: api.TableInfo): void {
     const facts = this.app.facts!;
+    if (info.version === facts.info.version) return;
     this.last = info.rows - facts.info.rows;
     this.came += this.last;
     facts.info = info;
@@ -45,8 +46,10 @@ export class Live {
         if (info.version === app.facts!.info.version) continue;
         this.take(info);
         const names = [...app.facts!.histograms.keys()];
-        const found = await api.histogram(table, { version: info.version }, SAMPLE, names, signal);
-        if (app.facts!.widen(found.columns)) app.rebuild();
+        // The points are asked for even where this fails.
+        const found = await api.histogram(table, { version: info.version }, SAMPLE, names, signal).catch(() => null);
+        if (signal.aborted) return;
+        if (found && app.facts!.widen(found.columns)) app.rebuild();
         app.refill();
         app.changed();
         // What is on its way is shown before the next is asked for.

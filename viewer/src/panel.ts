@@ -63,7 +63,7 @@ export class Panel {
     });
     const table =
       app.tables.length > 1
-        ? this.row("table", choice("table", app.tables, app.look.table, (name) => void app.open(name)))
+        ? this.row("table", choice("table", app.tables, app.look.table, (name) => void app.go(name)))
         : null;
     const stretch = tick("stretch each axis", app.look.stretch, (value) => app.setStretch(value));
     return this.section("View", table, ...rows, stretch);

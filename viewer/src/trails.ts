@@ -10,7 +10,7 @@ import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
 import * as api from "./api";
 import type { App } from "./app";
 import { joined } from "./frames";
-import type { Asked } from "./loader";
+import { isGone, type Asked } from "./loader";
 import { narrow, regionOf, selectionOf } from "./region";
 
 const MOST_PATHS = 200;
@@ -85,8 +85,8 @@ export class Trails {
         const paths = who.length > 0 ? await this.fetch(asked, who, signal) : null;
         if (signal.aborted) return;
         if (who.length > 0 && !paths) {
-          // Too many records for one picture: fewer trajectories.
-          who = who.slice(0, Math.max(1, Math.floor(who.length / 4)));
+          // Too many records for one picture: fewer trajectories, or none.
+          who = who.slice(0, Math.floor(who.length / (who.length > 4 ? 4 : 2)));
           continue;
         }
         this.clear();
@@ -94,9 +94,12 @@ export class Trails {
         break;
       }
     } catch (error) {
-      // The points' own request tells what is wrong with the question.
-      if (signal.aborted || error instanceof api.Refusal) return;
-      this.later();
+      if (signal.aborted) return;
+      const refused = error instanceof api.Refusal && error.status < 500;
+      // The points' own request tells what is wrong with the question, or takes a newer moment.
+      if (refused) this.clear();
+      else this.later();
+      if (isGone(error)) this.app.refill();
     } finally {
       if (this.asking?.signal === signal) this.busy = false;
       this.app.changed();
@@ -113,8 +116,10 @@ export class Trails {
       const { low, high } = scene.seen();
       look.axes.forEach((axis, k) => narrow(region, facts, axis, low[k], high[k]));
     }
+    const isEmpty = ([low, high]: unknown[]) => low !== null && high !== null && Number(low) > Number(high);
+    if (Object.values(region.box!).some(isEmpty)) return [];
     const by = facts.path!;
-    const rows = await api.records(asked.table, region, SAMPLE, [by, ...new Set(look.axes)], signal);
+    const rows = await api.records(asked.table, region, SAMPLE, [...new Set([by, ...look.axes])], signal);
     const places = look.axes.map((axis) => rows[0].indexOf(axis));
     const at = new Vector3();
     const isSeen = (row: string[]) => {
@@ -183,13 +188,18 @@ export class Trails {
 
 const names = (asked: Asked | null) => JSON.stringify(asked && [asked.axes, asked.columns]);
 
-/** The ends of all lines, two by two: records of one trajectory that follow each other in time. */
+/**
+ * The ends of all lines, two by two: records of one trajectory that follow each other in
+ * time. Records without a time are left out, and those of one time are not joined.
+ */
 export function segments(of: Float32Array, time: Float32Array): Uint32Array {
-  const order = Uint32Array.from(of.keys()).sort((a, b) => of[a] - of[b] || time[a] - time[b]);
+  const known = Uint32Array.from(of.keys()).filter((row) => !Number.isNaN(time[row]));
+  const order = known.sort((a, b) => of[a] - of[b] || time[a] - time[b]);
   const ends = new Uint32Array(2 * order.length);
   let length = 0;
   for (let k = 1; k < order.length; k++) {
     if (of[order[k]] !== of[order[k - 1]] || of[order[k]] < 0) continue;
+    if (time[order[k]] === time[order[k - 1]]) continue;
     ends[length++] = order[k - 1];
     ends[length++] = order[k];
   }

@@ -211,4 +211,7 @@ test("lines go from record to record of one trajectory, in the order of time", (
   const of = Float32Array.of(1, 0, 1, 0, 1, 2, -1, -1);
   const time = Float32Array.of(3, 5, 1, 4, 2, 9, 1, 2);
   assert.deepEqual([...segments(of, time)], [3, 1, 2, 4, 4, 0]);
+  // A record without a time is on no line, and nothing says how two of one time follow each other.
+  const some = Float32Array.of(NaN, 2, 1, 2, 3);
+  assert.deepEqual([...segments(new Float32Array(5), some)], [2, 1, 3, 4]);
 });
