@@ -106,7 +106,7 @@ class _Server:
         try:
             connection = self._connection()
             connection.request(method, path, text, headers | {"Connection": "close"})
-            answer = _Answer(self.url, connection)
+            answer = _Answer(self, connection)
             if answer.status == 200:
                 return answer
             said = answer.read()
@@ -125,14 +125,14 @@ class _Server:
 
 class _Answer:
     """The bytes of an answer as they come. What does not come raises, as does its end before
-    all is here."""
+    all is here. It keeps the tunnel that it comes through."""
 
-    def __init__(self, url: str, connection: http.client.HTTPConnection) -> None:
+    def __init__(self, server: _Server, connection: http.client.HTTPConnection) -> None:
         self._socket = connection.sock
         self._answer = connection.getresponse()
         if connection.sock is not None:
             connection.sock.close()  # the answer holds on to it until it is read
-        self._url = url
+        self._server = server
         self.status = self._answer.status
         length = self._answer.headers.get("Content-Length")
         self._missing = None if length is None else int(length)
@@ -149,11 +149,11 @@ class _Answer:
             if not self._open:
                 return b""
             why = str(error) or type(error).__name__
-            raise StorageError(f"{self._url}: the answer was cut off: {why}") from error
+            raise StorageError(f"{self._server.url}: the answer was cut off: {why}") from error
         if self._missing is not None:
             self._missing -= len(part)
             if not part and self._missing > 0 and self._open:
-                raise StorageError(f"{self._url}: the answer was cut off")
+                raise StorageError(f"{self._server.url}: the answer was cut off")
         return part
 
     def read(self) -> bytes:

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kubist
@@ -189,6 +190,18 @@ def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> 
         kubist.connect("ssh://cluster/nowhere.kubist")
     with pytest.raises(kubist.InvalidInput, match="path"):
         kubist.connect("ssh://cluster")
+
+
+def test_an_answer_keeps_its_tunnel(path: Path, stand_in: Path) -> None:
+    table = kubist.create(path, {"x": np.arange(1e6)}, dimensions=["x"])
+    url = f"ssh://cluster{table.location}"
+    # Nobody holds the table while the answer is read, which is longer than what lies between.
+    assert kubist.connect(url).query().to_arrow().num_rows == 1_000_000
+    wait_until_none_serves(table.location)
+    batches = iter(kubist.connect(url).query())
+    first = next(batches).num_rows
+    assert servers_of(table.location)
+    assert first + sum(batch.num_rows for batch in batches) == 1_000_000
 
 
 @pytest.fixture
