@@ -50,7 +50,7 @@ def connect(
             with this table. ssh asks for passwords on the terminal.
         table: Which of its tables; None: the one in the address, or the only one.
         token: What the server demands, if it demands one; it may stand in the
-            address too, as ``?token=...``.
+            address too, as ``?token=...``. Behind ssh one is made for the occasion.
         timeout: Seconds without a sign of the server after which a call fails.
 
     Returns:
@@ -58,25 +58,32 @@ def connect(
 
     Raises:
         NotATable: There is no such table, or no Kubist at this address.
+        InvalidInput: The server has several tables and none is named; a token for ssh.
         StorageError: Nobody answers.
 
     Example:
         >>> t = kubist.connect("http://127.0.0.1:8080")
         >>> t.query(box={"x": (0.1, 0.2)}, precision=0.01).to_pandas()
     """
-    tunnel = Tunnel(url) if url.startswith("ssh://") else None
+    is_behind_ssh = url.startswith("ssh://")
+    if is_behind_ssh and token is not None:
+        raise InvalidInput("token: behind ssh:// one is made for the occasion, so give none")
+    tunnel = Tunnel(url) if is_behind_ssh else None
     server = _Server(url if tunnel is None else tunnel.url, token, timeout, tunnel)
     try:
         names = [found["name"] for found in server.json("GET", "/v1/tables")["tables"]]
     except (KeyError, TypeError, ValueError):
-        raise NotATable(f"{url}: what answers there is no Kubist") from None
+        raise NotATable(f"{server.url}: what answers there is no Kubist") from None
     table = table or server.table
     if table is None:
         if len(names) != 1:
-            raise InvalidInput(f"{url} serves {len(names)} tables, say which: {', '.join(names)}")
+            raise InvalidInput(
+                f"{server.url} serves {len(names)} tables, say which: {', '.join(names)}"
+            )
         table = names[0]
     if table not in names:
-        raise NotATable(f"{url} serves no table {table!r}, but {', '.join(names) or 'none'}")
+        known = ", ".join(names) or "none"
+        raise NotATable(f"{server.url} serves no table {table!r}, but {known}")
     return RemoteTable(server, table)
 
 
@@ -106,7 +113,7 @@ class _Server:
         try:
             connection = self._connection()
             connection.request(method, path, text, headers | {"Connection": "close"})
-            answer = _Answer(self.url, connection)
+            answer = _Answer(self, connection)
             if answer.status == 200:
                 return answer
             said = answer.read()
@@ -125,14 +132,14 @@ class _Server:
 
 class _Answer:
     """The bytes of an answer as they come. What does not come raises, as does its end before
-    all is here."""
+    all is here. It keeps the tunnel that it comes through."""
 
-    def __init__(self, url: str, connection: http.client.HTTPConnection) -> None:
+    def __init__(self, server: _Server, connection: http.client.HTTPConnection) -> None:
         self._socket = connection.sock
         self._answer = connection.getresponse()
         if connection.sock is not None:
             connection.sock.close()  # the answer holds on to it until it is read
-        self._url = url
+        self._server = server
         self.status = self._answer.status
         length = self._answer.headers.get("Content-Length")
         self._missing = None if length is None else int(length)
@@ -149,11 +156,11 @@ class _Answer:
             if not self._open:
                 return b""
             why = str(error) or type(error).__name__
-            raise StorageError(f"{self._url}: the answer was cut off: {why}") from error
+            raise StorageError(f"{self._server.url}: the answer was cut off: {why}") from error
         if self._missing is not None:
             self._missing -= len(part)
             if not part and self._missing > 0 and self._open:
-                raise StorageError(f"{self._url}: the answer was cut off")
+                raise StorageError(f"{self._server.url}: the answer was cut off")
         return part
 
     def read(self) -> bytes:
@@ -234,6 +241,12 @@ class Moment:
         return _Refine(self, query, start, factor)
 
     def count(self, query: dict[str, Any]) -> int:
+        if query.keys() & {"limit", "per_cell"}:
+            # The server counts what matches; how many of those are chosen, only the choice tells.
+            wire = self.query(query | {"columns": [self.about()["columns"][0]["name"]]})
+            while wire.next_batch() is not None:
+                pass
+            return wire.rows()
         return int(json.loads(self._ask("count", query).read())["count"])
 
     def estimate(self, wish: dict[str, Any]) -> _Figures:
@@ -344,15 +357,18 @@ class RemoteTable(_Remote):
         else:
             raise InvalidInput(f"since must be a snapshot of this table, not {since!r}")
         end = time.monotonic() + patience
-        while (left := end - time.monotonic()) > 0:
+        while True:
+            left = max(end - time.monotonic(), 0)
             version = urllib.parse.quote(seen.version)
             path = f"{seen._moment.path}/news?version={version}&patience={min(_NEWS, left):g}"
             moment = Moment(self._server, self.name, self._server.json("GET", path))
             found = RemoteSnapshot(self._server, self.name, moment)
             if found.version != seen.version:
-                seen, end = found, time.monotonic() + patience
+                seen = found
                 yield seen
                 end = time.monotonic() + patience
+            elif time.monotonic() >= end:
+                return
 
     def close(self) -> None:
         """Ends the tunnel, if there is one; a table that is dropped does so by itself."""

@@ -105,7 +105,7 @@ class Source:
 
     def count(self) -> int:
         """How many rows there are."""
-        return self._snapshot.count(self._asked(inclusion=None))
+        return self._snapshot.count(self._asked(columns=None, inclusion=None))
 
 
 def lazy_frame(source: Source) -> pl.LazyFrame:

@@ -152,6 +152,10 @@ def test_frames_and_paths_are_those_of_the_directory(table: kubist.Table, server
     assert frames[0].height > 1000 and frames[0].equals(frames[1])
     sets = [side.to_dataset().to_table(columns=["pid"]) for side in (table, remote)]
     same(*sets)
+    some: dict = {"columns": ["pid"], "box": {"x": (0.1, 0.5)}}
+    for chosen in ({}, {"limit": 1500}, {"per_cell": (200, {"x": 0.1})}):
+        counts = [side.to_dataset(**some, **chosen).count_rows() for side in (table, remote)]
+        assert counts[0] == counts[1] > 500, chosen
     here, there = table.info(), remote.info()
     assert there.location == f"{server.url.rstrip('/')}/v1/tables/t"
     for name in ("rows", "columns", "dimensions", "identity", "capacity", "writers", "metadata"):
@@ -220,6 +224,9 @@ def test_moments_are_kept_and_followed(table: kubist.Table, server: Server) -> N
     append.join()
     assert seen == [ROWS, ROWS + 10]
     assert (before.count(), remote.count()) == (ROWS, ROWS + 10)
+    # Without patience it is a look at what is there by now.
+    looks = [list(remote.watch(timeout=0, since=since)) for since in (before, remote.snapshot())]
+    assert [[len(found) for found in look] for look in looks] == [[ROWS + 10], []]
     for k in range(1, 5):
         table.append(rows(ROWS + 10 * k, 10))
         len(remote)
@@ -243,6 +250,8 @@ def test_errors_are_those_of_the_directory(server: Server) -> None:
         kubist.connect(server.url, "u")
     with pytest.raises(kubist.InvalidInput, match="http://HOST:PORT"):
         kubist.connect("localhost:80")
+    with pytest.raises(kubist.InvalidInput, match="token: behind ssh"):
+        kubist.connect("ssh://cluster/t.kubist", token="0123456789abcdef")
     result = remote.query()
     result.to_arrow()
     with pytest.raises(kubist.Refused, match="one pass"):
@@ -291,5 +300,9 @@ def test_a_token_is_shown(table: kubist.Table) -> None:
             kubist.connect(plain)
         assert kubist.connect(plain, token=token).count() == ROWS
         assert kubist.connect(server.url).count() == ROWS
+        # Messages go into logs and tickets.
+        with pytest.raises(kubist.NotATable, match="no table 'u'") as caught:
+            kubist.connect(server.url, "u")
+        assert token not in str(caught.value)
     finally:
         server.stop()

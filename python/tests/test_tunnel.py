@@ -10,11 +10,13 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kubist
@@ -46,7 +48,10 @@ def forward():
         for ends in ((near, far), (far, near)):
             threading.Thread(target=carry, args=ends, daemon=True).start()
 threading.Thread(target=forward, daemon=True).start()
-print("Welcome to the cluster", flush=True)
+# A greeting of an old machine, in Latin-1, that names an address of its own.
+print("http://status.cluster/", flush=True)
+os.write(1, b"Willkommen, sch\\xf6n\\n")
+os.write(2, b"Willkommen, sch\\xf6n\\n")
 os._exit(subprocess.call(words[-1], shell=True))
 """
 
@@ -70,7 +75,7 @@ def table(path: Path) -> kubist.Table:
 
 
 class View:
-    """`kubist view` of an address, until it is stopped."""
+    """`kubist view` of an address, until it is stopped, or left."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -80,10 +85,26 @@ class View:
             text=True,
         )
         assert self.process.stdout is not None
+        # What says nothing for so long is ended, and with it its output.
+        patience = threading.Timer(60, self.process.kill)
+        patience.start()
         self.url = self.process.stdout.readline().strip()
+        patience.cancel()
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def stop(self) -> tuple[int, str]:
-        self.process.send_signal(signal.SIGINT)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
@@ -109,40 +130,40 @@ def wait_until_none_serves(path: str) -> None:
 
 
 def test_a_table_comes_through_the_tunnel(table: kubist.Table, stand_in: Path) -> None:
-    view = View(f"ssh://ada@cluster:2222{table.location}")
-    address, _, token = view.url.partition("/?token=")
-    assert address.startswith("http://127.0.0.1:") and len(token) == 32
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    with browser.open(view.url) as page:
-        assert b"app.js" in page.read()
-    remote = kubist.connect(view.url)
-    assert remote.count() == 3 and remote.query(where="x > 0.3").to_numpy()["y"].sum() == 5
-    with pytest.raises(kubist.Refused, match="token"):
-        kubist.connect(address)
-    told = stand_in.read_text()
-    assert '"-p", "2222"' in told and '"--", "ada@cluster"' in told
-    assert token not in told, "other users of the machine see command lines"
-    assert servers_of(table.location)
-    code, errors = view.stop()
-    assert code == 0 and "error" not in errors, errors
-    wait_until_none_serves(table.location)
+    with View(f"ssh://ada@cluster:2222{table.location}") as view:
+        address, _, token = view.url.partition("/?token=")
+        assert address.startswith("http://127.0.0.1:") and len(token) == 32
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(view.url) as page:
+            assert b"app.js" in page.read()
+        remote = kubist.connect(view.url)
+        assert remote.count() == 3 and remote.query(where="x > 0.3").to_numpy()["y"].sum() == 5
+        with pytest.raises(kubist.Refused, match="token"):
+            kubist.connect(address)
+        told = stand_in.read_text()
+        assert '"-p", "2222"' in told and '"--", "ada@cluster"' in told
+        assert token not in told, "other users of the machine see command lines"
+        assert servers_of(table.location)
+        code, errors = view.stop()
+        assert code == 0 and "error" not in errors, errors
+        wait_until_none_serves(table.location)
 
 
 def test_the_server_ends_however_we_do(table: kubist.Table, stand_in: Path) -> None:
-    view = View(f"ssh://cluster{table.location}")
-    assert servers_of(table.location)
-    view.process.kill()
-    view.process.communicate()
-    wait_until_none_serves(table.location)
+    with View(f"ssh://cluster{table.location}") as view:
+        assert servers_of(table.location)
+        view.process.kill()
+        view.process.communicate()
+        wait_until_none_serves(table.location)
 
 
 def test_a_path_is_one_word_over_there(tmp_path: Path, stand_in: Path) -> None:
     location = tmp_path / "it's a $(touch oops) run.kubist"
     kubist.create(location, {"x": [1.0]}, dimensions=["x"])
-    view = View(f"ssh://cluster{location}")
-    assert kubist.connect(view.url).count() == 1
-    view.stop()
-    assert not list(tmp_path.glob("**/oops")) and not Path("oops").exists()
+    with View(f"ssh://cluster{location}") as view:
+        assert kubist.connect(view.url).count() == 1
+        view.stop()
+        assert not list(tmp_path.glob("**/oops")) and not Path("oops").exists()
 
 
 @pytest.mark.parametrize(
@@ -191,6 +212,18 @@ def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> 
         kubist.connect("ssh://cluster")
 
 
+def test_an_answer_keeps_its_tunnel(path: Path, stand_in: Path) -> None:
+    table = kubist.create(path, {"x": np.arange(1e6)}, dimensions=["x"])
+    url = f"ssh://cluster{table.location}"
+    # Nobody holds the table while the answer is read, which is longer than what lies between.
+    assert kubist.connect(url).query().to_arrow().num_rows == 1_000_000
+    wait_until_none_serves(table.location)
+    batches = iter(kubist.connect(url).query())
+    first = next(batches).num_rows
+    assert servers_of(table.location)
+    assert first + sum(batch.num_rows for batch in batches) == 1_000_000
+
+
 @pytest.fixture
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A real server of ssh on this machine, with keys of its own; ssh knows it by a wrapper."""
@@ -235,24 +268,26 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         Path("/run/sshd").mkdir(exist_ok=True)
     command = [SSHD, "-D", "-e", "-f", tmp_path / "sshd_config"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stderr=log) as server:
-        end = time.monotonic() + 60
-        while "Server listening" not in (tmp_path / "log").read_text():
-            assert server.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
-            time.sleep(0.05)
-        yield port
-        server.terminate()
+        try:
+            end = time.monotonic() + 60
+            while "Server listening" not in (said := (tmp_path / "log").read_text()):
+                assert server.poll() is None and time.monotonic() < end, said
+                time.sleep(0.05)
+            yield port
+        finally:
+            server.terminate()
 
 
 def test_through_a_real_ssh(table: kubist.Table, sshd: int, tmp_path: Path) -> None:
     host = f"{getpass.getuser()}@127.0.0.1:{sshd}"
-    view = View(f"ssh://{host}{table.location}", "--remote-kubist", str(COMMAND))
-    if not view.url:
-        pytest.fail(f"{view.stop()} {(tmp_path / 'log').read_text()}")
-    assert kubist.connect(view.url).query(columns=["x"]).to_numpy()["x"].sum() == 1.5
-    code, errors = view.stop()
-    assert code == 0, errors
-    wait_until_none_serves(table.location)
-    view = View(f"ssh://nobody-of-that-name@127.0.0.1:{sshd}{table.location}")
-    assert view.url == ""
-    code, errors = view.stop()
-    assert code == 4 and "Permission denied" in errors, errors
+    with View(f"ssh://{host}{table.location}", "--remote-kubist", str(COMMAND)) as view:
+        if not view.url:
+            pytest.fail(f"{view.stop()} {(tmp_path / 'log').read_text()}")
+        assert kubist.connect(view.url).query(columns=["x"]).to_numpy()["x"].sum() == 1.5
+        code, errors = view.stop()
+        assert code == 0, errors
+        wait_until_none_serves(table.location)
+    with View(f"ssh://nobody-of-that-name@127.0.0.1:{sshd}{table.location}") as view:
+        assert view.url == ""
+        code, errors = view.stop()
+        assert code == 4 and "Permission denied" in errors, errors

@@ -618,6 +618,9 @@ pub struct View {
     #[arg(long, value_name = "COMMAND", default_value = "kubist")]
     pub remote_kubist: String,
     /// Start the browser
+    ///
+    /// It gets the address with the token on its command line, which other users of this
+    /// machine can see: where there are such, open the printed address yourself.
     #[arg(long)]
     pub open: bool,
 }

@@ -2,8 +2,9 @@
 //!
 //! The user's own ssh does it, in one connection: it runs `kubist view` over there and
 //! brings the port here. The token, without which other users of either machine could ask
-//! too, goes through ssh's standard input, never into a command line. That input ends with
-//! this process, however it ends, and with it the server over there.
+//! too, goes through ssh's standard input, never into a command line but the browser's, with
+//! `--open`. That input ends with this process, however it ends, and with it the server over
+//! there.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -178,12 +179,19 @@ fn random(bytes: usize) -> Result<Vec<u8>> {
     Ok(random)
 }
 
+/// The lines that come, in whatever encoding: greetings may have any.
+fn lines(source: impl Read) -> impl Iterator<Item = String> {
+    let pieces = BufReader::new(source).split(b'\n').map_while(|piece| piece.ok());
+    pieces.map(|piece| String::from_utf8_lossy(&piece).trim_end_matches('\r').to_string())
+}
+
 /// A running ssh; when it is dropped it is ended.
 struct Ssh {
     child: Child,
     /// While it is open the server over there runs.
     input: Option<ChildStdin>,
-    addresses: Receiver<String>,
+    /// A word once the server over there has said where it listens.
+    ready: Receiver<()>,
     /// What was said on standard error, at last, and who listens.
     told: Arc<Mutex<Vec<String>>>,
     teller: Option<JoinHandle<()>>,
@@ -192,7 +200,9 @@ struct Ssh {
 impl Ssh {
     fn start(there: &There, kubist: &str, token: &str, here: u16, away: u16) -> Result<Ssh> {
         let mut ssh = Command::new("ssh");
-        ssh.args(["-T", "-o", "ExitOnForwardFailure=yes", "-L", &format!("127.0.0.1:{here}:127.0.0.1:{away}")]);
+        // A connection that others share would not end with us, nor tell that a port is taken.
+        ssh.args(["-T", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]);
+        ssh.args(["-L", &format!("127.0.0.1:{here}:127.0.0.1:{away}")]);
         if let Some(port) = there.port {
             ssh.args(["-p", &port.to_string()]);
         }
@@ -209,12 +219,13 @@ impl Ssh {
             // If ssh has gone already, its end tells why.
             let _ = writeln!(input, "{token}");
         }
-        let (send, addresses) = channel();
+        let (send, ready) = channel();
         if let Some(output) = child.stdout.take() {
+            let address = format!("http://127.0.0.1:{away}/");
             std::thread::spawn(move || {
                 // A login may greet first.
-                for line in BufReader::new(output).lines().map_while(|line| line.ok()) {
-                    if line.starts_with("http://") && send.send(line).is_err() {
+                for line in lines(output) {
+                    if line.starts_with(&address) && send.send(()).is_err() {
                         return;
                     }
                 }
@@ -224,7 +235,7 @@ impl Ssh {
         let teller = child.stderr.take().map(|errors| {
             let told = told.clone();
             std::thread::spawn(move || {
-                for line in BufReader::new(errors).lines().map_while(|line| line.ok()) {
+                for line in lines(errors) {
                     // Failures are told once, at the end, by us.
                     if !line.starts_with("kubist: error: ") {
                         remark(&line);
@@ -237,14 +248,14 @@ impl Ssh {
                 }
             })
         });
-        Ok(Ssh { child, input, addresses, told, teller })
+        Ok(Ssh { child, input, ready, told, teller })
     }
 
     /// Waits until the server is there; `None` if ssh has ended, or we shall.
     fn wait(&mut self, cancel: &Cancel) -> Result<Option<()>> {
         while !cancel.is_set() {
-            match self.addresses.recv_timeout(LOOK) {
-                Ok(_) => return Ok(Some(())),
+            match self.ready.recv_timeout(LOOK) {
+                Ok(()) => return Ok(Some(())),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Nothing more can be said; it will end.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),

@@ -5,12 +5,13 @@
 //! point there (DNS rebinding), but it cannot forge the headers `Host` and `Origin`:
 //! on loopback only its own names are answered. Off loopback a token is demanded.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
 use hyper::{HeaderMap, StatusCode};
 
 use crate::problem::{Problem, Result};
 
-pub const COOKIE_NAME: &str = "kubist-token";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
@@ -41,7 +42,7 @@ impl Guard {
             return Err(forbidden("pages of other sites may not ask".into()));
         }
         match &self.token {
-            Some(token) if !shown(headers, query).any(|shown| same(&shown, token)) => Err(Problem::new(
+            Some(token) if !shown(headers, query, token).any(|shown| same(&shown, token)) => Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
                 "token",
                 "a token is needed: the address that the server printed has it, or send Authorization: Bearer TOKEN",
@@ -65,13 +66,22 @@ fn of_query(query: Option<&str>) -> Option<&str> {
     query?.split('&').find_map(|part| part.strip_prefix("token="))
 }
 
-/// All tokens that a request shows.
-fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> impl Iterator<Item = String> + 'a {
+/// The cookie that carries a token. Browsers send the cookies of one host to all of its
+/// ports, so that servers with other tokens must not share a name.
+pub fn cookie_name(token: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    token.hash(&mut hasher);
+    format!("kubist-token-{:08x}", hasher.finish() as u32)
+}
+
+/// All tokens that a request shows where `token` may be.
+fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> impl Iterator<Item = String> + use<'a> {
     let bearer = text(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let name = cookie_name(token);
     let cookie = cookies
         .flat_map(|value| value.split(';'))
-        .find_map(|part| part.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('=').map(str::to_owned));
+        .find_map(|part| part.trim().strip_prefix(&name)?.strip_prefix('=').map(str::to_owned));
     [bearer, cookie, of_query(query).map(str::to_owned)].into_iter().flatten()
 }
 
@@ -128,12 +138,15 @@ mod tests {
         let guard = Guard { loopback: false, token: Some("abc".into()) };
         let ok = |pairs: &[(&'static str, &str)], query| guard.check(&headers(pairs), query).is_ok();
         assert!(ok(&[("authorization", "Bearer abc")], None));
-        assert!(ok(&[("cookie", "a=b; kubist-token=abc")], None));
+        let name = cookie_name("abc");
+        assert!(ok(&[("cookie", &format!("a=b; {name}=abc"))], None));
         assert!(ok(&[], Some("x=1&token=abc")));
         for (pairs, query) in [
             (vec![], None),
             (vec![("authorization", "Bearer abd")], None),
-            (vec![("cookie", "kubist-tokenx=abc")], None),
+            (vec![("cookie", &*format!("{name}x=abc"))], None),
+            (vec![("cookie", &*format!("{name}=abd"))], None),
+            (vec![("cookie", "kubist-token=abc")], None),
             (vec![], Some("token=")),
             (vec![], Some("token=abcd")),
         ] {

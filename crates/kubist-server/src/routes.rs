@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::ask::{Estimates, Histograms, Nothing, Paths, Points, Records, parse};
 use crate::given::Given;
-use crate::guard::{COOKIE_NAME, Guard};
+use crate::guard::{Guard, cookie_name};
 use crate::problem::{Problem, Result};
 use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, stream, whole};
 use crate::{answer, estimate, histogram, page, points};
@@ -172,7 +172,7 @@ fn with_cookie(desk: &Desk) -> Response<Answer> {
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
     let token = desk.guard.token.as_deref().unwrap_or_default();
-    if let Ok(value) = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Lax").parse() {
+    if let Ok(value) = format!("{}={token}; Path=/; HttpOnly; SameSite=Lax", cookie_name(token)).parse() {
         response.headers_mut().insert(SET_COOKIE, value);
     }
     response

@@ -235,6 +235,14 @@ fn off_loopback_a_token_is_demanded() {
     assert_eq!((first.status, first.header("location")), (303, Some("/")));
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
     assert_eq!(with(&format!("cookie: {cookie}")).status, 200);
+    // Ports share cookies: a browser that looks at two servers of one machine sends both.
+    let other = "fedcba9876543210".to_string();
+    let beside = self::world(10, Options { token: Some(other.clone()), ..Options::default() });
+    let second = beside.get(&format!("/?token={other}"));
+    let second = second.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
+    assert_ne!(cookie.split('=').next(), second.split('=').next(), "one would overwrite the other");
+    assert_eq!(with(&format!("cookie: {second}; {cookie}")).status, 200);
+    assert_eq!(with(&format!("cookie: {second}")).status, 401);
 }
 
 #[test]
@@ -295,8 +303,14 @@ fn who_leaves_or_does_not_read_gives_way() {
 }
 
 #[test]
-fn who_leaves_an_estimate_stops_it() {
-    let limits = Limits { questions: 1, question_patience: Duration::from_secs(60), ..Limits::default() };
+fn who_leaves_an_estimate_gives_its_place_back() {
+    // A place that only the stall frees would be free too late for the next.
+    let limits = Limits {
+        questions: 1,
+        question_patience: Duration::from_secs(60),
+        stall: Duration::from_secs(600),
+        ..Limits::default()
+    };
     let world = world(400_000, Options { limits, ..Options::default() });
     // Narrower than it can get before all is read, of a thousand figures.
     let body = r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9, "progressive": true}"#;
