@@ -37,6 +37,9 @@ const ATTEMPT: Duration = Duration::from_secs(6);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// What a statement's question marks stand for.
+type Values<'a> = &'a (dyn SerializeRow + Sync);
+
 /// Connections to the nodes of a cluster, and the statements that they know.
 pub struct Cluster {
     session: Session,
@@ -152,12 +155,12 @@ impl Link {
     }
 
     /// Writes, or does anything else that has no answer.
-    pub async fn run(&self, cql: &'static str, values: &impl SerializeRow) -> Result<()> {
+    pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
 
     /// A lightweight transaction.
-    pub async fn decide(&self, cql: &'static str, values: &impl SerializeRow) -> Result<Decision> {
+    pub async fn decide(&self, cql: &'static str, values: Values<'_>) -> Result<Decision> {
         let (answer, _) = self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await?;
         let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;
         let row: Row = rows.first_row().map_err(|error| self.odd(error))?;
@@ -169,7 +172,7 @@ impl Link {
     }
 
     /// All rows.
-    pub async fn all<T>(&self, cql: &'static str, values: &impl SerializeRow, agreed: Agreed) -> Result<Vec<T>>
+    pub async fn all<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Vec<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
     {
@@ -183,7 +186,7 @@ impl Link {
     }
 
     /// The first row.
-    pub async fn first<T>(&self, cql: &'static str, values: &impl SerializeRow, agreed: Agreed) -> Result<Option<T>>
+    pub async fn first<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Option<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
     {
@@ -200,7 +203,7 @@ impl Link {
     pub async fn scan<T>(
         &self,
         cql: &'static str,
-        values: &impl SerializeRow,
+        values: Values<'_>,
         agreed: Agreed,
         at_a_time: Option<i32>,
         mut take: impl FnMut(T) -> bool,
@@ -227,7 +230,7 @@ impl Link {
     async fn ask(
         &self,
         cql: &'static str,
-        values: &impl SerializeRow,
+        values: Values<'_>,
         agreed: Agreed,
         at_a_time: Option<i32>,
         page: PagingState,

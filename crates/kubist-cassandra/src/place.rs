@@ -85,6 +85,7 @@ impl Place {
         let [authority, keyspace, table] = path.split('/').collect::<Vec<_>>()[..] else { return Err(form()) };
         let (login, hosts) =
             authority.rsplit_once('@').map_or((None, authority), |(login, hosts)| (Some(login), hosts));
+        let shown_hosts = hosts;
         let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
         let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
             None => (None, None),
@@ -93,7 +94,7 @@ impl Place {
         };
         let shown_user = login.map(|login| login.split(':').next().unwrap_or_default().to_owned() + "@");
         let mut place = Place {
-            shown: format!("{SCHEME}{}{}/{keyspace}/{table}", shown_user.unwrap_or_default(), hosts.join(",")),
+            shown: format!("{SCHEME}{}{}/{keyspace}/{table}", shown_user.unwrap_or_default(), shown_hosts),
             hosts,
             user,
             password,
@@ -224,7 +225,7 @@ mod tests {
         let place = Place::parse("cassandra://ada:se%40cret%25@h/k/t").unwrap();
         assert_eq!((place.user.as_deref(), place.password.as_deref()), (Some("ada"), Some("se@cret%")));
         for text in [place.to_string(), format!("{place:?}")] {
-            assert_eq!(text, "cassandra://ada@h:9042/k/t");
+            assert_eq!(text, "cassandra://ada@h/k/t");
         }
         let error = Place::parse("cassandra://ada:secret@h/k/t/more").unwrap_err();
         assert!(!error.contains("secret"), "{error}");

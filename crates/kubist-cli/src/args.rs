@@ -63,7 +63,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// The files, in the order they are committed
     #[arg(required = true)]
@@ -164,7 +164,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     #[command(flatten)]
     pub region: Region,
@@ -211,7 +211,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
@@ -272,7 +272,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// Print it as JSON
     #[arg(long)]
@@ -293,7 +293,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// Read every record
     #[arg(long)]
@@ -317,9 +317,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Salvage {
-    /// The damaged table's directory
+    /// The damaged table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
-    /// The new table's directory
+    /// The new table's directory, or cassandra://hosts/keyspace/table
     pub other: String,
     /// Print the report as JSON
     #[arg(long)]
@@ -340,7 +340,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Plot {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// The two columns to draw: across, up
     #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
@@ -404,7 +404,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// Rewrite a part once so large a share of its records lies in the wrong place
     /// (usually 5%, and 50% with --watch, which writes less)
@@ -434,7 +434,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// One JSON object a line
     #[arg(long)]
@@ -457,7 +457,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Clean {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// How long readers may go on with an old snapshot
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
@@ -482,7 +482,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Alter {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// A column to add; without a default it is null where there is no value (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
@@ -521,9 +521,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Copy {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
-    /// The copy's directory; nothing may be there yet
+    /// Where the copy will be, a directory or cassandra://hosts/keyspace/table; nothing may be there yet
     pub other: String,
     /// The columns to index [default: the same]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -559,7 +559,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Drop {
-    /// The table's directory
+    /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: String,
     /// Do not ask
     #[arg(long)]

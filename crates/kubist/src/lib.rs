@@ -33,6 +33,7 @@ mod moment;
 mod optimize;
 mod options;
 mod output;
+mod place;
 mod query;
 mod replicate;
 mod rewrite;

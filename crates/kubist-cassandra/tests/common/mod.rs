@@ -24,3 +24,31 @@ pub fn fresh(settings: &str) -> Place {
 pub fn store() -> Arc<CassandraStore> {
     Arc::new(CassandraStore::create(fresh("")).unwrap())
 }
+
+/// The database itself, to do to it what goes wrong.
+pub struct Database {
+    runtime: tokio::runtime::Runtime,
+    session: scylla::client::session::Session,
+}
+
+impl Database {
+    pub fn open() -> Database {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let hosts = hosts();
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        let connect = scylla::client::session_builder::SessionBuilder::new().known_nodes(&hosts).build();
+        let session = runtime.block_on(connect).unwrap();
+        Database { runtime, session }
+    }
+
+    pub fn run(&self, cql: &str, values: impl scylla::serialize::row::SerializeRow) {
+        self.runtime.block_on(self.session.query_unpaged(cql, values)).unwrap();
+    }
+
+    /// The id under which a place's table is kept.
+    pub fn id(&self, place: &Place) -> uuid::Uuid {
+        let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", place.keyspace);
+        let found = self.runtime.block_on(self.session.query_unpaged(cql, (&place.table,))).unwrap();
+        found.into_rows_result().unwrap().single_row::<(uuid::Uuid,)>().unwrap().0
+    }
+}
