@@ -89,7 +89,9 @@ def java() -> Path:
             continue
         if re.search(r'version "17[."]', asked.stderr):
             return place
-    raise Unavailable("Cassandra needs Java 17: install one (openjdk-17-jre-headless), or set JAVA_HOME")
+    raise Unavailable(
+        "Cassandra needs Java 17: install one (openjdk-17-jre-headless), or set JAVA_HOME"
+    )
 
 
 def fetch_jars() -> None:
@@ -102,7 +104,9 @@ def fetch_jars() -> None:
     (HOME / "pom.xml").write_text(POM)
     say(f"fetching Cassandra {VERSION}")
     goal = [f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
-    got = subprocess.run(["mvn", "-B", "-q", *goal], cwd=HOME, stdin=subprocess.DEVNULL, check=False)
+    got = subprocess.run(
+        ["mvn", "-B", "-q", *goal], cwd=HOME, stdin=subprocess.DEVNULL, check=False
+    )
     if got.returncode != 0:
         raise Unavailable("Maven could not fetch Cassandra's jars")
     stamp.touch()
@@ -115,6 +119,7 @@ class Node:
         self.number = number
         self.folder = HOME / f"node-{number}"
         self.address = f"127.0.0.{number}"
+        self.log = self.folder / "system.log"
 
     @property
     def pid(self) -> int | None:
@@ -162,7 +167,7 @@ disk_access_mode: mmap_index_only
         (self.folder / "logback.xml").write_text(f"""\
 <configuration>
   <appender name="file" class="ch.qos.logback.core.FileAppender">
-    <file>{self.folder}/system.log</file>
+    <file>{self.log}</file>
     <encoder><pattern>%-5level [%thread] %date{{ISO8601}} %F:%L - %msg%n</pattern></encoder>
   </appender>
   <root level="INFO"><appender-ref ref="file"/></root>
@@ -216,19 +221,23 @@ disk_access_mode: mmap_index_only
                 said = (self.folder / "output").read_text().splitlines()[-15:]
                 raise Unavailable("\n".join([f"node {self.number} ended:", *said]))
             if time.monotonic() - begin > PATIENCE:
-                raise Unavailable(f"node {self.number} does not answer; see {self.folder}/system.log")
+                raise Unavailable(
+                    f"node {self.number} does not answer; see {self.folder}/system.log"
+                )
             time.sleep(0.1)
 
     def wait_for_peers(self, others: int) -> None:
         """Until it has seen the others up, since it was started."""
         begin = time.monotonic()
         while time.monotonic() - begin < PATIENCE:
-            log = (self.folder / "system.log").read_text(errors="replace")
+            log = self.log.read_text(errors="replace")
             since = log[log.rfind("Cassandra version: ") :]
             if len(set(re.findall(r"/(127\.0\.0\.\d+):\d+ is now UP", since))) >= others:
                 return
             time.sleep(0.1)
-        raise Unavailable(f"node {self.number} does not see the others; see {self.folder}/system.log")
+        raise Unavailable(
+            f"node {self.number} does not see the others; see {self.folder}/system.log"
+        )
 
     def end(self, how: signal.Signals) -> None:
         pid = self.pid
@@ -266,7 +275,9 @@ def up(count: int) -> None:
         node.wait_for_answers()
         node.wait_for_peers(count - 1)
     hosts = ",".join(node.address for node in cluster)
-    say(f"{count} nodes are up after {time.monotonic() - begin:.1f} s: cassandra://{hosts}/KEYSPACE/TABLE")
+    say(
+        f"{count} nodes are up after {time.monotonic() - begin:.1f} s: cassandra://{hosts}/KEYSPACE/TABLE"
+    )
 
 
 def down() -> None:
@@ -278,7 +289,8 @@ def down() -> None:
 def status() -> Iterator[str]:
     for node in nodes():
         word = "up" if node.answers() else "starting"
-        yield f"node {node.number}  {node.address}  {f'{word}, process {node.pid}' if node.pid else 'down'}"
+        state = f"{word}, process {node.pid}" if node.pid else "down"
+        yield f"node {node.number}  {node.address}  {state}"
 
 
 def one(number: int) -> Node:
@@ -293,7 +305,9 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up").add_argument("--nodes", type=int, default=3, choices=range(1, 10))
     for name in ["down", "status"]:

