@@ -217,7 +217,7 @@ disk_access_mode: mmap_index_only
     def wait_for_answers(self) -> None:
         begin = time.monotonic()
         while not self.answers():
-            if not self.pid:
+            if self.has_ended():
                 said = (self.folder / "output").read_text().splitlines()[-15:]
                 raise Unavailable("\n".join([f"node {self.number} ended:", *said]))
             if time.monotonic() - begin > PATIENCE:
@@ -225,6 +225,14 @@ disk_access_mode: mmap_index_only
                     f"node {self.number} does not answer; see {self.folder}/system.log"
                 )
             time.sleep(0.1)
+
+    def has_ended(self) -> bool:
+        """Looks twice: between two programs a process has no command for a moment."""
+        for _ in range(2):
+            if self.pid:
+                return False
+            time.sleep(0.3)
+        return True
 
     def wait_for_peers(self, others: int) -> None:
         """Until it has seen the others up, since it was started."""

@@ -131,6 +131,10 @@ impl Link {
         }
     }
 
+    pub fn process(&self) -> Result<&'static Process> {
+        here(&self.place)
+    }
+
     pub fn nodes(&self) -> usize {
         self.cluster.session.get_cluster_state().get_nodes_info().len()
     }

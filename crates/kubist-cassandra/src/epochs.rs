@@ -98,7 +98,7 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
         if decision.applied || other == me.text() {
             return Ok(());
         }
-        if !Holder::is_dead(&other) {
+        if !Holder::is_dead(&other, link.process()?) {
             return Err(Error::Busy { writer: writer.into(), file: format!("{}/logs/{writer}", link.place) });
         }
         decision = link.decide(RENEW, &(me.text(), store, writer, &other)).await?;

@@ -4,6 +4,8 @@ use std::fs;
 
 use uuid::Uuid;
 
+use crate::process::Process;
+
 /// A holder: this machine since it was booted, the namespace of process numbers, the
 /// process, when it began, and a number of this handle's own.
 #[derive(Clone, Debug)]
@@ -11,21 +13,35 @@ pub struct Holder(String);
 
 impl Holder {
     /// A new one, of this process.
-    pub fn new() -> Holder {
+    pub fn new(here: &Process) -> Holder {
         let process = std::process::id();
-        Holder(format!("{} {process} {} {}", machine(), began(process).unwrap_or_default(), Uuid::new_v4()))
+        let text = format!("{} {process} {} {}", machine(), began(process).unwrap_or_default(), Uuid::new_v4());
+        here.holders().insert(text.clone());
+        Holder(text)
+    }
+
+    /// From here on it counts as dead.
+    pub fn end(&self, here: &Process) {
+        here.holders().remove(&self.0);
     }
 
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Is it known to be of a process that has ended? Of another machine's nothing is known.
-    pub fn is_dead(text: &str) -> bool {
+    /// Is it known to be of a process that has ended, or of a handle of this one? The text
+    /// of such a handle can be found when a request was late. Of another machine's nothing
+    /// is known.
+    pub fn is_dead(text: &str, here: &Process) -> bool {
         let [boot, namespace, process, start, _] = text.split(' ').collect::<Vec<_>>()[..] else { return false };
         let Ok(process) = process.parse() else { return false };
-        let here = format!("{boot} {namespace}") == machine() && !boot.is_empty() && !start.is_empty();
-        here && began(process).as_deref() != Some(start)
+        if format!("{boot} {namespace}") != machine() || boot.is_empty() || start.is_empty() {
+            return false;
+        }
+        match began(process).as_deref() == Some(start) {
+            true => process == std::process::id() && !here.holders().contains(text),
+            false => true,
+        }
     }
 }
 
@@ -51,19 +67,22 @@ mod tests {
 
     #[test]
     fn the_dead_are_known_and_the_living_are_not_taken_for_dead() {
-        let me = Holder::new();
-        assert!(!Holder::is_dead(me.text()));
+        let here = Process::here().unwrap();
+        let me = Holder::new(here);
+        assert!(!Holder::is_dead(me.text(), here));
+        me.end(here);
+        assert!(Holder::is_dead(me.text(), here));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let start = began(child.id()).unwrap();
         let text = format!("{} {} {start} x", machine(), child.id());
-        assert!(!Holder::is_dead(&text));
+        assert!(!Holder::is_dead(&text, here));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(Holder::is_dead(&text));
+        assert!(Holder::is_dead(&text, here));
         // The number is used again by another.
-        assert!(Holder::is_dead(&format!("{} {} 1 x", machine(), std::process::id())));
+        assert!(Holder::is_dead(&format!("{} {} 1 x", machine(), std::process::id()), here));
         for text in ["", "somebody", "other-boot pid:[1] 1 1 x", "  1 1 x"] {
-            assert!(!Holder::is_dead(text), "{text}");
+            assert!(!Holder::is_dead(text, here), "{text}");
         }
     }
 }

@@ -241,10 +241,13 @@ pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
 
 pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwner>> {
     check_part(writer)?;
-    let me = Holder::new();
-    epochs::hold(&link, store, writer, &me).await?;
+    let here = link.process()?;
+    let me = Holder::new(here);
+    let held = epochs::hold(&link, store, writer, &me).await;
+    held.inspect_err(|_| me.end(here))?;
     let taken = take(&link, store, writer).await;
     if taken.is_err() {
+        me.end(here);
         // It ends by itself if this fails too.
         let _ = epochs::release(&link, store, writer, &me).await;
     }
@@ -355,8 +358,11 @@ impl LogOwner for CassandraLog {
 
 impl Drop for CassandraLog {
     fn drop(&mut self) {
-        if self.link.is_this_process() {
+        if let Ok(process) = self.link.process()
+            && self.link.is_this_process()
+        {
             self.renewal.abort();
+            self.me.end(process);
             // It ends by itself if this fails.
             let _ = self.link.wait(epochs::release(&self.link, self.store, &self.writer, &self.me));
         }

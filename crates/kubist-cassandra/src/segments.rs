@@ -8,7 +8,9 @@
 //!
 //! Whoever deletes a segment first marks it as gone, so that a reader is told that it is
 //! gone and not that it is damaged, then removes its blocks, and its name from the list
-//! last: a deletion that was interrupted is seen, and done again.
+//! last: a deletion that was interrupted is seen, and done again. The mark stays for a day:
+//! a claim of the same name that was on its way meanwhile must fail, for whatever it led to
+//! would be deleted with the rest.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,11 +27,12 @@ use crate::blocks::{self, BLOCK, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-const CLAIM: &str = "INSERT INTO kubist_segments (store, name, nonce) VALUES (?, ?, ?) IF NOT EXISTS";
+const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
 const LENGTHEN: &str = "UPDATE kubist_segments USING TIMESTAMP ? SET length = ? WHERE store = ? AND name = ?";
 const FIND: &str = "SELECT nonce, length, gone FROM kubist_segments WHERE store = ? AND name = ?";
-const MARK: &str = "UPDATE kubist_segments SET gone = true WHERE store = ? AND name = ?";
-const FORGET: &str = "DELETE FROM kubist_segments WHERE store = ? AND name = ? IF EXISTS";
+const MARK: &str =
+    "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
+const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
 /// Lengths that this handle has seen: they only grow, so most reads need not ask.
 #[derive(Debug, Default)]
@@ -67,7 +70,7 @@ pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segme
     check_part(name)?;
     names::add(&link, store, Kind::Segment, name).await?;
     let nonce = Uuid::new_v4();
-    if !link.decide(CLAIM, &(store, name, nonce)).await?.won(nonce) {
+    if !link.decide(CLAIM, &(nonce, store, name)).await?.won(nonce) {
         return Err(Error::Exists { file: file(&link, name) });
     }
     Ok(Box::new(CassandraSegment {
@@ -136,12 +139,11 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
 pub async fn delete(link: &Link, store: Uuid, lengths: &Lengths, name: &str) -> Result<()> {
     check_part(name)?;
     lengths.learn(name, None);
-    if let Some((length, _)) = find(link, store, name).await? {
-        link.run(MARK, &(store, name)).await?;
-        blocks::delete(link, store, name, length).await?;
-    }
-    names::remove(link, store, Kind::Segment, name).await?;
-    link.decide(FORGET, &(store, name)).await.map(drop)
+    link.decide(MARK, &(Uuid::new_v4(), store, name)).await?;
+    let length = find(link, store, name).await?.map_or(0, |(length, _)| length);
+    blocks::delete(link, store, name, length).await?;
+    link.run(FORGET, &(store, name)).await?;
+    names::remove(link, store, Kind::Segment, name).await
 }
 
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::future::try_join3;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, local_scratch};
 use uuid::Uuid;
 
@@ -127,6 +128,14 @@ impl Store for CassandraStore {
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         let (tail, damage) = self.read_sound_log(writer, from)?;
         damage.map_or(Ok(tail), Err)
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        let read = async |(writer, from): &(&str, u64)| {
+            let (tail, damage) = logs::read(&self.link, self.id, writer, *from).await?;
+            damage.map_or(Ok(tail), Err)
+        };
+        self.link.wait(iter(logs).map(read).buffered(self.link.place.parallel).try_collect())
     }
 
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {

@@ -156,6 +156,26 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     assert!(damage.is_some());
 }
 
+/// What a deletion has left would be taken for the new segment's, or its bytes for deleted.
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn the_name_of_a_deleted_segment_stays_taken() {
+    let store = store();
+    let mut segment = store.create_segment("made").unwrap();
+    segment.append(&[b"bytes"]).unwrap();
+    segment.sync().unwrap();
+    for name in ["made", "never made"] {
+        let name = name.replace(' ', "-");
+        store.delete_segment(&name).unwrap();
+        assert!(matches!(store.create_segment(&name), Err(Error::Exists { .. })));
+        assert!(matches!(store.read(&name, &[0..1]), Err(Error::Missing { .. })));
+    }
+    // What its owner still writes does not bring it back.
+    let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());
+    assert_eq!(store.segment_len("made").unwrap(), None);
+    assert!(store.sizes().unwrap().is_empty());
+}
+
 /// Nothing, unless this process was started as a child: then it holds a log until it is killed.
 #[test]
 fn in_a_child() {

@@ -13,7 +13,7 @@ use kubist_index::grid::Scale;
 use kubist_index::plan::Directory;
 use kubist_index::priority;
 use kubist_index::state::{Run, RunId, State};
-use kubist_store::Store;
+use kubist_store::{LogTail, Store};
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint;
@@ -308,8 +308,11 @@ impl Core {
         let mut attempts = 0;
         loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-            for writer in self.store.logs().map_err(store_error)? {
-                self.follow(tail, &writer, u64::MAX)?;
+            let writers = self.store.logs().map_err(store_error)?;
+            let from: Vec<(&str, u64)> =
+                writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+            for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
+                self.join(tail, writer, read, u64::MAX)?;
             }
             if self.follow_rewrites(tail, &rewrites)? {
                 break;
@@ -437,6 +440,11 @@ impl Core {
     /// Reads on in one writer's log, no entry that ends behind `last_position`.
     fn follow(&self, tail: &mut Tail, writer: &str, last_position: u64) -> Result<()> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
+        self.join(tail, writer, read, last_position)
+    }
+
+    /// Joins what was read on in one writer's log.
+    fn join(&self, tail: &mut Tail, writer: &str, read: LogTail, last_position: u64) -> Result<()> {
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {

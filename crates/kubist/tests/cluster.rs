@@ -26,6 +26,9 @@ const READERS: usize = 3;
 const NODES: usize = 3;
 /// Commits of each writer with a node down, and again once it is back.
 const COMMITS: i64 = 15;
+/// Between two commits of a writer, and two reads of a reader: nodes, writers and readers
+/// share one machine, and a node that comes back needs some of it too.
+const PAUSE: Duration = Duration::from_millis(30);
 
 /// What is known while everybody is at work.
 struct Work {
@@ -73,6 +76,7 @@ impl Work {
                 Ok(()) => {
                     self.times.lock().unwrap().push((Instant::now(), begin.elapsed()));
                     self.acknowledged[writer].fetch_add(1, Ordering::SeqCst);
+                    std::thread::sleep(PAUSE);
                 }
                 Err(error) => {
                     log = None;
@@ -104,6 +108,7 @@ impl Work {
             }
             before = found;
             self.reads.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(PAUSE);
         }
     }
 

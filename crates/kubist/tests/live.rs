@@ -378,7 +378,6 @@ fn many_short_lived_writers_leave_a_checkpoint() {
         let token = Some(format!("commit {commit}"));
         writer.commit_as(&CommitOptions { token, step: Some(commit) }).unwrap();
     }
-    use kubist::store::Store;
     assert!(!store.list("checkpoints/").unwrap().is_empty() || table.checkpoint().unwrap());
     let fresh = Table::open_in(store.clone()).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());

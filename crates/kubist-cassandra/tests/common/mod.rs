@@ -36,8 +36,8 @@ impl Database {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let hosts = hosts();
         let hosts: Vec<&str> = hosts.split(',').collect();
-        let connect = scylla::client::session_builder::SessionBuilder::new().known_nodes(&hosts).build();
-        let session = runtime.block_on(connect).unwrap();
+        let builder = scylla::client::session_builder::SessionBuilder::new().known_nodes(&hosts);
+        let session = runtime.block_on(builder.build()).unwrap();
         Database { runtime, session }
     }
 
