@@ -20,8 +20,8 @@ use scylla::errors::{DbError, ExecutionError, NewSessionError, PrepareError, Req
 use scylla::response::query_result::QueryResult;
 use scylla::response::{PagingState, PagingStateResponse};
 use scylla::serialize::row::SerializeRow;
-use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
+use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
@@ -276,7 +276,7 @@ impl Link {
             Agreed::One => Consistency::LocalOne,
             Agreed::Enough => self.place.agreement.consistency(),
         });
-        statement.set_serial_consistency(Some(self.place.agreement.serial()));
+        statement.set_serial_consistency(Some(SerialConsistency::Serial));
         if let Some(rows) = at_a_time {
             statement.set_page_size(rows);
         }
@@ -326,7 +326,7 @@ fn here(place: &Place) -> Result<&'static Process> {
 async fn connect(place: &Place) -> Result<Arc<Cluster>> {
     let profile = ExecutionProfile::builder()
         .consistency(place.agreement.consistency())
-        .serial_consistency(Some(place.agreement.serial()))
+        .serial_consistency(Some(SerialConsistency::Serial))
         .request_timeout(Some(ATTEMPT))
         .build();
     let mut builder = SessionBuilder::new()

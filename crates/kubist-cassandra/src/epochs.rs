@@ -24,7 +24,8 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-const DELETE: &str = "DELETE FROM kubist_epochs WHERE store = ? AND writer = ?";
+/// Younger than any transaction, whatever this machine's clock says; no store is used again.
+const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
 /// How long a holder holds that does not renew, as in the statements.
 pub const HELD: Duration = Duration::from_secs(30);

@@ -69,8 +69,6 @@ const WRITE: &str = "INSERT INTO kubist_log (store, writer, bucket, position, ep
                      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP 1";
 const READ: &str = "SELECT position, epoch, part, length, checksum, bytes FROM kubist_log \
                     WHERE store = ? AND writer = ? AND bucket = ? AND position >= ?";
-const HEADS: &str = "SELECT position, epoch, part, length FROM kubist_log \
-                     WHERE store = ? AND writer = ? AND bucket = ? AND position >= ?";
 const DELETE: &str = "DELETE FROM kubist_log WHERE store = ? AND writer = ? AND bucket = ?";
 
 fn file(link: &Link, writer: &str) -> String {
@@ -101,7 +99,7 @@ impl Rows {
             _ => self
                 .parts
                 .values()
-                .fold(BytesMut::with_capacity(length as usize), |mut whole, part| {
+                .fold(BytesMut::new(), |mut whole, part| {
                     whole.extend_from_slice(part);
                     whole
                 })
@@ -142,22 +140,48 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+    // Where the log is known to go on.
+    let mut known = 0;
     loop {
         let found = rows(link, store, writer, tail.next).await?;
-        if found.is_empty() && tail.next > 0 {
+        if found.is_empty() && tail.next > 0 && tail.next >= known {
             return Ok((tail, None));
         }
         // Read after the entries: see the head.
         let epochs = settled(link, store, writer, tail.next).await?;
-        let partition = bucket(tail.next);
-        if let Some(what) = follow(&found, &epochs, &mut tail) {
-            let damage = Error::Damaged { file: file(link, writer), offset: tail.next, what };
-            return Ok((tail, Some(damage)));
+        let (partition, before) = (bucket(tail.next), tail.next);
+        let mut wrong = follow(&found, &epochs, &mut tail);
+        if wrong.is_none() && bucket(tail.next) != partition {
+            continue;
         }
-        if bucket(tail.next) == partition {
-            return Ok((tail, None));
+        if wrong.is_none() {
+            let goes_on = goes_on(link, store, writer, &epochs, tail.next).await?;
+            if goes_on.is_none() {
+                return Ok((tail, None));
+            }
+            // It may have grown since it was read: a second look that gets no further is damage.
+            if goes_on > Some(known) || tail.next > before {
+                known = goes_on.unwrap_or(0);
+                continue;
+            }
+            wrong = Some(format!("no entry is there, but the log goes on at {known}"));
         }
+        let what = wrong.unwrap_or_default();
+        let damage = Error::Damaged { file: file(link, writer), offset: tail.next, what };
+        return Ok((tail, Some(damage)));
     }
+}
+
+/// A position behind `end` at which the log has something: an epoch's start, or an entry in
+/// the next partition.
+async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
+    let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
+    if started.is_some() {
+        return Ok(started);
+    }
+    let next = rows(link, store, writer, (end / BUCKET + 1) * BUCKET).await?;
+    let own = next.keys().find(|(position, epoch)| epochs.of(*position) == Some(*epoch));
+    Ok(own.map(|(position, _)| *position))
 }
 
 /// Goes along the chain as far as the partition holds it; says what is wrong, if it breaks off.
@@ -196,28 +220,33 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// Where the log ends, by the epochs that have a start: read after the newest was begun.
+/// Where the log ends, by the epochs that have a start: read after the newest was begun,
+/// and whole, for only what is read is repaired. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
-    let mut at = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
+    let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
+    let mut tail = LogTail { entries: Vec::new(), next: start, durable: start };
     loop {
-        let (partition, mut heads) = (bucket(at), BTreeMap::new());
-        let values = (store, writer, partition, at as i64);
-        type Row = (i64, i64, i32, Option<i64>);
-        link.scan(HEADS, &values, Agreed::Enough, None, |(position, epoch, part, length): Row| {
-            if let Some(length) = length.filter(|_| part == 0) {
-                heads.insert((position as u64, epoch), length as u64);
-            }
-            true
-        })
-        .await?;
-        let entry = |at: u64| epochs.of(at).and_then(|epoch| heads.get(&(at, epoch)));
-        while let Some(length) = entry(at) {
-            at = after(at, *length);
+        let partition = bucket(tail.next);
+        let found = rows(link, store, writer, tail.next).await?;
+        let mut wrong = follow(&found, &epochs, &mut tail);
+        tail.entries.clear();
+        if wrong.is_none() && bucket(tail.next) != partition {
+            continue;
         }
-        if bucket(at) == partition {
-            return Ok(at);
+        if wrong.is_none() {
+            let Some(position) = goes_on(link, store, writer, &epochs, tail.next).await? else { return Ok(tail.next) };
+            wrong = Some(format!("no entry is there, but the log goes on at {position}"));
         }
+        return Err(Error::Damaged { file: file(link, writer), offset: tail.next, what: wrong.unwrap_or_default() });
+    }
+}
+
+/// The same, and where a damaged one breaks off.
+async fn extent(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
+    match end(link, store, writer).await {
+        Err(Error::Damaged { offset, .. }) => Ok(offset),
+        end => end,
     }
 }
 
@@ -228,13 +257,21 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
 /// A log's bytes, and one for each of its entries: from the position where it ends.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
-    let ends = try_join_all(names.iter().map(|name| end(link, store, name))).await?;
+    let ends = try_join_all(names.iter().map(|name| extent(link, store, name))).await?;
     Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
 }
 
 pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
-    let end = end(link, store, writer).await?;
-    try_join_all((0..=bucket(end)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await)).await?;
+    let mut position = extent(link, store, writer).await?;
+    try_join_all((0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await)).await?;
+    // What follows a hole.
+    loop {
+        position = (position / BUCKET + 1) * BUCKET;
+        if rows(link, store, writer, position).await?.is_empty() {
+            break;
+        }
+        link.run(DELETE, &(store, writer, bucket(position))).await?;
+    }
     epochs::delete(link, store, writer).await?;
     names::remove(link, store, Kind::Log, writer).await
 }

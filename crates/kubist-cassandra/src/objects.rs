@@ -24,14 +24,18 @@ use crate::{blocks, identity};
 /// A value up to this length lies in its row.
 const IN_ROW: usize = 4 << 10;
 
-const NONCE: &str = "SELECT nonce FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
+// All columns, always: what a read does not ask for, it does not repair.
+const FIND: &str =
+    "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
 const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, length, checksum, value) \
                      VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS";
-const GET: &str =
-    "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
 const DELETE: &str = "DELETE FROM kubist_objects WHERE store = ? AND folder = ? AND name = ? IF nonce = ?";
-const LIST: &str = "SELECT name, length FROM kubist_objects WHERE store = ? AND folder = ?";
-const ANY: &str = "SELECT name FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
+const LIST: &str = "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ?";
+const ANY: &str =
+    "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
+
+/// Nonce, length, checksum, value.
+type Found = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
 
 /// Folders that this handle knows to be listed, none of them an object.
 #[derive(Debug, Default)]
@@ -75,7 +79,7 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
 
 async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     let (folder, leaf) = parts(name);
-    let found: Option<(Option<Uuid>,)> = link.first(NONCE, &(store, folder, leaf), Agreed::Enough).await?;
+    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
     Ok(found.is_some())
 }
 
@@ -110,8 +114,7 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
     check_object(name)?;
     let (folder, leaf) = parts(name);
     loop {
-        type Found = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
-        let found: Option<Found> = link.first(GET, &(store, folder, leaf), Agreed::Enough).await?;
+        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
         let Some((Some(nonce), Some(length), Some(checksum), value)) = found else { return Ok(None) };
         let value = match value {
             Some(value) => Some(value),
@@ -135,8 +138,8 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
 
 async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<bool> {
     let (folder, leaf) = parts(name);
-    let found: Option<(Option<Uuid>,)> = link.first(NONCE, &(store, folder, leaf), Agreed::Enough).await?;
-    Ok(found == Some((Some(nonce),)))
+    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+    Ok(found.is_some_and(|found| found.0 == Some(nonce)))
 }
 
 /// Names that begin with `prefix`, and the bytes of their values, in the names' order.
@@ -155,12 +158,14 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
 }
 
 async fn in_folder(link: &Link, store: Uuid, folder: &str) -> Result<Vec<(String, u64)>> {
-    let found: Vec<(String, Option<i64>)> = link.all(LIST, &(store, folder), Agreed::Enough).await?;
-    Ok(found.into_iter().map(|(name, length)| (format!("{folder}{name}"), length.unwrap_or(0) as u64)).collect())
+    type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+    let found: Vec<Row> = link.all(LIST, &(store, folder), Agreed::Enough).await?;
+    Ok(found.into_iter().map(|(name, _, length, ..)| (format!("{folder}{name}"), length.unwrap_or(0) as u64)).collect())
 }
 
 async fn is_folder_empty(link: &Link, store: Uuid, folder: &str) -> Result<bool> {
-    let found: Option<(String,)> = link.first(ANY, &(store, folder), Agreed::Enough).await?;
+    type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+    let found: Option<Row> = link.first(ANY, &(store, folder), Agreed::Enough).await?;
     Ok(found.is_none())
 }
 
@@ -175,10 +180,8 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
     loop {
-        type Found = (Option<Uuid>, Option<i64>, Option<Bytes>);
-        let find = "SELECT nonce, length, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
-        let found: Option<Found> = link.first(find, &(store, folder, leaf), Agreed::Enough).await?;
-        let Some((Some(nonce), length, value)) = found else { return Ok(()) };
+        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+        let Some((Some(nonce), length, _, value)) = found else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
         // Somebody deleted it and put another: once more.
         if !decision.applied && decision.uuid("nonce").is_some() {

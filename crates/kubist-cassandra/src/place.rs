@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use scylla::statement::{Consistency, SerialConsistency};
+use scylla::statement::Consistency;
 
 pub const SCHEME: &str = "cassandra://";
 /// Holds the password of a location that names a user and no password.
@@ -40,7 +40,6 @@ pub struct Place {
 pub enum Agreement {
     One,
     Quorum,
-    LocalQuorum,
     All,
 }
 
@@ -49,16 +48,7 @@ impl Agreement {
         match self {
             Agreement::One => Consistency::One,
             Agreement::Quorum => Consistency::Quorum,
-            Agreement::LocalQuorum => Consistency::LocalQuorum,
             Agreement::All => Consistency::All,
-        }
-    }
-
-    /// Among whom a claim is decided.
-    pub fn serial(self) -> SerialConsistency {
-        match self {
-            Agreement::LocalQuorum => SerialConsistency::LocalSerial,
-            _ => SerialConsistency::Serial,
         }
     }
 }
@@ -123,9 +113,8 @@ impl Place {
                 self.agreement = match value {
                     "one" => Agreement::One,
                     "quorum" => Agreement::Quorum,
-                    "local_quorum" => Agreement::LocalQuorum,
                     "all" => Agreement::All,
-                    _ => return Err(bad("one, quorum, local_quorum or all")),
+                    _ => return Err(bad("one, quorum or all")),
                 }
             }
             "replication" => {
@@ -213,9 +202,9 @@ mod tests {
         assert_eq!(place.hosts, ["a:9042", "b:9043", "[::1]:9042"]);
         assert_eq!((place.keyspace.as_str(), place.table.as_str()), ("science", "drops.2"));
         assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::Quorum, None));
-        let text = "cassandra://h/k/t?consistency=local_quorum&replication=dc1:3,dc2:2&patience=60&parallel=8";
+        let text = "cassandra://h/k/t?consistency=all&replication=dc1:3,dc2:2&patience=60&parallel=8";
         let place = Place::parse(text).unwrap();
-        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::LocalQuorum, Some("dc1:3,dc2:2")));
+        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
         assert_eq!((place.patience, place.parallel), (Duration::from_secs(60), 8));
         assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
     }
@@ -241,7 +230,7 @@ mod tests {
             ("cassandra://h/k/a b", "only A-Z"),
             ("cassandra://a%2@h/k/t", "%25"),
             ("cassandra://h/k/t?speed=1", "no setting"),
-            ("cassandra://h/k/t?consistency=none", "local_quorum"),
+            ("cassandra://h/k/t?consistency=none", "quorum or all"),
             ("cassandra://h/k/t?replication=dc1", "data center"),
             ("cassandra://h/k/t?patience=0", "3600"),
             ("cassandra://h/k/t?parallel=x", "1024"),

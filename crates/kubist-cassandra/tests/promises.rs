@@ -154,6 +154,13 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     let (sound, damage) = store.read_sound_log("w", 0).unwrap();
     assert_eq!(sound.entries, tail.entries[..2]);
     assert!(damage.is_some());
+    // Nor does taking the log cut what follows.
+    drop(owner);
+    for _ in 0..2 {
+        assert!(matches!(store.own_log("w"), Err(Error::Damaged { .. })));
+        let answer = store.read_log("w", 0);
+        assert!(matches!(answer, Err(Error::Damaged { offset, .. }) if offset == positions[2]));
+    }
 }
 
 /// What a deletion has left would be taken for the new segment's, or its bytes for deleted.
