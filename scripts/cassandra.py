@@ -17,6 +17,7 @@ it. For anything but trying and testing, use a cluster that somebody looks after
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -35,6 +36,8 @@ JARS = HOME / "lib"
 VERSION = "5.0.9"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 PORT = 9042
+# The exit code where there is no Java 17, or no Maven, or nothing can be fetched.
+NOT_TO_BE_HAD = 3
 # A node answers within seconds; on a busy machine within a minute or two.
 PATIENCE = 180.0
 
@@ -73,8 +76,12 @@ OPENS = {
 }
 
 
-class Unavailable(Exception):
-    """Nodes cannot be had here; the text says why."""
+class Failed(Exception):
+    """Something about the nodes went wrong; the text says what."""
+
+
+class Unavailable(Failed):
+    """Cassandra cannot be had on this machine; the text says why."""
 
 
 def java() -> Path:
@@ -219,11 +226,9 @@ disk_access_mode: mmap_index_only
         while not self.answers():
             if self.has_ended():
                 said = (self.folder / "output").read_text().splitlines()[-15:]
-                raise Unavailable("\n".join([f"node {self.number} ended:", *said]))
+                raise Failed("\n".join([f"node {self.number} ended:", *said]))
             if time.monotonic() - begin > PATIENCE:
-                raise Unavailable(
-                    f"node {self.number} does not answer; see {self.folder}/system.log"
-                )
+                raise Failed(f"node {self.number} does not answer; see {self.folder}/system.log")
             time.sleep(0.1)
 
     def has_ended(self) -> bool:
@@ -243,19 +248,19 @@ disk_access_mode: mmap_index_only
             if len(set(re.findall(r"/(127\.0\.0\.\d+):\d+ is now UP", since))) >= others:
                 return
             time.sleep(0.1)
-        raise Unavailable(
-            f"node {self.number} does not see the others; see {self.folder}/system.log"
-        )
+        raise Failed(f"node {self.number} does not see the others; see {self.folder}/system.log")
 
     def end(self, how: signal.Signals) -> None:
         pid = self.pid
         if not pid:
             return
-        os.kill(pid, how)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, how)
         begin = time.monotonic()
         while self.pid:
             if time.monotonic() - begin > 30:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
 
 
@@ -268,7 +273,7 @@ def up(count: int) -> None:
     """Starts a cluster, or what does not run of the one that is there."""
     known = nodes()
     if known and len(known) != count:
-        raise Unavailable(f"a cluster of {len(known)} is there: take it down first")
+        raise Failed(f"a cluster of {len(known)} is there: take it down first")
     program = java()
     fetch_jars()
     cluster = known or [Node(number) for number in range(1, count + 1)]
@@ -276,7 +281,7 @@ def up(count: int) -> None:
     for node in cluster:
         if not known:
             if node.answers():
-                raise Unavailable(f"somebody else listens on {node.address}:{PORT}")
+                raise Failed(f"somebody else listens on {node.address}:{PORT}")
             node.configure(count)
         node.start(program)
     for node in cluster:
@@ -305,7 +310,7 @@ def one(number: int) -> Node:
     for node in nodes():
         if node.number == number:
             return node
-    raise Unavailable(f"there is no node {number}")
+    raise Failed(f"there is no node {number}")
 
 
 def say(text: str) -> None:
@@ -339,10 +344,10 @@ def main() -> int:
                 node = one(asked.number)
                 node.start(java())
                 node.wait_for_answers()
-                node.wait_for_peers(len(nodes()) - 1)
-    except Unavailable as error:
+                node.wait_for_peers(sum(other.answers() for other in nodes()) - 1)
+    except Failed as error:
         print(error, file=sys.stderr)
-        return 1
+        return NOT_TO_BE_HAD if isinstance(error, Unavailable) else 1
     return 0
 
 

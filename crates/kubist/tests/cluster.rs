@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{Wrong, commits, name, options, schema};
@@ -29,6 +29,11 @@ const COMMITS: i64 = 15;
 /// Between two commits of a writer, and two reads of a reader: nodes, writers and readers
 /// share one machine, and a node that comes back needs some of it too.
 const PAUSE: Duration = Duration::from_millis(30);
+
+/// Only so that tests end when nothing goes on any more.
+const HANGS: Duration = Duration::from_secs(600);
+/// One of the tests has the nodes at a time.
+static NODES_ARE_TAKEN: Mutex<()> = Mutex::new(());
 
 /// What is known while everybody is at work.
 struct Work {
@@ -78,10 +83,12 @@ impl Work {
                     self.acknowledged[writer].fetch_add(1, Ordering::SeqCst);
                     std::thread::sleep(PAUSE);
                 }
-                Err(error) => {
+                Err(error @ (kubist::Error::Io(_) | kubist::Error::Busy(_) | kubist::Error::Refused(_))) => {
                     log = None;
                     self.failed("commit", error);
+                    std::thread::sleep(PAUSE);
                 }
+                Err(error) => panic!("a writer found {error}"),
             }
         }
     }
@@ -96,6 +103,7 @@ impl Work {
                 Ok(found) => found,
                 Err(Wrong::Error(error @ kubist::Error::Io(_))) => {
                     self.failed("query", error);
+                    std::thread::sleep(PAUSE);
                     continue;
                 }
                 Err(wrong) => panic!("a reader found {wrong:?}"),
@@ -126,8 +134,10 @@ impl Work {
     fn wait_for_commits(&self, more: i64) {
         let goal: Vec<i64> = self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst) + more).collect();
         let reached = || self.acknowledged.iter().zip(&goal).all(|(count, goal)| count.load(Ordering::SeqCst) >= *goal);
+        let begin = Instant::now();
         while !reached() {
             assert!(self.goes_on(), "somebody has stopped");
+            assert!(begin.elapsed() < HANGS, "the work stands still: {:?}", self.failures.lock().unwrap().last());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -191,6 +201,7 @@ fn in_a_child() {
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn writers_are_killed_in_the_middle_of_commits() {
+    let _nodes = NODES_ARE_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     let location = fresh("killed");
     let table = Table::create(&location, schema(), &options()).unwrap();
     let mut rng = SmallRng::seed_from_u64(7);
@@ -235,6 +246,7 @@ fn writers_are_killed_in_the_middle_of_commits() {
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn nodes_are_killed_and_come_back() {
+    let _nodes = NODES_ARE_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     let (location, rounds) = (fresh("chaos"), rounds());
     let table = Table::create(&location, schema(), &options()).unwrap();
     let work = Arc::new(Work {
