@@ -111,11 +111,11 @@ def fetch_jars() -> None:
     (HOME / "pom.xml").write_text(POM)
     say(f"fetching Cassandra {VERSION}")
     goal = [f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
-    got = subprocess.run(
-        ["mvn", "-B", "-q", *goal], cwd=HOME, stdin=subprocess.DEVNULL, check=False
-    )
-    if got.returncode != 0:
-        raise Unavailable("Maven could not fetch Cassandra's jars")
+    command = ["mvn", "-B", "-q", *goal]
+    try:
+        subprocess.run(command, cwd=HOME, stdin=subprocess.DEVNULL, check=True, timeout=900)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        raise Unavailable("Maven could not fetch Cassandra's jars") from None
     stamp.touch()
 
 
