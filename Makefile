@@ -15,6 +15,9 @@
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
+# make cassandra-up     three Cassandra nodes on this machine, or NODES=n; needs Java 17 and Maven
+# make cassandra-down   ends them, and removes their data
+# make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -24,7 +27,8 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean \
+        cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -122,6 +126,18 @@ stress:
 	ROUNDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test processes killed -- --nocapture
 	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test trouble -- --nocapture
+
+NODES ?= 3
+cassandra-up:
+	$(PYTHON) scripts/cassandra.py up --nodes $(NODES)
+
+cassandra-down:
+	$(PYTHON) scripts/cassandra.py down
+
+cassandra-chaos: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
+cassandra-chaos: cassandra-up
+	ROUNDS=$(ROUNDS) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
+	  cargo test --release --locked --target-dir target -p kubist --test cluster -- --ignored --nocapture
 
 clean:
 	rm -rf viewer/node_modules viewer/dist viewer/results

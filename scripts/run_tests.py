@@ -1,9 +1,11 @@
 """Runs the tests of Rust, Python and the explorer page and ends with one line that sums them up.
 
 All suites run to their end, whatever fails. The exit code is 0 only if tests
-ran in each of them and none failed.
+ran in each of them and none failed. Tests that need a Cassandra cluster get one of three
+nodes for the time of the run, where it can be had; elsewhere they are skipped.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast"]
 CARGO += ["--target-dir", "target"]
+# The engine's own tests once more, with their tables on the cluster.
+ENGINE = [*CARGO, "--test", "oracle", "--test", "live"]
+NODES = [sys.executable, "scripts/cassandra.py"]
+# What it answers where Cassandra is not to be had; any other failure is one.
+NOT_TO_BE_HAD = 3
+HOSTS = "127.0.0.1,127.0.0.2,127.0.0.3"
 PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
 PAGE = ["node", "viewer/test/run.mjs"]
 
@@ -58,11 +66,17 @@ class Tally:
                     setattr(self, name, getattr(self, name) + int(count))
 
 
-def run(command: list[str]) -> Tally:
-    print("$", " ".join(command), flush=True)
+def run(command: list[str], **variables: str) -> Tally:
+    told = [f"{name}={value}" for name, value in variables.items()]
+    print("$", " ".join(told + command), flush=True)
     tally = Tally()
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=os.environ | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -74,8 +88,37 @@ def run(command: list[str]) -> Tally:
     return tally
 
 
+def nodes(command: str) -> int:
+    """Does what a command of scripts/cassandra.py says, in a folder of the tests' own."""
+    home = {
+        "CASSANDRA_HOME": os.environ.setdefault("CASSANDRA_HOME", str(ROOT / "target/cassandra"))
+    }
+    done = subprocess.run([*NODES, command], cwd=ROOT, env=os.environ | home, check=False)
+    return done.returncode
+
+
+def run_all() -> list[Tally]:
+    try:
+        up = nodes("up")
+        if up == NOT_TO_BE_HAD:
+            print("tests that need a Cassandra cluster are skipped", flush=True)
+            return [run(CARGO), run(PYTEST), run(PAGE)]
+        if up != 0:
+            return [run(CARGO), run(PYTEST), run(PAGE), Tally(failed=1)]
+        cluster = {"KUBIST_TEST_CASSANDRA": HOSTS}
+        place = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
+        return [
+            run([*CARGO, "--", "--include-ignored"], **cluster),
+            run(ENGINE, **place),
+            run(PYTEST, **cluster),
+            run(PAGE),
+        ]
+    finally:
+        nodes("down")
+
+
 def main() -> int:
-    suites = [run(CARGO), run(PYTEST), run(PAGE)]
+    suites = run_all()
     total = Tally(*map(sum, zip(*map(astuple, suites), strict=True)))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0

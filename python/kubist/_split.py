@@ -21,7 +21,7 @@ class Split:
 
     It is a description, a few hundred bytes: where the table is, which moment, which
     question, which part of space. Pickle it, or send `to_json`; whoever can open the
-    table's directory can read it, and gets the rows of the moment that it was made in,
+    table there can read it, and gets the rows of the moment that it was made in,
     or `kubist.SnapshotExpired` once they were cleaned away.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
@@ -49,7 +49,7 @@ class Split:
 
     @property
     def location(self) -> str:
-        """The directory that holds the table."""
+        """Where the table is. A password of its location is left out."""
         return json.loads(self._text)["location"]
 
     @property

@@ -42,10 +42,11 @@ def create(
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
 ) -> Table:
-    """Creates a table in the directory ``path``.
+    """Creates a table at ``path``.
 
     Args:
-        path: Where the table will be; nothing may be there yet.
+        path: Where the table will be: a directory, or ``cassandra://hosts/keyspace/table``
+            (docs/cassandra.md). Nothing may be there yet.
         data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
             kind that `Table.append` takes: its rows become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
@@ -119,13 +120,13 @@ def create(
 
 
 def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
-    """Opens the table in the directory ``path``.
+    """Opens the table at ``path``.
 
     Other processes may be writing to it: each call on the handle sees what has
     been committed by then. `Table.snapshot` pins a moment.
 
     Args:
-        path: Where the table is.
+        path: Where the table is: a directory, or ``cassandra://hosts/keyspace/table``.
         optimize: Restore the layout, on a thread of its own, where the queries of
             this handle examine many rows in vain. It needs to write to the table.
 
@@ -138,7 +139,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
-    """Deletes the table in the directory ``path``, and the directory if nothing else is in it.
+    """Deletes the table at ``path``, and its directory if nothing else is in it.
 
     Files that Kubist did not make stay, and no link is followed. Where a drop was
     interrupted, what is left is no table, and can be dropped again.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kubist::{PerCell, Replication};
 
+use crate::location::Location;
 use crate::parse::{self, Domains, Ranges, Types, Units};
 use crate::plot::colormap::Colormap;
 
@@ -63,8 +64,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// The files, in the order they are committed
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
@@ -164,8 +165,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     #[command(flatten)]
     pub region: Region,
     /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
@@ -211,8 +212,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
     pub aggregates: Vec<String>,
@@ -272,8 +273,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -293,8 +294,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// Read every record
     #[arg(long)]
     pub deep: bool,
@@ -317,10 +318,10 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Salvage {
-    /// The damaged table's directory
-    pub table: String,
-    /// The new table's directory
-    pub other: String,
+    /// The damaged table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The new table's directory, or cassandra://hosts/keyspace/table
+    pub other: Location,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -340,8 +341,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Plot {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// The two columns to draw: across, up
     #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
     pub axes: Vec<String>,
@@ -404,8 +405,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// Rewrite a part once so large a share of its records lies in the wrong place
     /// (usually 5%, and 50% with --watch, which writes less)
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
@@ -434,8 +435,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -457,8 +458,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Clean {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// How long readers may go on with an old snapshot
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     pub retention_hours: f64,
@@ -482,8 +483,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Alter {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// A column to add; without a default it is null where there is no value (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
     pub add_column: Vec<parse::ColumnText>,
@@ -521,10 +522,10 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Copy {
-    /// The table's directory
-    pub table: String,
-    /// The copy's directory; nothing may be there yet
-    pub other: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Where the copy will be, a directory or cassandra://hosts/keyspace/table; nothing may be there yet
+    pub other: Location,
     /// The columns to index [default: the same]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub dimensions: Option<Vec<String>>,
@@ -559,8 +560,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Drop {
-    /// The table's directory
-    pub table: String,
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -601,7 +602,7 @@ Exit codes: see kubist --help")]
 pub struct View {
     /// The tables' directories, here or as ssh://[user@]host[:port]/path
     #[arg(required = true)]
-    pub tables: Vec<String>,
+    pub tables: Vec<Location>,
     /// Where to listen; 0: any free port
     #[arg(long, default_value_t = 0)]
     pub port: u16,

@@ -7,6 +7,7 @@ use kubist::Table;
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
 use crate::human;
+use crate::location::Location;
 use crate::output::{print_json, remark};
 
 pub fn run(command: &args::Drop) -> Result<()> {
@@ -26,7 +27,7 @@ pub fn run(command: &args::Drop) -> Result<()> {
 }
 
 /// Asks whoever sits at the terminal.
-fn is_wanted(table: &str) -> Result<bool> {
+fn is_wanted(table: &Location) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!("{table}: there is nobody to ask: --yes drops the table")));
     }

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
+use crate::location::Location;
 use crate::output::{print_json, remark};
 use crate::progress::Progress;
 use crate::sources::{Choice, Input};
@@ -258,7 +259,7 @@ impl Ingestion<'_> {
     }
 
     /// What stays although a file failed.
-    fn kept(&self, table: &str, created: bool) -> String {
+    fn kept(&self, table: &Location, created: bool) -> String {
         const NAMED: usize = 3;
         let whole: Vec<String> = self.done.iter().filter(|taken| taken.whole).map(|taken| taken.file.clone()).collect();
         let mut kept = match &whole[..] {

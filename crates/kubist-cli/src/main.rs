@@ -15,6 +15,7 @@ mod human;
 mod info;
 mod ingest;
 mod interrupt;
+mod location;
 mod output;
 mod paraview;
 mod parse;

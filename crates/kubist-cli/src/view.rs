@@ -30,7 +30,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     };
     let attended = command.token.as_deref() == Some("-");
     let options = Options {
-        tables: command.tables.clone(),
+        tables: command.tables.iter().map(|table| (**table).to_owned()).collect(),
         address: command.address,
         port: command.port,
         token: token.clone(),

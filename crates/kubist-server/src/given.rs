@@ -45,9 +45,13 @@ struct Moments {
     older: VecDeque<Moment>,
 }
 
-/// What a table is called in addresses: its directory's name without `.kubist`, and
-/// with nothing that an address would have to escape.
+/// What a table is called in addresses: the last part of its location without `.kubist`
+/// and settings, and with nothing that an address would have to escape.
 pub fn name_of(location: &str) -> String {
+    let location = match location.split_once("://") {
+        Some(("file", _)) | None => location,
+        Some(_) => location.split('?').next().unwrap_or(location),
+    };
     let path = Path::new(location.strip_prefix("file://").unwrap_or(location));
     let path = path.canonicalize().unwrap_or_else(|_| path.into());
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -284,6 +284,11 @@ fn logs_are_apart(store: &dyn Store) {
         let expected: Vec<_> = (0..5).map(|round| format!("{name} {round}").into_bytes()).collect();
         assert_eq!(payloads(&store.read_log(name, 0).unwrap()), expected);
     }
+    let second = store.read_log("b", 0).unwrap().entries[1].position;
+    let logs = [("c", 0), ("a", 0), ("b", second)];
+    let apart: Vec<_> = logs.iter().map(|(name, from)| store.read_log(name, *from).unwrap()).collect();
+    assert_eq!(store.read_logs(&logs).unwrap(), apart);
+    assert!(matches!(store.read_logs(&[("a", 0), ("absent", 0)]), Err(Error::Missing { .. })));
 }
 
 fn scratch_gives_back_what_was_appended(store: &dyn Store) {

@@ -45,6 +45,11 @@ pub enum Error {
     #[error("{file} has format version {found}, this program knows versions up to {known}")]
     Newer { file: String, found: u32, known: u32 },
 
+    /// A place on the network does not answer, or not enough of it. Nothing is known of
+    /// what was asked last. Look after it, then try again.
+    #[error("{place} cannot be reached: {why}")]
+    Unreachable { place: String, why: String },
+
     /// The operating system refused; the source says why.
     #[error("cannot {operation} {file}: {source}")]
     Io { operation: &'static str, file: String, source: io::Error },

@@ -15,7 +15,7 @@
 //!   never a panic.
 //!
 //! Engines: [`LocalStore`] (a directory shared by any number of processes, no
-//! server) and [`MemoryStore`] (tests). The local engine makes every system call
+//! server) and [`MemoryStore`] (tests); others are crates of their own. The local engine makes every system call
 //! through [`disk::Disk`]; [`sim`] is a simulated one that tears, reorders and
 //! loses whatever was not synced, so that the code under test is the code that
 //! runs.
@@ -27,11 +27,11 @@ mod format;
 mod frame;
 mod local;
 mod memory;
-mod names;
+pub mod names;
 pub mod sim;
 mod store;
 
 pub use error::{Error, Result};
-pub use local::{LocalStore, open_local};
+pub use local::{LocalStore, local_scratch, open_local};
 pub use memory::MemoryStore;
 pub use store::{Kept, LogEntry, LogOwner, LogTail, Scratch, Segment, Size, Store};

@@ -39,6 +39,8 @@ use bytes::Bytes;
 use crate::disk::{Disk, OsDisk};
 use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
 
+pub use scratch::local_scratch;
+
 use folders::Folders;
 use open_files::OpenFiles;
 use temporary::Temporaries;

@@ -18,7 +18,7 @@ pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Accepts the name of a writer or a segment.
-pub(crate) fn check_part(name: &str) -> Result<()> {
+pub fn check_part(name: &str) -> Result<()> {
     match fault_of_part(name) {
         None => Ok(()),
         Some(why) => Err(invalid(name, why)),
@@ -26,7 +26,7 @@ pub(crate) fn check_part(name: &str) -> Result<()> {
 }
 
 /// Accepts the name of an object.
-pub(crate) fn check_object(name: &str) -> Result<()> {
+pub fn check_object(name: &str) -> Result<()> {
     if name.len() > MAX_OBJECT_BYTES {
         return Err(invalid(name, format!("longer than {MAX_OBJECT_BYTES} bytes")));
     }
@@ -42,7 +42,7 @@ pub(crate) fn check_object(name: &str) -> Result<()> {
 }
 
 /// The object's name is, or would be, a folder of other objects' names.
-pub(crate) fn object_and_folder(name: &str) -> Error {
+pub fn object_and_folder(name: &str) -> Error {
     invalid(name, "an object's name cannot be a folder of another's")
 }
 

@@ -83,6 +83,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
+    /// The same of several logs, one answer for each: a writer, and from where on. An engine
+    /// on a network asks for all at once.
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
+    }
+
     /// What is sound of a damaged log: its entries from `from` on up to the first
     /// that is not whole, and what is wrong with that one.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {

@@ -22,6 +22,7 @@ use crate::create::Plan;
 use crate::error::{Error, Result, store_error};
 use crate::frame;
 use crate::options::{Cancel, Dimension, Domain, Query, TableOptions, WriterOptions};
+use crate::place::Place;
 use crate::query::stored_rows;
 use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
@@ -57,11 +58,10 @@ pub struct Copied {
 }
 
 impl Snapshot {
-    /// Copies all rows into a new table in a directory, which must be absent or
-    /// empty; calls `progress(rows done, all rows)` as it goes on.
+    /// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
     pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
         let plan = self.plan_copy(options)?;
-        self.copy_planned(Table::vacant(location)?, plan, options, progress)
+        self.copy_planned(Place::of(location)?.vacant()?, plan, options, progress)
     }
 
     /// The same in an empty store, of whatever kind.

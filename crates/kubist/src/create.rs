@@ -8,46 +8,32 @@ use arrow_schema::{DataType, SchemaRef};
 use kubist_expr::Value;
 use kubist_index::grid::Scale;
 use kubist_index::order;
-use kubist_store::{LocalStore, Store};
+use kubist_store::Store;
 
 use crate::alter;
-use crate::drop::{DROPPED, HALF_DROPPED};
 use crate::entry::{self, FORMAT_VERSION, Header, HeaderDimension};
 use crate::error::{Error, Result, store_error};
 use crate::options::{Domain, TableOptions};
+use crate::place::Place;
 use crate::rewrite::unix_ms;
 use crate::schema::TableSchema;
-use crate::table::{TABLE, Table, path_of};
+use crate::table::{TABLE, Table};
 
 const DEFAULT_CAPACITY: u32 = 2048;
 
 impl Table {
-    /// Makes a table in a directory, which must be absent or empty.
+    /// Makes a table at a location where nothing is: a directory that is absent or empty, or
+    /// a free `cassandra://hosts/keyspace/table`.
     pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        // Refuse a bad schema before anything is made on disk.
+        // Refuse a bad schema before anything is made.
         let plan = Plan::new(&schema, options)?;
-        if options.exist_ok && path_of(location)?.join(TABLE).exists() {
+        let place = Place::of(location)?;
+        if options.exist_ok && place.has_table()? {
             let table = Table::open(location)?;
             table.agrees(&plan)?;
             return Ok(table);
         }
-        Table::make(Table::vacant(location)?, plan, options.exist_ok)
-    }
-
-    /// A store in a directory, which must be absent or empty.
-    pub(crate) fn vacant(location: &str) -> Result<Arc<dyn Store>> {
-        let path = path_of(location)?;
-        let occupied = path.exists() && std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_some());
-        if occupied {
-            let why = match path.is_dir() {
-                _ if path.join(DROPPED).exists() => HALF_DROPPED,
-                _ if path.join(TABLE).exists() => "a table is there; open it, or create with exist_ok",
-                true => "the directory is not empty and holds no table",
-                false => "it is a file",
-            };
-            return Err(Error::Exists { location: location.into(), why: why.into() });
-        }
-        Ok(Arc::new(LocalStore::create(path).map_err(store_error)?))
+        Table::make(place.vacant()?, plan, options.exist_ok)
     }
 
     /// Makes a table in an empty store.

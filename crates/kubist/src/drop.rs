@@ -13,6 +13,7 @@ use crate::checkpoint::CHECKPOINTS;
 use crate::clean::GARBAGE;
 use crate::error::{Error, Result, store_error};
 use crate::lease::LEASES;
+use crate::place::Place;
 use crate::table::{GRID, REWRITES, TABLE, Table, WRITERS};
 
 /// The mark.
@@ -42,11 +43,11 @@ fn is_ours(name: &str) -> bool {
 }
 
 impl Table {
-    /// Deletes the table in a directory, and the directory if nothing else is in it.
+    /// Deletes the table at a location, and its directory if nothing else is in it.
     /// `Busy` while a writer is at work, unless `force` says that its rows may go too.
     /// Files that Kubist did not make stay, and no link is followed.
     pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
-        Table::drop_in(Table::store_at(location)?, force)
+        Table::drop_in(Place::of(location)?.store()?, force)
     }
 
     /// Deletes the table in a store.

@@ -11,7 +11,6 @@
 mod gather;
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -20,18 +19,19 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use kubist_index::order::Keyed;
 use kubist_index::state::{Run, RunId};
-use kubist_store::{LocalStore, Store};
+use kubist_store::Store;
 
 use crate::alter;
 use crate::create::fresh_id;
 use crate::entry::{Location, encode_header};
 use crate::error::{Error, Result, store_error};
 use crate::options::{Cancel, CommitOptions, WriterOptions};
+use crate::place::Place;
 use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
 use crate::snapshot::Snapshot;
 use crate::sound::Loss;
-use crate::table::{GRID, TABLE, Table, path_of};
+use crate::table::{GRID, TABLE, Table};
 use crate::writer::Writer;
 
 const WRITER: &str = "salvage";
@@ -66,25 +66,17 @@ struct Pass<'a> {
 }
 
 impl Table {
-    /// Copies everything sound of the table in the directory `from` into a new table
-    /// in the directory `to`, which must be absent or empty; calls `progress(done,
+    /// Copies everything sound of the table at the location `from` into a new table
+    /// at the location `to`, where nothing may be; calls `progress(done,
     /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
     /// that nothing can be saved without its cause being removed, such as a header
     /// that cannot be read, or a full disk: then `to` may hold a part.
     pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
-        let (from_path, to_path) = (path_of(from)?, path_of(to)?);
-        if !from_path.join(TABLE).exists() {
-            let why = format!("there is no file {TABLE:?}, which says what the table is");
-            return Err(Error::NotATable { location: from.into(), why });
-        }
-        if !is_vacant(to_path) {
-            let why = "a table is salvaged into a new directory, or an empty one".into();
-            return Err(Error::Exists { location: to.into(), why });
-        }
-        let from: Arc<dyn Store> = Arc::new(kubist_store::open_local(from_path).map_err(store_error)?);
+        let (from, to) = (Place::of(from)?, Place::of(to)?);
+        let from = from.store()?;
         // Read before anything is made.
         Table::with_header(from.clone())?;
-        let to: Arc<dyn Store> = Arc::new(LocalStore::create(to_path).map_err(store_error)?);
+        let to = to.vacant()?;
         Table::salvage_in(from, to, cancel, progress)
     }
 
@@ -132,11 +124,6 @@ impl Table {
         }
         Ok(report)
     }
-}
-
-/// Is nothing there?
-fn is_vacant(path: &Path) -> bool {
-    !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// A new table with the same header and alterations and, if it can be read, the same grid.

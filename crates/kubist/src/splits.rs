@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::moment::Moment;
 use crate::options::{Bound, Cancel, Part, Query};
+use crate::place;
 use crate::query::{QueryStream, Question};
 use crate::snapshot::Snapshot;
-use crate::table::{Table, path_of};
+use crate::table::Table;
 
 /// Records of the sample for each part: they differ by some percent in size then.
 const SAMPLED: u64 = 512;
@@ -94,8 +95,7 @@ impl Snapshot {
         let mut cut = Vec::with_capacity(parts);
         halve(&geometry, &mut sample, everything, parts, &mut cut);
         let known = sample.len().max(1) as f64;
-        let location = path_of(self.core.store.location()).ok().and_then(|path| std::path::absolute(path).ok());
-        let location = location.map_or(self.core.store.location().into(), |path| path.to_string_lossy().into_owned());
+        let location = place::absolute(self.core.store.location());
         let split = |(part, sampled): (Part, usize)| Split {
             location: location.clone(),
             moment: self.moment(),

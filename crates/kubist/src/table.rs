@@ -3,7 +3,6 @@
 //! A handle follows: each call reads what the logs gained since the last one
 //! and joins it into the state. A snapshot pins one state and never changes.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -14,12 +13,12 @@ use kubist_index::grid::Scale;
 use kubist_index::plan::Directory;
 use kubist_index::priority;
 use kubist_index::state::{Run, RunId, State};
-use kubist_store::Store;
+use kubist_store::{LogTail, Store};
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint;
 use crate::codec::zone_map::ZoneMap;
-use crate::drop::{DROPPED, check_not_dropped};
+use crate::drop::check_not_dropped;
 use crate::entry::{self, CommitEntry, EntryError, Header, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
@@ -30,6 +29,7 @@ use crate::lookup::postings::Directory as LookupDirectory;
 use crate::maps::{Cache, DIRECTORY_BYTES, MAP_BYTES};
 use crate::moment::Moment;
 use crate::options::{Cancel, WriterOptions};
+use crate::place::Place;
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
 use crate::writer::Writer;
@@ -119,37 +119,11 @@ impl std::fmt::Debug for Table {
     }
 }
 
-pub(crate) fn path_of(location: &str) -> Result<&Path> {
-    let path = location.strip_prefix("file://").unwrap_or(location);
-    if path.is_empty() {
-        return Err(Error::invalid("the location of a table is empty"));
-    }
-    match path.split_once("://") {
-        Some((scheme, _)) => Err(Error::invalid(format!("{location}: tables on {scheme:?} are not supported"))),
-        None => Ok(Path::new(path)),
-    }
-}
-
 impl Table {
-    /// Opens the table in a directory. Others may be writing to it.
+    /// Opens the table at a location: a directory, or `cassandra://hosts/keyspace/table`.
+    /// Others may be writing to it.
     pub fn open(location: &str) -> Result<Table> {
-        Table::open_in(Table::store_at(location)?)
-    }
-
-    /// The store of the table in a directory, or of what is left of it.
-    pub(crate) fn store_at(location: &str) -> Result<Arc<dyn Store>> {
-        let path = path_of(location)?;
-        let not = |why: &str| Error::NotATable { location: location.into(), why: why.into() };
-        if !path.exists() {
-            return Err(not("there is nothing"));
-        }
-        if !path.is_dir() {
-            return Err(not("it is a file, not a directory"));
-        }
-        if !path.join(TABLE).exists() && !path.join(DROPPED).exists() {
-            return Err(not("the directory holds no table"));
-        }
-        Ok(Arc::new(kubist_store::open_local(path).map_err(store_error)?))
+        Table::open_in(Place::of(location)?.store()?)
     }
 
     /// Opens the table in a store.
@@ -334,8 +308,11 @@ impl Core {
         let mut attempts = 0;
         loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-            for writer in self.store.logs().map_err(store_error)? {
-                self.follow(tail, &writer, u64::MAX)?;
+            let writers = self.store.logs().map_err(store_error)?;
+            let from: Vec<(&str, u64)> =
+                writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+            for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
+                self.join(tail, writer, read, u64::MAX)?;
             }
             if self.follow_rewrites(tail, &rewrites)? {
                 break;
@@ -463,6 +440,11 @@ impl Core {
     /// Reads on in one writer's log, no entry that ends behind `last_position`.
     fn follow(&self, tail: &mut Tail, writer: &str, last_position: u64) -> Result<()> {
         let read = self.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
+        self.join(tail, writer, read, last_position)
+    }
+
+    /// Joins what was read on in one writer's log.
+    fn join(&self, tail: &mut Tail, writer: &str, read: LogTail, last_position: u64) -> Result<()> {
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
         for (place, found) in read.entries.iter().enumerate() {

@@ -25,6 +25,7 @@ use crate::entry::Location;
 use crate::error::{Error, Result, store_error};
 use crate::lookup;
 use crate::options::Cancel;
+use crate::place::Place;
 use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
 use crate::table::Table;
@@ -97,14 +98,14 @@ impl VerifyReport {
 }
 
 impl Table {
-    /// [`Table::verify`] for the table in a directory, of which only the header must be
+    /// [`Table::verify`] for the table at a location, of which only the header must be
     /// readable.
     pub fn verify_at(
         location: &str,
         options: &VerifyOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<VerifyReport> {
-        Table::with_header(Table::store_at(location)?)?.verify(options, progress)
+        Table::with_header(Place::of(location)?.store()?)?.verify(options, progress)
     }
 
     /// Looks whether the table is sound and lists what is wrong; calls

@@ -1,5 +1,7 @@
 //! Live tables: steps, tokens, retraction, and everybody at work at once.
 
+mod place;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +10,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::store::MemoryStore;
 use kubist::{
     Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
+use place::fresh_store;
 
 fn schema() -> SchemaRef {
     let field = |name: &str, data_type| Field::new(name, data_type, false);
@@ -36,7 +38,7 @@ fn options() -> TableOptions {
 }
 
 fn table() -> Table {
-    Table::create_in(Arc::new(MemoryStore::new("live")), schema(), &options()).unwrap()
+    Table::create_in(fresh_store("live"), schema(), &options()).unwrap()
 }
 
 /// Rows `ids`, scattered by a hash of the id.
@@ -246,7 +248,7 @@ fn everybody_at_once() {
 
 #[test]
 fn a_checkpoint_knows_steps_and_a_restarted_solver_can_go_back() {
-    let store = Arc::new(MemoryStore::new("restart"));
+    let store = fresh_store("restart");
     let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
     let mut ada = writer(&table, "ada");
     for step in 1..=5 {
@@ -304,7 +306,7 @@ fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;
     for seed in 0..30 {
         let options = TableOptions { identity: vec!["id".into()], seed, ..options() };
-        let table = Table::create_in(Arc::new(MemoryStore::new("cells")), schema(), &options).unwrap();
+        let table = Table::create_in(fresh_store("cells"), schema(), &options).unwrap();
         let mut ada = writer(&table, "ada");
         let ids = [1, 1, 2, 3, 3, 3];
         let columns: Vec<ArrayRef> = vec![
@@ -368,7 +370,7 @@ fn a_writer_heals_the_layout_behind_its_back() {
 
 #[test]
 fn many_short_lived_writers_leave_a_checkpoint() {
-    let store = Arc::new(MemoryStore::new("short"));
+    let store = fresh_store("short");
     let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
     for commit in 0..450 {
         let mut writer = writer(&Table::open_in(store.clone()).unwrap(), &format!("writer-{}", commit % 40));
@@ -376,7 +378,6 @@ fn many_short_lived_writers_leave_a_checkpoint() {
         let token = Some(format!("commit {commit}"));
         writer.commit_as(&CommitOptions { token, step: Some(commit) }).unwrap();
     }
-    use kubist::store::Store;
     assert!(!store.list("checkpoints/").unwrap().is_empty() || table.checkpoint().unwrap());
     let fresh = Table::open_in(store.clone()).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());

@@ -86,7 +86,8 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     let canvas = picture::draw(&picture);
     cancel.check()?;
     let mut out = BufWriter::new(pending.writer()?);
-    let title = command.title.as_deref().unwrap_or(&command.table);
+    let shown = command.table.to_string();
+    let title = command.title.as_deref().unwrap_or(&shown);
     canvas.write_png(&mut out, &[("Software", "Kubist"), ("Title", title), ("Description", &caption)])?;
     out.flush().map_err(|error| Failure::io(&command.output, &error))?;
     drop(out);

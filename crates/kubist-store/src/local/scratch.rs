@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::disk::{DiskFile, read_range, write_all};
+use crate::disk::{Disk, DiskFile, Open, OsDisk, read_range, write_all};
 use crate::{Error, Result, Scratch};
 
 use super::{LocalStore, temporary};
@@ -21,6 +21,16 @@ struct LocalScratch {
 
 pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
     let (file, path) = temporary::nameless(store)?;
+    Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))
+}
+
+/// Spill space in the system's folder for temporary files (`TMPDIR`), for engines that keep
+/// their bytes elsewhere.
+pub fn local_scratch() -> Result<Box<dyn Scratch>> {
+    let disk = OsDisk;
+    let path = std::env::temp_dir().join(format!("kubist-{:016x}", disk.unique()));
+    let file = disk.open(&path, Open::Create).map_err(|error| Error::io("create", &path, error))?;
+    disk.unlink(&path).map_err(|error| Error::io("unlink", &path, error))?;
     Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))
 }
 

@@ -1,0 +1,208 @@
+//! Bytes in blocks: of segments, and of objects too big for a row.
+//!
+//! A block is written once, with one timestamp for ever, so that writing it again changes
+//! nothing and no reader can see an old one: a replica has it or not. That is why one
+//! replica is asked, and the rest only if that one has a hole. Blocks do not cross multiples
+//! of [`BLOCK`], so whoever looks for a byte knows from where on to read; of a stretch of
+//! [`BUCKET`] bytes the blocks are one partition, and the ring spreads them over the nodes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use kubist_store::{Error, Result};
+use uuid::Uuid;
+
+use crate::cluster::{Agreed, Link};
+
+/// The most bytes of a block.
+pub const BLOCK: u64 = 32 << 10;
+/// The bytes of a partition.
+const BUCKET: u64 = 1 << 20;
+
+const WRITE: &str =
+    "INSERT INTO kubist_blocks (store, name, bucket, start, bytes) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP 1";
+const READ: &str =
+    "SELECT start, bytes FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? AND start >= ? AND start < ?";
+const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
+const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
+
+/// What a segment's writer has on its way at most lies within so many buckets.
+const ON_THE_WAY: i32 = 4;
+
+/// Where a block that begins at `start` must end.
+pub fn end_of_block(start: u64) -> u64 {
+    (start / BLOCK + 1) * BLOCK
+}
+
+fn bucket(offset: u64) -> Result<i32> {
+    i32::try_from(offset / BUCKET)
+        .map_err(|_| Error::InvalidName { name: offset.to_string(), why: "an offset is less than 2 PiB".into() })
+}
+
+pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Bytes) -> Result<()> {
+    let _room = link.room.acquire().await.expect("it is never closed");
+    link.run(WRITE, &(store, name, bucket(start)?, start as i64, bytes)).await
+}
+
+/// Writes a value whole, from offset 0 on.
+pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
+    let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
+    let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
+    let mut writes = iter(writes).buffer_unordered(link.place.parallel);
+    while let Some(written) = writes.next().await {
+        written?;
+    }
+    Ok(())
+}
+
+/// The bytes of ranges that are known to have been written; `Err` in place of one that is
+/// not there whole: the first offset that is missing.
+pub async fn read(
+    link: &Link,
+    store: Uuid,
+    name: &str,
+    ranges: &[Range<u64>],
+) -> Result<Vec<std::result::Result<Bytes, u64>>> {
+    let mut wanted: Vec<Range<u64>> = ranges.iter().filter(|range| !range.is_empty()).flat_map(in_buckets).collect();
+    wanted.sort_unstable_by_key(|range| range.start);
+    let wanted = merged(wanted);
+    let fetches = wanted.into_iter().map(|range| fetch(link, store, name, range));
+    let mut fetches = iter(fetches).buffer_unordered(link.place.parallel);
+    let mut blocks = BTreeMap::new();
+    while let Some(fetched) = fetches.next().await {
+        blocks.extend(fetched?);
+    }
+    Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
+}
+
+/// Cut where partitions end, and beginning where a block may begin.
+fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let Range { start, end } = *range;
+    let from = start / BLOCK * BLOCK;
+    let cut = move |bucket: u64| (bucket * BUCKET).max(from)..((bucket + 1) * BUCKET).min(end);
+    (from / BUCKET..=(end - 1) / BUCKET).map(cut)
+}
+
+/// Overlapping ones of one partition as one; they come sorted.
+fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end && range.start / BUCKET == last.start / BUCKET => {
+                last.end = last.end.max(range.end);
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+type Blocks = Vec<(u64, Bytes)>;
+
+async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>) -> Result<Blocks> {
+    let found = ask(link, store, name, &range, Agreed::One).await?;
+    match reaches(&found, &range) {
+        true => Ok(found),
+        // That replica missed a block; a majority has it, and will tell it so.
+        false => ask(link, store, name, &range, Agreed::Enough).await,
+    }
+}
+
+async fn ask(link: &Link, store: Uuid, name: &str, range: &Range<u64>, agreed: Agreed) -> Result<Blocks> {
+    let _room = link.room.acquire().await.expect("it is never closed");
+    let values = (store, name, bucket(range.start)?, range.start as i64, range.end as i64);
+    let found: Vec<(i64, Bytes)> = link.all(READ, &values, agreed).await?;
+    Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
+}
+
+/// Do the blocks reach from where the range begins to its end without a hole? The first
+/// may begin later than the range, which begins where a block may.
+fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
+    let mut at = range.start;
+    for (start, bytes) in blocks {
+        if *start != at {
+            return false;
+        }
+        at += bytes.len() as u64;
+    }
+    at >= range.end
+}
+
+fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::Result<Bytes, u64> {
+    let mut whole = BytesMut::new();
+    let mut at = range.start;
+    while at < range.end {
+        let (start, bytes) = blocks.range(..=at).next_back().ok_or(at)?;
+        let from = (at - start) as usize;
+        let to = bytes.len().min((range.end - start) as usize);
+        if from >= to {
+            return Err(at);
+        }
+        if at == range.start && *start + to as u64 == range.end {
+            return Ok(bytes.slice(from..to));
+        }
+        whole.reserve(if whole.is_empty() { (range.end - at) as usize } else { 0 });
+        whole.extend_from_slice(&bytes[from..to]);
+        at = start + to as u64;
+    }
+    Ok(whole.freeze())
+}
+
+/// Removes all blocks: `length` bytes, and what a writer that died may have had on its way.
+pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
+    let known = bucket(length)?;
+    let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);
+    while let Some(deleted) = deletes.next().await {
+        deleted?;
+    }
+    let (mut bucket, mut empty) = (known + 1, 0);
+    while empty < ON_THE_WAY {
+        let found: Option<(i64,)> = link.first(ANY, &(store, name, bucket), Agreed::Enough).await?;
+        empty = match found {
+            Some(_) => {
+                remove(link, store, name, bucket).await?;
+                0
+            }
+            None => empty + 1,
+        };
+        bucket += 1;
+    }
+    Ok(())
+}
+
+async fn remove(link: &Link, store: Uuid, name: &str, bucket: i32) -> Result<()> {
+    link.run(DELETE, &(store, name, bucket)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_into_partitions() {
+        let cut = |range: Range<u64>| in_buckets(&range).collect::<Vec<_>>();
+        assert_eq!(cut(5..6), [0..6]);
+        assert_eq!(cut(BLOCK + 1..BLOCK + 2), [BLOCK..BLOCK + 2]);
+        assert_eq!(cut(BUCKET - 1..BUCKET + 1), [BUCKET - BLOCK..BUCKET, BUCKET..BUCKET + 1]);
+        assert_eq!(cut(BUCKET - 5..BUCKET), [BUCKET - BLOCK..BUCKET]);
+        let many = vec![0..10, 5..20, 20..30, 40..50, BUCKET..BUCKET + 1];
+        assert_eq!(merged(many), [0..30, 40..50, BUCKET..BUCKET + 1]);
+    }
+
+    #[test]
+    fn a_hole_is_found() {
+        let blocks = |starts: &[(u64, usize)]| starts.iter().map(|(at, n)| (*at, Bytes::from(vec![1; *n]))).collect();
+        let whole: Blocks = blocks(&[(0, 10), (10, 5)]);
+        assert!(reaches(&whole, &(0..15)) && reaches(&whole, &(0..12)) && !reaches(&whole, &(0..16)));
+        assert!(!reaches(&blocks(&[(0, 10), (11, 5)]), &(0..12)) && !reaches(&blocks(&[]), &(0..1)));
+        let map: BTreeMap<u64, Bytes> = whole.into_iter().collect();
+        assert_eq!(assemble(&map, &(2..9)).unwrap().len(), 7);
+        assert_eq!(assemble(&map, &(9..15)).unwrap().len(), 6);
+        assert_eq!(assemble(&map, &(9..16)), Err(15));
+        assert_eq!(assemble(&map, &(3..3)).unwrap().len(), 0);
+        assert_eq!(assemble(&BTreeMap::new(), &(3..4)), Err(3));
+    }
+}

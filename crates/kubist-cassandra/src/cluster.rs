@@ -1,0 +1,406 @@
+//! Asking the cluster: statements prepared once, requests that are repeated until they are
+//! answered or patience ends, and errors that say what to do.
+//!
+//! Every statement of this crate can be repeated: what is written once has one timestamp
+//! for ever, and whoever claims something writes a number of its own beside it, by which a
+//! repeated claim knows that it was the winner. So a lost answer is asked for again.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use kubist_store::{Error, Result};
+use scylla::client::PoolSize;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::deserialize::row::DeserializeRow;
+use scylla::errors::{DbError, ExecutionError, NewSessionError, PrepareError, RequestAttemptError};
+use scylla::response::query_result::QueryResult;
+use scylla::response::{PagingState, PagingStateResponse};
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::prepared::PreparedStatement;
+use scylla::statement::{Consistency, SerialConsistency};
+use scylla::value::{CqlValue, Row};
+use tokio::sync::{OnceCell, Semaphore};
+use uuid::Uuid;
+
+use crate::place::Place;
+use crate::process::Process;
+use crate::schema;
+
+/// A cluster that does not let anybody in answers, or fails to, within this.
+const CONNECT: Duration = Duration::from_secs(3);
+/// One attempt; the nodes themselves give up earlier.
+const ATTEMPT: Duration = Duration::from_secs(6);
+/// How often the nodes are asked whether they agree on the schema.
+const AGREEMENT: Duration = Duration::from_millis(50);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a statement's question marks stand for.
+type Values<'a> = &'a (dyn SerializeRow + Sync);
+
+/// Connections to the nodes of a cluster, and the statements that they know.
+pub struct Cluster {
+    session: Session,
+    statements: RwLock<HashMap<&'static str, PreparedStatement>>,
+    /// All connections know the keyspace, which statements do not name.
+    in_keyspace: OnceCell<()>,
+}
+
+/// How many replicas a statement is agreed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreed {
+    /// One of them: for what never changes, where an absent answer is asked for again.
+    One,
+    /// As many as the place asks for: a majority, by default.
+    Enough,
+}
+
+/// A store's way to its cluster.
+#[derive(Clone)]
+pub struct Link {
+    pub place: Arc<Place>,
+    cluster: Arc<Cluster>,
+    /// Keeps the blocks on their way within bounds.
+    pub room: Arc<Semaphore>,
+    process: u32,
+}
+
+/// What a lightweight transaction answered.
+pub struct Decision {
+    pub applied: bool,
+    /// The row that stood in its way, by column.
+    found: HashMap<String, CqlValue>,
+}
+
+impl Decision {
+    pub fn uuid(&self, column: &str) -> Option<Uuid> {
+        self.found.get(column).and_then(CqlValue::as_uuid)
+    }
+
+    pub fn text(&self, column: &str) -> Option<&str> {
+        self.found.get(column)?.as_text().map(String::as_str)
+    }
+
+    /// Did the claim with this number win, perhaps in an earlier attempt?
+    pub fn won(&self, nonce: Uuid) -> bool {
+        self.applied || self.uuid("nonce") == Some(nonce)
+    }
+}
+
+impl Link {
+    /// Connects, unless this process is connected already.
+    pub fn open(place: Place) -> Result<Link> {
+        let process = here(&place)?;
+        let slot = process.session(place.session_key());
+        let cluster = process.runtime.block_on(slot.get_or_try_init(|| connect(&place)))?.clone();
+        let room = Arc::new(Semaphore::new(place.parallel));
+        Ok(Link { place: Arc::new(place), cluster, room, process: std::process::id() })
+    }
+
+    /// Waits for work to be done by the process's runtime.
+    pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.check_process()?;
+        here(&self.place)?.runtime.block_on(work)
+    }
+
+    /// Begins work that nobody waits for yet.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<tokio::task::JoinHandle<T>> {
+        self.check_process()?;
+        Ok(here(&self.place)?.runtime.spawn(work))
+    }
+
+    pub fn is_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// A forked process must not use its parent's connections.
+    fn check_process(&self) -> Result<()> {
+        match self.is_this_process() {
+            true => Ok(()),
+            false => Err(Error::Refused {
+                file: self.place.to_string(),
+                cause: "it was opened before a fork, by the parent".into(),
+            }),
+        }
+    }
+
+    pub fn process(&self) -> Result<&'static Process> {
+        here(&self.place)
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.cluster.session.get_cluster_state().get_nodes_info().len()
+    }
+
+    /// From here on statements are about the place's keyspace, which exists.
+    pub async fn enter_keyspace(&self) -> Result<()> {
+        let enter = async || {
+            let entered = self.cluster.session.use_keyspace(&self.place.keyspace, false).await;
+            entered.map_err(|error| self.failed(&ExecutionError::UseKeyspaceError(error)))
+        };
+        self.cluster.in_keyspace.get_or_try_init(enter).await.copied()
+    }
+
+    /// Changes the schema and waits until the nodes agree on it.
+    pub async fn alter(&self, cql: &str) -> Result<()> {
+        let mut pauses = Pauses::new(self.place.patience);
+        loop {
+            match self.cluster.session.query_unpaged(cql, ()).await {
+                Ok(_) => return Ok(()),
+                Err(error) if passes(&error) && pauses.next().await => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    /// Writes, or does anything else that has no answer.
+    pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
+        self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
+    }
+
+    /// A lightweight transaction.
+    pub async fn decide(&self, cql: &'static str, values: Values<'_>) -> Result<Decision> {
+        let (answer, _) = self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await?;
+        let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;
+        let row: Row = rows.first_row().map_err(|error| self.odd(error))?;
+        let names = rows.column_specs();
+        let named = names.iter().zip(row.columns).filter_map(|(spec, value)| Some((spec.name().to_owned(), value?)));
+        let found: HashMap<String, CqlValue> = named.collect();
+        let applied = found.get("[applied]").and_then(CqlValue::as_boolean).unwrap_or(false);
+        Ok(Decision { applied, found })
+    }
+
+    /// All rows.
+    pub async fn all<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Vec<T>>
+    where
+        T: for<'r> DeserializeRow<'r, 'r>,
+    {
+        let mut rows = Vec::new();
+        self.scan(cql, values, agreed, None, |row| {
+            rows.push(row);
+            true
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    /// The first row.
+    pub async fn first<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Option<T>>
+    where
+        T: for<'r> DeserializeRow<'r, 'r>,
+    {
+        let mut first = None;
+        self.scan(cql, values, agreed, None, |row| {
+            first = Some(row);
+            false
+        })
+        .await?;
+        Ok(first)
+    }
+
+    /// Rows one after the other, fetched so many at a time, until `take` has enough.
+    pub async fn scan<T>(
+        &self,
+        cql: &'static str,
+        values: Values<'_>,
+        agreed: Agreed,
+        at_a_time: Option<i32>,
+        mut take: impl FnMut(T) -> bool,
+    ) -> Result<()>
+    where
+        T: for<'r> DeserializeRow<'r, 'r>,
+    {
+        let mut page = PagingState::start();
+        loop {
+            let (answer, next) = self.ask(cql, values, agreed, at_a_time, page).await?;
+            let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;
+            for row in rows.rows::<T>().map_err(|error| self.odd(error))? {
+                if !take(row.map_err(|error| self.odd(error))?) {
+                    return Ok(());
+                }
+            }
+            match next {
+                PagingStateResponse::HasMorePages { state } => page = state,
+                PagingStateResponse::NoMorePages => return Ok(()),
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        cql: &'static str,
+        values: Values<'_>,
+        agreed: Agreed,
+        at_a_time: Option<i32>,
+        page: PagingState,
+    ) -> Result<(QueryResult, PagingStateResponse)> {
+        let mut pauses = Pauses::new(self.place.patience);
+        loop {
+            let answer = match self.statement(cql, agreed, at_a_time).await {
+                Ok(statement) => self.cluster.session.execute_single_page(&statement, values, page.clone()).await,
+                Err(error) => Err(error.into()),
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) if passes(&error) && pauses.next().await => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    async fn statement(
+        &self,
+        cql: &'static str,
+        agreed: Agreed,
+        at_a_time: Option<i32>,
+    ) -> Result<PreparedStatement, PrepareError> {
+        let known = self.cluster.statements.read().unwrap_or_else(PoisonError::into_inner).get(cql).cloned();
+        let mut statement = match known {
+            Some(statement) => statement,
+            None => {
+                let mut statement = self.cluster.session.prepare(cql).await?;
+                statement.set_is_idempotent(true);
+                let mut statements = self.cluster.statements.write().unwrap_or_else(PoisonError::into_inner);
+                statements.insert(cql, statement.clone());
+                statement
+            }
+        };
+        statement.set_consistency(match agreed {
+            Agreed::One => Consistency::LocalOne,
+            Agreed::Enough => self.place.agreement.consistency(),
+        });
+        statement.set_serial_consistency(Some(SerialConsistency::Serial));
+        if let Some(rows) = at_a_time {
+            statement.set_page_size(rows);
+        }
+        Ok(statement)
+    }
+
+    fn failed(&self, error: &ExecutionError) -> Error {
+        let place = self.place.to_string();
+        match schema::is_missing(error) {
+            true => Error::Missing { file: place },
+            false => Error::Unreachable { place, why: format!("{}; look after its nodes, then try again", why(error)) },
+        }
+    }
+
+    /// An answer that no cluster of this protocol gives.
+    fn odd(&self, error: impl Display) -> Error {
+        Error::Unreachable { place: self.place.to_string(), why: format!("its answer makes no sense ({error})") }
+    }
+}
+
+/// The pauses between attempts: short at first, none once patience has ended.
+struct Pauses {
+    end: Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    fn new(patience: Duration) -> Pauses {
+        Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
+    }
+
+    /// Waits; `false` if it is not worth it any more.
+    async fn next(&mut self) -> bool {
+        if Instant::now() + self.next > self.end {
+            return false;
+        }
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+        true
+    }
+}
+
+fn here(place: &Place) -> Result<&'static Process> {
+    Process::here().map_err(|source| Error::Io { operation: "start threads for", file: place.to_string(), source })
+}
+
+async fn connect(place: &Place) -> Result<Arc<Cluster>> {
+    let profile = ExecutionProfile::builder()
+        .consistency(place.agreement.consistency())
+        .serial_consistency(Some(SerialConsistency::Serial))
+        .request_timeout(Some(ATTEMPT))
+        .build();
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&place.hosts)
+        .connection_timeout(CONNECT)
+        .hostname_resolution_timeout(Some(CONNECT))
+        .keyspaces_to_fetch([&place.keyspace])
+        .default_execution_profile_handle(profile.into_handle())
+        .schema_agreement_interval(AGREEMENT)
+        .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::MIN))
+        .tcp_nodelay(true);
+    if let Some(user) = &place.user {
+        builder = builder.user(user, place.password.clone().unwrap_or_default());
+    }
+    let session = builder.build().await.map_err(|error| refused(place, &error))?;
+    Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
+}
+
+/// Nobody let us in.
+fn refused(place: &Place, error: &NewSessionError) -> Error {
+    let why = match error {
+        NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
+        error => deepest(error),
+    };
+    let hosts = place.hosts.join(", ");
+    Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+}
+
+/// What an error is about in the end.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// May the same request be answered later?
+fn passes(error: &ExecutionError) -> bool {
+    let attempt = |error: &RequestAttemptError| match error {
+        RequestAttemptError::DbError(error, _) => !matches!(
+            error,
+            DbError::SyntaxError
+                | DbError::Invalid
+                | DbError::AlreadyExists { .. }
+                | DbError::FunctionFailure { .. }
+                | DbError::AuthenticationError
+                | DbError::Unauthorized
+                | DbError::ConfigError
+                | DbError::ProtocolError
+        ),
+        RequestAttemptError::SerializationError(_) | RequestAttemptError::CqlRequestSerialization(_) => false,
+        _ => true,
+    };
+    match error {
+        ExecutionError::BadQuery(_) => false,
+        ExecutionError::LastAttemptError(error) => attempt(error),
+        ExecutionError::PrepareError(PrepareError::AllAttemptsFailed { first_attempt }) => attempt(first_attempt),
+        _ => true,
+    }
+}
+
+fn why(error: &ExecutionError) -> String {
+    if let ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, text)) = error {
+        match error {
+            DbError::Unavailable { required, alive, .. } => {
+                return format!("{alive} replicas are up where {required} must agree");
+            }
+            DbError::ReadTimeout { received, required, .. } | DbError::WriteTimeout { received, required, .. } => {
+                return format!("{received} of {required} replicas answered in time");
+            }
+            DbError::Unauthorized => return text.clone(),
+            _ => {}
+        }
+    }
+    error.to_string()
+}

@@ -1,0 +1,142 @@
+//! Whose log it is: epochs, which fence, and the holder, which is a courtesy.
+//!
+//! Each taking of a log is an epoch, numbered by lightweight transaction, and has a start:
+//! the position from which on the log is its. Then the entry at a position is the one of
+//! the last epoch that starts at or before it; whatever else is there is void, now and for
+//! ever. The head of `logs` says why nothing that was acknowledged ever becomes void.
+//!
+//! A holder is the text, in the log's partition, of who is at work. It ends by itself after
+//! [`HELD`], unless it is renewed, and it is taken over at once from a process of this
+//! machine that is dead. Nothing is lost when two believe that they hold: their epochs differ.
+
+use std::time::Duration;
+
+use kubist_store::{Error, Result};
+use uuid::Uuid;
+
+use crate::cluster::{Agreed, Link};
+use crate::holder::Holder;
+
+const LIST: &str = "SELECT epoch, start, nonce FROM kubist_epochs WHERE store = ? AND writer = ?";
+const NEWEST: &str = "SELECT epoch FROM kubist_epochs WHERE store = ? AND writer = ? LIMIT 1";
+const NEXT: &str = "INSERT INTO kubist_epochs (store, writer, epoch, nonce) VALUES (?, ?, ?, ?) IF NOT EXISTS";
+const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writer = ? AND epoch = ? IF start = null";
+const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
+const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
+const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
+/// Younger than any transaction, whatever this machine's clock says; no store is used again.
+const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
+
+/// How long a holder holds that does not renew, as in the statements.
+pub const HELD: Duration = Duration::from_secs(30);
+
+/// Epochs fetched at once. The newest come first, and a reader seldom needs more.
+const AT_A_TIME: i32 = 100;
+
+/// One taking of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    pub number: i64,
+    /// `None` until it is decided: then nothing was written in it yet.
+    pub start: Option<u64>,
+    nonce: Option<Uuid>,
+}
+
+/// Epochs of a log, the newest first: all that bear on what lies at or behind a position.
+#[derive(Clone, Debug, Default)]
+pub struct Epochs(pub Vec<Epoch>);
+
+impl Epochs {
+    /// Those from the newest back to the one to which `from` belongs.
+    pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
+        let mut found = Vec::new();
+        type Row = (Option<i64>, Option<i64>, Option<Uuid>);
+        link.scan(LIST, &(store, writer), Agreed::Enough, Some(AT_A_TIME), |(number, start, nonce): Row| {
+            // A row without an epoch is only a holder's.
+            if let Some(number) = number {
+                found.push(Epoch { number, start: start.map(|start| start as u64), nonce });
+            }
+            !found.last().is_some_and(|epoch| epoch.start.is_some_and(|start| start <= from))
+        })
+        .await?;
+        Ok(Epochs(found))
+    }
+
+    pub fn newest(&self) -> Option<&Epoch> {
+        self.0.first()
+    }
+
+    /// The epoch to which a position belongs.
+    pub fn of(&self, position: u64) -> Option<i64> {
+        let own = self.0.iter().find(|epoch| epoch.start.is_some_and(|start| start <= position));
+        own.map(|epoch| epoch.number)
+    }
+}
+
+/// The number of the newest epoch.
+pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64>> {
+    let found: Option<(Option<i64>,)> = link.first(NEWEST, &(store, writer), Agreed::Enough).await?;
+    Ok(found.and_then(|(number,)| number))
+}
+
+/// Begins the epoch after `last`: from here on, nobody of an older one is acknowledged.
+/// `false` if somebody else did.
+pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
+    let nonce = Uuid::new_v4();
+    Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))
+}
+
+/// Says where an epoch starts, unless it was said before.
+pub async fn decide_start(link: &Link, store: Uuid, writer: &str, number: i64, start: u64) -> Result<()> {
+    link.decide(START, &(start as i64, store, writer, number)).await.map(drop)
+}
+
+/// Becomes the log's holder, or says who is.
+pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
+    let mut decision = link.decide(HOLD, &(me.text(), store, writer)).await?;
+    loop {
+        let Some(other) = decision.text("holder").map(str::to_owned) else { return Ok(()) };
+        if decision.applied || other == me.text() {
+            return Ok(());
+        }
+        if !Holder::is_dead(&other, link.process()?) {
+            return Err(Error::Busy { writer: writer.into(), file: format!("{}/logs/{writer}", link.place) });
+        }
+        decision = link.decide(RENEW, &(me.text(), store, writer, &other)).await?;
+        if !decision.applied && decision.text("holder").is_none() {
+            decision = link.decide(HOLD, &(me.text(), store, writer)).await?;
+        }
+    }
+}
+
+/// Holds on, if nobody else holds.
+pub async fn renew(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
+    let decision = link.decide(RENEW, &(me.text(), store, writer, me.text())).await?;
+    if !decision.applied && decision.text("holder").is_none() {
+        link.decide(HOLD, &(me.text(), store, writer)).await?;
+    }
+    Ok(())
+}
+
+pub async fn release(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
+    link.decide(RELEASE, &(store, writer, me.text())).await.map(drop)
+}
+
+pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
+    link.run(DELETE, &(store, writer)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_belongs_to_the_last_epoch_that_starts_before_it() {
+        let epoch = |number, start| Epoch { number, start, nonce: None };
+        let epochs =
+            Epochs(vec![epoch(5, None), epoch(4, Some(30)), epoch(3, Some(30)), epoch(2, Some(7)), epoch(1, Some(0))]);
+        let of = |position| epochs.of(position).unwrap();
+        assert_eq!([of(0), of(6), of(7), of(29), of(30), of(31)], [1, 1, 2, 2, 4, 4]);
+        assert_eq!(Epochs::default().of(0), None);
+    }
+}

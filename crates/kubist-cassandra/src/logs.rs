@@ -1,0 +1,407 @@
+//! Logs: one for each writer, entry after entry, fenced by epochs.
+//!
+//! An entry lies at a position, in rows of the epoch in which it was written: its parts
+//! first, its head, with length and checksum, last. It is there once its head is. The next
+//! one's position follows from its length, so the log is a chain, and a hole in it is seen.
+//! Some 16 MiB of positions are one partition.
+//!
+//! # Why nothing that was acknowledged is lost, and nothing comes twice
+//!
+//! Writes and reads are those of a majority: what is written is seen by every read that
+//! begins later, and what a read has seen a majority has, for the nodes repair what they
+//! disagree on before they answer. (With `consistency=one` none of this holds.)
+//!
+//! *Taking* a log is: begin epoch n + 1, by lightweight transaction (the fence); only then
+//! read the log; then decide, by another, that the epoch starts where the log ended. Epoch
+//! n + 1 is begun only once the start of epoch n is decided.
+//! *Appending* in epoch n is: write the entry; only then read the newest epoch; acknowledge
+//! if it is still n, else refuse for ever.
+//!
+//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read
+//!   the newest epoch after the write, and saw no n + 1: so n + 1 was begun after that read
+//!   began, and whoever decides where n + 1 starts read the log later still: it saw the
+//!   entry, and the start lies behind it.
+//! - *A late request changes nothing.* A write of epoch n that arrives after the start of
+//!   n + 1 was decided lies at or behind that start (what lay before it was there), so it is
+//!   void. This covers requests that the network held back, replicas that are told later by
+//!   others what they missed, and an owner that slept for an hour.
+//! - *A repeated request changes nothing.* It has the same key, the same bytes and the same
+//!   timestamp. An owner whose answers are lost goes on asking, then refuses; whoever takes
+//!   the log next settles whether the entry is there.
+//! - *What a reader has seen stays.* It reads the log, then the epochs. An entry of the
+//!   newest epoch had reached a majority before it looked for a newer one, so whoever takes
+//!   the log later sees it too. Of older epochs it takes what lies before the next start.
+//!   If the newest epoch has no start yet, its taker is at it, or died: the reader decides
+//!   the start itself, in the same way. Only the first decision counts, and all of them
+//!   count on reads that began after the fence.
+//! - *Takers do not cross.* Two that begin the same epoch: one wins. One that is slow
+//!   between fence and start finds the start decided (by a reader, or the next taker, which
+//!   decides it before it begins its own epoch), takes that one, and is refused at its first
+//!   append if a newer epoch was begun.
+//! - *No clock matters.* Rows of logs have one timestamp for ever, and transactions have an
+//!   order of their own. Only a holder's 30 seconds are a clock's, and nothing rests on them.
+//!
+//! `tests/model.rs` plays these rules in random histories: all of them are needed.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::try_join_all;
+use kubist_store::names::check_part;
+use kubist_store::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Size};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::cluster::{Agreed, Link};
+use crate::epochs::{self, Epochs, HELD};
+use crate::holder::Holder;
+use crate::names::{self, Kind};
+
+/// Positions of one partition.
+const BUCKET: u64 = 16 << 20;
+/// The most bytes of a row.
+const PART: usize = 64 << 10;
+/// Rows fetched at once.
+const AT_A_TIME: i32 = 200;
+
+const WRITE: &str = "INSERT INTO kubist_log (store, writer, bucket, position, epoch, part, length, checksum, bytes) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP 1";
+const READ: &str = "SELECT position, epoch, part, length, checksum, bytes FROM kubist_log \
+                    WHERE store = ? AND writer = ? AND bucket = ? AND position >= ?";
+const DELETE: &str = "DELETE FROM kubist_log WHERE store = ? AND writer = ? AND bucket = ?";
+
+fn file(link: &Link, writer: &str) -> String {
+    format!("{}/logs/{writer}", link.place)
+}
+
+fn bucket(position: u64) -> i32 {
+    i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
+}
+
+/// Where the entry after this one lies. One of no bytes has a position of its own too.
+fn after(position: u64, length: u64) -> u64 {
+    position + length + 1
+}
+
+/// An entry's rows, as far as they were found.
+#[derive(Default)]
+struct Rows {
+    head: Option<(u64, u32)>,
+    parts: BTreeMap<i32, Bytes>,
+}
+
+impl Rows {
+    fn bytes(&self) -> std::result::Result<Bytes, String> {
+        let (length, checksum) = self.head.expect("only entries with a head are read");
+        let whole = match self.parts.len() {
+            1 => self.parts.values().next().cloned().unwrap_or_default(),
+            _ => self
+                .parts
+                .values()
+                .fold(BytesMut::new(), |mut whole, part| {
+                    whole.extend_from_slice(part);
+                    whole
+                })
+                .freeze(),
+        };
+        if whole.len() as u64 != length {
+            return Err(format!("{length} bytes were written, {} are there", whole.len()));
+        }
+        match crc32c::crc32c(&whole) == checksum {
+            true => Ok(whole),
+            false => Err("its checksum does not fit".into()),
+        }
+    }
+}
+
+type Found = BTreeMap<(u64, i64), Rows>;
+
+/// The entries of one partition from a position on, of whatever epoch, as a majority has them.
+async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
+    let mut found = Found::new();
+    let values = (store, writer, bucket(from), from as i64);
+    type Row = (i64, i64, i32, Option<i64>, Option<i64>, Option<Bytes>);
+    link.scan(READ, &values, Agreed::Enough, Some(AT_A_TIME), |row: Row| {
+        let (position, epoch, part, length, checksum, bytes) = row;
+        let entry: &mut Rows = found.entry((position as u64, epoch)).or_default();
+        if let Some((length, checksum)) = length.zip(checksum) {
+            entry.head = Some((length as u64, checksum as u32));
+        }
+        entry.parts.insert(part, bytes.unwrap_or_default());
+        true
+    })
+    .await?;
+    found.retain(|_, entry| entry.head.is_some());
+    Ok(found)
+}
+
+/// What is read of a log, and what is wrong with the entry after that, if anything is.
+pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+    check_part(writer)?;
+    let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+    // Where the log is known to go on.
+    let mut known = 0;
+    loop {
+        let found = rows(link, store, writer, tail.next).await?;
+        if found.is_empty() && tail.next > 0 && tail.next >= known {
+            return Ok((tail, None));
+        }
+        // Read after the entries: see the head.
+        let epochs = settled(link, store, writer, tail.next).await?;
+        let (partition, before) = (bucket(tail.next), tail.next);
+        let mut wrong = follow(&found, &epochs, &mut tail);
+        if wrong.is_none() && bucket(tail.next) != partition {
+            continue;
+        }
+        if wrong.is_none() {
+            let goes_on = goes_on(link, store, writer, &epochs, tail.next).await?;
+            if goes_on.is_none() {
+                return Ok((tail, None));
+            }
+            // It may have grown since it was read: a second look that gets no further is damage.
+            if goes_on > Some(known) || tail.next > before {
+                known = goes_on.unwrap_or(0);
+                continue;
+            }
+            wrong = Some(format!("no entry is there, but the log goes on at {known}"));
+        }
+        let what = wrong.unwrap_or_default();
+        let damage = Error::Damaged { file: file(link, writer), offset: tail.next, what };
+        return Ok((tail, Some(damage)));
+    }
+}
+
+/// A position behind `end` at which the log has something: an epoch's start, or an entry in
+/// the next partition.
+async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
+    let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
+    if started.is_some() {
+        return Ok(started);
+    }
+    let next = rows(link, store, writer, (end / BUCKET + 1) * BUCKET).await?;
+    let own = next.keys().find(|(position, epoch)| epochs.of(*position) == Some(*epoch));
+    Ok(own.map(|(position, _)| *position))
+}
+
+/// Goes along the chain as far as the partition holds it; says what is wrong, if it breaks off.
+fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
+    while let Some(epoch) = epochs.of(tail.next) {
+        let Some(entry) = found.get(&(tail.next, epoch)) else { break };
+        match entry.bytes() {
+            Ok(bytes) => {
+                let position = tail.next;
+                tail.next = after(position, bytes.len() as u64);
+                tail.durable = tail.next;
+                tail.entries.push(LogEntry { position, bytes });
+            }
+            Err(what) => return Some(what),
+        }
+    }
+    let behind = (Excluded((tail.next, i64::MAX)), Unbounded);
+    let mut later = found.range(behind).filter(|((position, epoch), _)| epochs.of(*position) == Some(*epoch));
+    later.next().map(|((position, _), _)| format!("no entry is there, but one follows at {position}"))
+}
+
+/// The epochs, of which the newest has a start; decides it, if need be.
+/// [`Error::Missing`] if the log was never taken.
+async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
+    loop {
+        let epochs = Epochs::read(link, store, writer, from).await?;
+        let Some(newest) = epochs.newest() else {
+            return Err(Error::Missing { file: file(link, writer) });
+        };
+        if newest.start.is_some() {
+            return Ok(epochs);
+        }
+        let number = newest.number;
+        let end = end(link, store, writer).await?;
+        epochs::decide_start(link, store, writer, number, end).await?;
+    }
+}
+
+/// Where the log ends, by the epochs that have a start: read after the newest was begun,
+/// and whole, for only what is read is repaired. [`Error::Damaged`] if an entry is missing.
+async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
+    let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
+    let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
+    let mut tail = LogTail { entries: Vec::new(), next: start, durable: start };
+    loop {
+        let partition = bucket(tail.next);
+        let found = rows(link, store, writer, tail.next).await?;
+        let mut wrong = follow(&found, &epochs, &mut tail);
+        tail.entries.clear();
+        if wrong.is_none() && bucket(tail.next) != partition {
+            continue;
+        }
+        if wrong.is_none() {
+            let Some(position) = goes_on(link, store, writer, &epochs, tail.next).await? else { return Ok(tail.next) };
+            wrong = Some(format!("no entry is there, but the log goes on at {position}"));
+        }
+        return Err(Error::Damaged { file: file(link, writer), offset: tail.next, what: wrong.unwrap_or_default() });
+    }
+}
+
+/// The same, and where a damaged one breaks off.
+async fn extent(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
+    match end(link, store, writer).await {
+        Err(Error::Damaged { offset, .. }) => Ok(offset),
+        end => end,
+    }
+}
+
+pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
+    names::list(link, store, Kind::Log).await
+}
+
+/// A log's bytes, and one for each of its entries: from the position where it ends.
+pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
+    let names = list(link, store).await?;
+    let ends = try_join_all(names.iter().map(|name| extent(link, store, name))).await?;
+    Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
+}
+
+pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
+    let mut position = extent(link, store, writer).await?;
+    try_join_all((0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await)).await?;
+    // What follows a hole.
+    loop {
+        position = (position / BUCKET + 1) * BUCKET;
+        if rows(link, store, writer, position).await?.is_empty() {
+            break;
+        }
+        link.run(DELETE, &(store, writer, bucket(position))).await?;
+    }
+    epochs::delete(link, store, writer).await?;
+    names::remove(link, store, Kind::Log, writer).await
+}
+
+pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwner>> {
+    check_part(writer)?;
+    let here = link.process()?;
+    let me = Holder::new(here);
+    let held = epochs::hold(&link, store, writer, &me).await;
+    held.inspect_err(|_| me.end(here))?;
+    let taken = take(&link, store, writer).await;
+    if taken.is_err() {
+        me.end(here);
+        // It ends by itself if this fails too.
+        let _ = epochs::release(&link, store, writer, &me).await;
+    }
+    let (epoch, position) = taken?;
+    let renewal = {
+        let (link, writer, me) = (link.clone(), writer.to_owned(), me.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(HELD / 3).await;
+                // Tried again the next time.
+                let _ = epochs::renew(&link, store, &writer, &me).await;
+            }
+        })
+    };
+    let renewal = renewal.abort_handle();
+    Ok(Box::new(CassandraLog { link, store, writer: writer.to_owned(), me, renewal, epoch, position, failed: None }))
+}
+
+/// Begins an epoch and says where it starts.
+async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
+    loop {
+        let last = match settled(link, store, writer, u64::MAX).await {
+            Ok(epochs) => epochs.newest().map_or(0, |epoch| epoch.number),
+            Err(Error::Missing { .. }) => 0,
+            Err(error) => return Err(error),
+        };
+        if !epochs::begin(link, store, writer, last + 1).await? {
+            continue;
+        }
+        let epochs = settled(link, store, writer, u64::MAX).await?;
+        let own = epochs.0.iter().find(|epoch| epoch.number == last + 1);
+        if let Some(start) = own.and_then(|epoch| epoch.start) {
+            names::add(link, store, Kind::Log, writer).await?;
+            return Ok((last + 1, start));
+        }
+    }
+}
+
+struct CassandraLog {
+    link: Link,
+    store: Uuid,
+    writer: String,
+    me: Holder,
+    renewal: AbortHandle,
+    epoch: i64,
+    position: u64,
+    failed: Option<String>,
+}
+
+impl CassandraLog {
+    fn refused(&self, cause: &str) -> Error {
+        Error::Refused { file: file(&self.link, &self.writer), cause: cause.to_owned() }
+    }
+
+    async fn write(&self, part: usize, head: Option<(i64, i64)>, bytes: &[u8]) -> Result<()> {
+        let (length, checksum) = head.unzip();
+        let bytes = Bytes::copy_from_slice(bytes);
+        let key = (self.store, &self.writer, bucket(self.position), self.position as i64, self.epoch, part as i32);
+        let (store, writer, bucket, position, epoch, part) = key;
+        self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
+    }
+
+    /// Writes an entry, then looks whether the log is still ours.
+    async fn put(&self, entry: &[u8]) -> Result<()> {
+        let first = &entry[..entry.len().min(PART)];
+        let rest = entry[first.len()..].chunks(PART);
+        for some in rest.enumerate().collect::<Vec<_>>().chunks(self.link.place.parallel) {
+            try_join_all(some.iter().map(|(place, bytes)| self.write(place + 1, None, bytes))).await?;
+        }
+        let head = (entry.len() as i64, i64::from(crc32c::crc32c(entry)));
+        self.write(0, Some(head), first).await?;
+        match epochs::newest(&self.link, self.store, &self.writer).await? {
+            Some(newest) if newest == self.epoch => Ok(()),
+            Some(_) => Err(self.refused("another process has taken the log")),
+            None => Err(self.refused("the table was dropped")),
+        }
+    }
+}
+
+impl LogOwner for CassandraLog {
+    fn append(&mut self, entry: &[u8]) -> Result<u64> {
+        if let Some(cause) = &self.failed {
+            return Err(self.refused(cause));
+        }
+        match self.link.wait(self.put(entry)) {
+            Ok(()) => {
+                self.position = after(self.position, entry.len() as u64);
+                Ok(self.position)
+            }
+            Err(error) => {
+                self.failed = Some(match &error {
+                    Error::Refused { cause, .. } => cause.clone(),
+                    other => other.to_string(),
+                });
+                Err(error)
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn writer(&self) -> &str {
+        &self.writer
+    }
+}
+
+impl Drop for CassandraLog {
+    fn drop(&mut self) {
+        if let Ok(process) = self.link.process()
+            && self.link.is_this_process()
+        {
+            self.renewal.abort();
+            self.me.end(process);
+            // It ends by itself if this fails.
+            let _ = self.link.wait(epochs::release(&self.link, self.store, &self.writer, &self.me));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Lists of names, one partition for each kind of thing in a store.
+//!
+//! A name is written before the segment or the object that it is for, and removed after it;
+//! so a list may have a name too many for a moment, and never one too few. A log is the
+//! exception: its name comes last, for there is nothing in it before.
+
+use kubist_store::Result;
+use uuid::Uuid;
+
+use crate::cluster::{Agreed, Link};
+
+const ADD: &str = "INSERT INTO kubist_names (store, kind, name) VALUES (?, ?, ?) USING TIMESTAMP 1";
+const REMOVE: &str = "DELETE FROM kubist_names WHERE store = ? AND kind = ? AND name = ?";
+const LIST: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ?";
+const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ? AND name >= ? AND name < ?";
+
+/// What a name is for.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Segment,
+    Log,
+    /// Ends in a slash.
+    Folder,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Segment => "segment",
+            Kind::Log => "log",
+            Kind::Folder => "folder",
+        }
+    }
+}
+
+pub async fn add(link: &Link, store: Uuid, kind: Kind, name: &str) -> Result<()> {
+    link.run(ADD, &(store, kind.word(), name)).await
+}
+
+pub async fn remove(link: &Link, store: Uuid, kind: Kind, name: &str) -> Result<()> {
+    link.run(REMOVE, &(store, kind.word(), name)).await
+}
+
+/// In ascending order.
+pub async fn list(link: &Link, store: Uuid, kind: Kind) -> Result<Vec<String>> {
+    let found: Vec<(String,)> = link.all(LIST, &(store, kind.word()), Agreed::Enough).await?;
+    Ok(found.into_iter().map(|(name,)| name).collect())
+}
+
+/// The names from `low` to before `high`.
+pub async fn between(link: &Link, store: Uuid, kind: Kind, low: &str, high: &str) -> Result<Vec<String>> {
+    let found: Vec<(String,)> = link.all(BETWEEN, &(store, kind.word(), low, high), Agreed::Enough).await?;
+    Ok(found.into_iter().map(|(name,)| name).collect())
+}

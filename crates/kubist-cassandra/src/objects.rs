@@ -1,0 +1,200 @@
+//! Objects: small values that are put once.
+//!
+//! A name is claimed by lightweight transaction, with a number of the claimant's own, by
+//! which a claim that is repeated knows that it was the winner. A value too big for a row
+//! is written first, in blocks under that number, and the claim then names it: so a name
+//! never leads to half a value. Rows of objects are never touched but by such transactions.
+//!
+//! The objects of a folder are the rows of one partition, and the folders of a store are a
+//! list of names that only grows.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::{try_join, try_join_all};
+use kubist_store::names::{check_object, object_and_folder};
+use kubist_store::{Error, Kept, Result, Size};
+use uuid::Uuid;
+
+use crate::cluster::{Agreed, Link};
+use crate::names::{self, Kind};
+use crate::{blocks, identity};
+
+/// A value up to this length lies in its row.
+const IN_ROW: usize = 4 << 10;
+
+// All columns, always: what a read does not ask for, it does not repair.
+const FIND: &str =
+    "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
+const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, length, checksum, value) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS";
+const DELETE: &str = "DELETE FROM kubist_objects WHERE store = ? AND folder = ? AND name = ? IF nonce = ?";
+const LIST: &str = "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ?";
+const ANY: &str =
+    "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
+
+/// Nonce, length, checksum, value.
+type Found = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+
+/// Folders that this handle knows to be listed, none of them an object.
+#[derive(Debug, Default)]
+pub struct Folders(Mutex<HashSet<String>>);
+
+/// Folder, with its slash, and the last part of a name.
+fn parts(name: &str) -> (&str, &str) {
+    name.split_at(name.rfind('/').map_or(0, |slash| slash + 1))
+}
+
+/// What the blocks of a value are kept under; no segment is called so.
+fn blocks_of(nonce: Uuid) -> String {
+    format!("object/{nonce}")
+}
+
+pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &str, value: &[u8]) -> Result<bool> {
+    check_object(name)?;
+    let (folder, leaf) = parts(name);
+    // What a majority shows is there to stay, so a name that is taken needs no transaction.
+    let (taken, ()) = try_join(exists(link, store, name), be_no_folder(link, store, name)).await?;
+    if taken {
+        return Ok(false);
+    }
+    list_folder(link, store, folders, folder, name).await?;
+    let nonce = Uuid::new_v4();
+    let in_row = value.len() <= IN_ROW;
+    if !in_row {
+        blocks::write_all(link, store, &blocks_of(nonce), value).await?;
+    }
+    let (length, checksum) = (value.len() as i64, i64::from(crc32c::crc32c(value)));
+    let row = in_row.then(|| Bytes::copy_from_slice(value));
+    let won = link.decide(CLAIM, &(store, folder, leaf, nonce, length, checksum, row)).await?.won(nonce);
+    if !won && !in_row {
+        blocks::delete(link, store, &blocks_of(nonce), value.len() as u64).await?;
+    }
+    if won && folder.is_empty() {
+        identity::keep(link, store).await?;
+    }
+    Ok(won)
+}
+
+async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
+    let (folder, leaf) = parts(name);
+    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+    Ok(found.is_some())
+}
+
+/// Refuses a name that is a folder with something in it.
+async fn be_no_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
+    // A slash is followed by a zero in the order of names.
+    let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
+    for folder in below {
+        if !is_folder_empty(link, store, &folder).await? {
+            return Err(object_and_folder(name));
+        }
+    }
+    Ok(())
+}
+
+/// Puts a folder into the list, if none of its parts is an object.
+async fn list_folder(link: &Link, store: Uuid, folders: &Folders, folder: &str, name: &str) -> Result<()> {
+    let known = || folders.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if folder.is_empty() || known().contains(folder) {
+        return Ok(());
+    }
+    let above = folder.match_indices('/').map(|(slash, _)| exists(link, store, &folder[..slash]));
+    if try_join_all(above).await?.contains(&true) {
+        return Err(object_and_folder(name));
+    }
+    names::add(link, store, Kind::Folder, folder).await?;
+    known().insert(folder.to_owned());
+    Ok(())
+}
+
+pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> {
+    check_object(name)?;
+    let (folder, leaf) = parts(name);
+    loop {
+        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+        let Some((Some(nonce), Some(length), Some(checksum), value)) = found else { return Ok(None) };
+        let value = match value {
+            Some(value) => Some(value),
+            None => {
+                let whole = 0..length as u64;
+                let read = blocks::read(link, store, &blocks_of(nonce), &[whole]).await?;
+                read.into_iter().next().and_then(|value| value.ok())
+            }
+        };
+        match value {
+            Some(value) if i64::from(crc32c::crc32c(&value)) == checksum => return Ok(Some(value)),
+            // Deleted while it was read.
+            None if !exists_as(link, store, name, nonce).await? => {}
+            _ => {
+                let what = "its checksum does not fit, or a part of it is missing".into();
+                return Err(Error::Damaged { file: format!("{}/{name}", link.place), offset: 0, what });
+            }
+        }
+    }
+}
+
+async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<bool> {
+    let (folder, leaf) = parts(name);
+    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+    Ok(found.is_some_and(|found| found.0 == Some(nonce)))
+}
+
+/// Names that begin with `prefix`, and the bytes of their values, in the names' order.
+pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
+    let (own, _) = parts(prefix);
+    let below = async {
+        let mut folders = names::list(link, store, Kind::Folder).await?;
+        folders.retain(|folder| folder != own && folder.starts_with(prefix));
+        Ok(try_join_all(folders.iter().map(|folder| in_folder(link, store, folder))).await?.concat())
+    };
+    let (mut found, below) = try_join(in_folder(link, store, own), below).await?;
+    found.retain(|(name, _)| name.starts_with(prefix));
+    found.extend(below);
+    found.sort_unstable();
+    Ok(found)
+}
+
+async fn in_folder(link: &Link, store: Uuid, folder: &str) -> Result<Vec<(String, u64)>> {
+    type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+    let found: Vec<Row> = link.all(LIST, &(store, folder), Agreed::Enough).await?;
+    Ok(found.into_iter().map(|(name, _, length, ..)| (format!("{folder}{name}"), length.unwrap_or(0) as u64)).collect())
+}
+
+async fn is_folder_empty(link: &Link, store: Uuid, folder: &str) -> Result<bool> {
+    type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+    let found: Option<Row> = link.first(ANY, &(store, folder), Agreed::Enough).await?;
+    Ok(found.is_none())
+}
+
+pub async fn is_empty(link: &Link, store: Uuid) -> Result<bool> {
+    let mut folders = names::list(link, store, Kind::Folder).await?;
+    folders.push(String::new());
+    let empty = try_join_all(folders.iter().map(|folder| is_folder_empty(link, store, folder))).await?;
+    Ok(!empty.contains(&false))
+}
+
+pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
+    check_object(name)?;
+    let (folder, leaf) = parts(name);
+    loop {
+        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
+        let Some((Some(nonce), length, _, value)) = found else { return Ok(()) };
+        let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
+        // Somebody deleted it and put another: once more.
+        if !decision.applied && decision.uuid("nonce").is_some() {
+            continue;
+        }
+        if value.is_none() {
+            blocks::delete(link, store, &blocks_of(nonce), length.unwrap_or(0) as u64).await?;
+        }
+        return Ok(());
+    }
+}
+
+pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
+    let found = list(link, store, "").await?;
+    Ok(found.into_iter().map(|(name, bytes)| Size { kind: Kept::Object, name, bytes }).collect())
+}

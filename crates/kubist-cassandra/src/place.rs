@@ -1,0 +1,242 @@
+//! Where a store is: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//!
+//! A place is parsed once, at the border. It never shows its password, neither in messages
+//! nor in debug output; what leaves this process (a split of a query) has none either, and
+//! whoever opens it takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+
+use std::fmt;
+use std::time::Duration;
+
+use scylla::statement::Consistency;
+
+pub const SCHEME: &str = "cassandra://";
+/// Holds the password of a location that names a user and no password.
+pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
+
+const PORT: u16 = 9042;
+/// How long one operation goes on trying.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Blocks on their way at once.
+const PARALLEL: usize = 32;
+
+/// A table's place in a cluster, and how it is to be used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    pub hosts: Vec<String>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub keyspace: String,
+    pub table: String,
+    pub agreement: Agreement,
+    /// How a keyspace that is not there is made: `3`, or `dc1:3,dc2:2`.
+    pub replication: Option<String>,
+    pub patience: Duration,
+    pub parallel: usize,
+    shown: String,
+}
+
+/// How many replicas confirm a write, and are asked by a read of what changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    One,
+    Quorum,
+    All,
+}
+
+impl Agreement {
+    pub fn consistency(self) -> Consistency {
+        match self {
+            Agreement::One => Consistency::One,
+            Agreement::Quorum => Consistency::Quorum,
+            Agreement::All => Consistency::All,
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.shown)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.shown)
+    }
+}
+
+impl Place {
+    /// The place that a location leads to; what is wrong with it otherwise, in words that
+    /// do not repeat it, for it may hold a password.
+    pub fn parse(location: &str) -> Result<Place, String> {
+        let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
+        let rest = location.strip_prefix(SCHEME).ok_or_else(form)?;
+        let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
+        let [authority, keyspace, table] = path.split('/').collect::<Vec<_>>()[..] else { return Err(form()) };
+        let (login, hosts) =
+            authority.rsplit_once('@').map_or((None, authority), |(login, hosts)| (Some(login), hosts));
+        let shown_hosts = hosts;
+        let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+            None => (None, None),
+            Some((user, "")) => (Some(decoded(user)?), std::env::var(PASSWORD_VARIABLE).ok()),
+            Some((user, password)) => (Some(decoded(user)?), Some(decoded(password)?)),
+        };
+        let shown_user = login.map(|login| login.split(':').next().unwrap_or_default().to_owned() + "@");
+        let mut place = Place {
+            shown: format!("{SCHEME}{}{}/{keyspace}/{table}", shown_user.unwrap_or_default(), shown_hosts),
+            hosts,
+            user,
+            password,
+            keyspace: identifier(keyspace)?,
+            table: table.to_owned(),
+            agreement: Agreement::Quorum,
+            replication: None,
+            patience: PATIENCE,
+            parallel: PARALLEL,
+        };
+        kubist_store::names::check_part(table).map_err(|error| error.to_string())?;
+        for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
+            place.set(setting)?;
+        }
+        if !settings.is_empty() {
+            place.shown += &format!("?{settings}");
+        }
+        Ok(place)
+    }
+
+    fn set(&mut self, setting: &str) -> Result<(), String> {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let bad = |what: &str| format!("{name}={value}: it is {what}");
+        match name {
+            "consistency" => {
+                self.agreement = match value {
+                    "one" => Agreement::One,
+                    "quorum" => Agreement::Quorum,
+                    "all" => Agreement::All,
+                    _ => return Err(bad("one, quorum or all")),
+                }
+            }
+            "replication" => {
+                crate::schema::replication(value)
+                    .ok_or_else(|| bad("a number, or numbers by data center: dc1:3,dc2:2"))?;
+                self.replication = Some(value.to_owned());
+            }
+            "patience" => {
+                let seconds = value.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
+                self.patience = Duration::from_secs(seconds.ok_or_else(|| bad("1 to 3600 seconds"))?);
+            }
+            "parallel" => {
+                let blocks = value.parse().ok().filter(|blocks| (1..=1024).contains(blocks));
+                self.parallel = blocks.ok_or_else(|| bad("1 to 1024 blocks at once"))?;
+            }
+            _ => {
+                return Err(format!(
+                    "{name:?} is no setting: there are consistency, replication, patience and parallel"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What tells the sessions of a process apart.
+    pub fn session_key(&self) -> String {
+        format!("{:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.keyspace)
+    }
+}
+
+/// A host with its port.
+fn host(text: &str) -> Result<String, String> {
+    let (name, port) = match text.rsplit_once(':') {
+        // The colons of an IPv6 address stand in brackets.
+        Some((name, port)) if !port.ends_with(']') => {
+            let wrong = || format!("{port:?} is no port");
+            (name, port.parse().map_err(|_| wrong())?)
+        }
+        _ => (text, PORT),
+    };
+    let known = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
+    match !name.is_empty() && name.chars().all(known) {
+        true => Ok(format!("{name}:{port}")),
+        false => Err("a location names hosts, each perhaps with a port: host1,host2:9042".into()),
+    }
+}
+
+/// A keyspace's name. Without capitals, so that it never needs quotes.
+fn identifier(name: &str) -> Result<String, String> {
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
+    let goes_on = bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    match begins && goes_on && name.len() <= 48 {
+        true => Ok(name.to_owned()),
+        false => Err(format!("keyspace {name:?}: a name is a letter, then a-z, 0-9 and _, at most 48 of them")),
+    }
+}
+
+/// Undoes percent-encoding, by which a password may have any character.
+fn decoded(text: &str) -> Result<String, String> {
+    let wrong = || "user or password: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        (rest, _) = (after, ());
+        bytes.push(match first {
+            b'%' => {
+                let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(wrong)?;
+                rest = &after[2..];
+                u8::from_str_radix(digits, 16).map_err(|_| wrong())?
+            }
+            byte => *byte,
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_read() {
+        let place = Place::parse("cassandra://a,b:9043,[::1]/science/drops.2").unwrap();
+        assert_eq!(place.hosts, ["a:9042", "b:9043", "[::1]:9042"]);
+        assert_eq!((place.keyspace.as_str(), place.table.as_str()), ("science", "drops.2"));
+        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::Quorum, None));
+        let text = "cassandra://h/k/t?consistency=all&replication=dc1:3,dc2:2&patience=60&parallel=8";
+        let place = Place::parse(text).unwrap();
+        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
+        assert_eq!((place.patience, place.parallel), (Duration::from_secs(60), 8));
+        assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
+    }
+
+    #[test]
+    fn passwords_are_read_and_never_shown() {
+        let place = Place::parse("cassandra://ada:se%40cret%25@h/k/t").unwrap();
+        assert_eq!((place.user.as_deref(), place.password.as_deref()), (Some("ada"), Some("se@cret%")));
+        for text in [place.to_string(), format!("{place:?}")] {
+            assert_eq!(text, "cassandra://ada@h/k/t");
+        }
+        let error = Place::parse("cassandra://ada:secret@h/k/t/more").unwrap_err();
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, word) in [
+            ("cassandra://h/k", "host1,host2"),
+            ("cassandra:///k/t", "names hosts"),
+            ("cassandra://h:x/k/t", "port"),
+            ("cassandra://h/K/t", "keyspace \"K\""),
+            ("cassandra://h/k/a b", "only A-Z"),
+            ("cassandra://a%2@h/k/t", "%25"),
+            ("cassandra://h/k/t?speed=1", "no setting"),
+            ("cassandra://h/k/t?consistency=none", "quorum or all"),
+            ("cassandra://h/k/t?replication=dc1", "data center"),
+            ("cassandra://h/k/t?patience=0", "3600"),
+            ("cassandra://h/k/t?parallel=x", "1024"),
+        ] {
+            let error = Place::parse(text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The CQL tables, which all Kubist tables of a keyspace share, and how they come to be.
+//!
+//! A table's id is derived from its name, so that clients that make it at the same moment,
+//! through different nodes, make the same one. FORMAT.md says what the columns hold.
+//!
+//! No clock is trusted. What is written once is written with timestamp 1, so that any
+//! deletion is younger and a repeated or late request changes nothing; a segment's length
+//! is its own timestamp, so that the longest wins; and whatever is decided goes through
+//! lightweight transactions, which have an order of their own.
+
+use scylla::errors::ExecutionError;
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::cluster::{Agreed, Link};
+use kubist_store::Result;
+
+/// Time for a replica to hear of a deletion before it is forgotten. A name that such a
+/// replica brings back later does no harm (see the crate's head), so it is short: reading
+/// over many forgotten names is what would be slow.
+const GRACE_SECONDS: u32 = 3600;
+
+/// Names, columns and keys.
+const TABLES: [(&str, &str, &str); 7] = [
+    // A name that came back would lead to a table that was dropped: ten days, as usual.
+    ("kubist_tables", "name text PRIMARY KEY, id uuid", " AND gc_grace_seconds = 864000"),
+    ("kubist_names", "store uuid, kind text, name text, PRIMARY KEY ((store, kind), name)", ""),
+    (
+        "kubist_objects",
+        "store uuid, folder text, name text, nonce uuid, length bigint, checksum bigint, value blob, \
+         PRIMARY KEY ((store, folder), name)",
+        "",
+    ),
+    (
+        "kubist_segments",
+        "store uuid, name text, nonce uuid, length bigint, gone boolean, PRIMARY KEY ((store, name))",
+        "",
+    ),
+    // What comes here is packed already.
+    (
+        "kubist_blocks",
+        "store uuid, name text, bucket int, start bigint, bytes blob, PRIMARY KEY ((store, name, bucket), start)",
+        " AND compression = {'enabled': 'false'}",
+    ),
+    (
+        "kubist_epochs",
+        "store uuid, writer text, epoch bigint, start bigint, nonce uuid, holder text static, \
+         PRIMARY KEY ((store, writer), epoch)",
+        " AND CLUSTERING ORDER BY (epoch DESC)",
+    ),
+    (
+        "kubist_log",
+        "store uuid, writer text, bucket int, position bigint, epoch bigint, part int, \
+         length bigint, checksum bigint, bytes blob, PRIMARY KEY ((store, writer, bucket), position, epoch, part)",
+        "",
+    ),
+];
+
+/// The replication setting of a keyspace, from `3` or `dc1:3,dc2:2`; `None` if it is neither.
+pub fn replication(text: &str) -> Option<String> {
+    let factor = |text: &str| text.parse::<u8>().ok().filter(|factor| *factor > 0);
+    if let Some(factor) = factor(text) {
+        return Some(format!("{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"));
+    }
+    let mut centers = String::new();
+    for part in text.split(',') {
+        let (name, count) = part.split_once(':')?;
+        let known = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        centers += &format!(", '{}': {}", Some(name).filter(|_| known)?, factor(count)?);
+    }
+    Some(format!("{{'class': 'NetworkTopologyStrategy'{centers}}}"))
+}
+
+/// Are keyspace and tables there?
+pub async fn is_there(link: &Link) -> Result<bool> {
+    let found: Vec<(String,)> = link
+        .all(
+            "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?",
+            &(&link.place.keyspace,),
+            Agreed::One,
+        )
+        .await?;
+    Ok(TABLES.iter().all(|(name, ..)| found.iter().any(|(found,)| found == name)))
+}
+
+/// Makes keyspace and tables, as far as they are not there.
+pub async fn make(link: &Link) -> Result<()> {
+    let keyspace = &link.place.keyspace;
+    let found: Vec<(String,)> = link
+        .all("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", &(keyspace,), Agreed::One)
+        .await?;
+    if found.is_empty() {
+        let nodes = link.nodes();
+        let replication = link.place.replication.as_deref().and_then(replication);
+        let replication = replication.or_else(|| self::replication(&nodes.clamp(1, 3).to_string()));
+        let replication = replication.expect("a number is a replication");
+        link.alter(&format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;
+    }
+    for (name, columns, more) in TABLES {
+        let id = Uuid::from_u128(xxh3_128(format!("{keyspace}.{name}").as_bytes()));
+        let grace = match more.contains("gc_grace") {
+            true => String::new(),
+            false => format!(" AND gc_grace_seconds = {GRACE_SECONDS}"),
+        };
+        link.alter(&format!(
+            "CREATE TABLE IF NOT EXISTS {keyspace}.{name} ({columns}) WITH ID = {id} \
+             AND speculative_retry = '50ms'{more}{grace}"
+        ))
+        .await?;
+    }
+    Ok(())
+}
+
+/// Was a statement refused because keyspace or table is not there (yet, on that node)?
+pub fn is_missing(error: &ExecutionError) -> bool {
+    let text = error.to_string();
+    text.contains("unconfigured table")
+        || (text.contains("able ") || text.contains("eyspace")) && text.contains("does not exist")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replication_is_a_number_or_one_for_each_data_center() {
+        assert_eq!(replication("3").unwrap(), "{'class': 'SimpleStrategy', 'replication_factor': 3}");
+        assert_eq!(replication("eu:3,us-2:1").unwrap(), "{'class': 'NetworkTopologyStrategy', 'eu': 3, 'us-2': 1}");
+        for text in ["", "0", "x", "x:", "x:0", "x:3,", "x':3"] {
+            assert_eq!(replication(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Segments: streams of bytes, cut into blocks that are sent as they fill up.
+//!
+//! A segment's name is claimed by lightweight transaction. Its length is written by its one
+//! owner, after all blocks up to it were acknowledged, with itself as timestamp: so the
+//! longest wins, whatever clocks say and in whatever order requests arrive. What is written
+//! is never written again: the block after a sync begins where the last one ended, on a row
+//! of its own.
+//!
+//! Whoever deletes a segment first marks it as gone, so that a reader is told that it is
+//! gone and not that it is damaged, then removes its blocks, and its name from the list
+//! last: a deletion that was interrupted is seen, and done again. The mark stays for a day:
+//! a claim of the same name that was on its way meanwhile must fail, for whatever it led to
+//! would be deleted with the rest.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::try_join_all;
+use kubist_store::names::check_part;
+use kubist_store::{Error, Kept, Result, Segment, Size};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::blocks::{self, BLOCK, end_of_block};
+use crate::cluster::{Agreed, Link};
+use crate::names::{self, Kind};
+
+const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
+const LENGTHEN: &str = "UPDATE kubist_segments USING TIMESTAMP ? SET length = ? WHERE store = ? AND name = ?";
+const FIND: &str = "SELECT nonce, length, gone FROM kubist_segments WHERE store = ? AND name = ?";
+const MARK: &str =
+    "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
+const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
+
+/// Lengths that this handle has seen: they only grow, so most reads need not ask.
+#[derive(Debug, Default)]
+pub struct Lengths(Mutex<HashMap<String, u64>>);
+
+/// No more lengths are remembered.
+const MOST_LENGTHS: usize = 1 << 16;
+
+impl Lengths {
+    fn known(&self, name: &str) -> Option<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    fn learn(&self, name: &str, length: Option<u64>) {
+        let mut lengths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match length {
+            Some(length) => {
+                if lengths.len() >= MOST_LENGTHS {
+                    lengths.clear();
+                }
+                lengths.insert(name.to_owned(), length);
+            }
+            None => {
+                lengths.remove(name);
+            }
+        }
+    }
+}
+
+fn file(link: &Link, name: &str) -> String {
+    format!("{}/segments/{name}", link.place)
+}
+
+pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segment>> {
+    check_part(name)?;
+    names::add(&link, store, Kind::Segment, name).await?;
+    let nonce = Uuid::new_v4();
+    if !link.decide(CLAIM, &(nonce, store, name)).await?.won(nonce) {
+        return Err(Error::Exists { file: file(&link, name) });
+    }
+    Ok(Box::new(CassandraSegment {
+        name: name.to_owned(),
+        store,
+        pending: BytesMut::with_capacity(BLOCK as usize),
+        start: 0,
+        synced: 0,
+        sent: Vec::new(),
+        failed: None,
+        link,
+    }))
+}
+
+/// Its length, as far as it was synced, and whether it is only what a deletion has left.
+async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<(u64, bool)>> {
+    type Found = (Option<Uuid>, Option<i64>, Option<bool>);
+    let found: Option<Found> = link.first(FIND, &(store, name), Agreed::Enough).await?;
+    Ok(found.map(|(nonce, length, gone)| (length.unwrap_or(0) as u64, gone == Some(true) || nonce.is_none())))
+}
+
+pub async fn len(link: &Link, store: Uuid, lengths: &Lengths, name: &str) -> Result<Option<u64>> {
+    check_part(name)?;
+    let length = find(link, store, name).await?.filter(|(_, gone)| !gone).map(|(length, _)| length);
+    lengths.learn(name, length);
+    Ok(length)
+}
+
+pub async fn read(
+    link: &Link,
+    store: Uuid,
+    lengths: &Lengths,
+    name: &str,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>> {
+    check_part(name)?;
+    let missing = || Error::Missing { file: file(link, name) };
+    let end = ranges.iter().map(|range| range.start.max(range.end)).max().unwrap_or(0);
+    let length = match lengths.known(name) {
+        Some(length) if end <= length => length,
+        _ => len(link, store, lengths, name).await?.ok_or_else(missing)?,
+    };
+    let damaged =
+        |range: &Range<u64>, what: String| Error::Damaged { file: file(link, name), offset: range.start, what };
+    if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > length) {
+        let what = format!("bytes up to {} wanted, but it ends at byte {length}", range.end);
+        return Err(damaged(range, what));
+    }
+    let mut found = Vec::with_capacity(ranges.len());
+    for (bytes, range) in blocks::read(link, store, name, ranges).await?.into_iter().zip(ranges) {
+        match bytes {
+            Ok(bytes) => found.push(bytes),
+            Err(hole) => {
+                len(link, store, lengths, name).await?.ok_or_else(missing)?;
+                return Err(damaged(range, format!("no replica that answers has the bytes at {hole}")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
+    names::list(link, store, Kind::Segment).await
+}
+
+pub async fn delete(link: &Link, store: Uuid, lengths: &Lengths, name: &str) -> Result<()> {
+    check_part(name)?;
+    lengths.learn(name, None);
+    link.decide(MARK, &(Uuid::new_v4(), store, name)).await?;
+    let length = find(link, store, name).await?.map_or(0, |(length, _)| length);
+    blocks::delete(link, store, name, length).await?;
+    link.run(FORGET, &(store, name)).await?;
+    names::remove(link, store, Kind::Segment, name).await
+}
+
+pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
+    let names = list(link, store).await?;
+    let lengths = try_join_all(names.iter().map(|name| find(link, store, name))).await?;
+    let size = |(name, found): (String, Option<(u64, bool)>)| {
+        let (bytes, gone) = found?;
+        Some(Size { kind: if gone { Kept::Temporary } else { Kept::Segment }, name, bytes })
+    };
+    Ok(names.into_iter().zip(lengths).filter_map(size).collect())
+}
+
+struct CassandraSegment {
+    link: Link,
+    store: Uuid,
+    name: String,
+    /// Bytes that no block was sent with yet, and where they begin.
+    pending: BytesMut,
+    start: u64,
+    synced: u64,
+    sent: Vec<JoinHandle<Result<()>>>,
+    failed: Option<String>,
+}
+
+impl CassandraSegment {
+    /// Does something once nothing has failed, and nothing more if it does.
+    fn carefully<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if let Some(cause) = &self.failed {
+            return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });
+        }
+        let done = act(self);
+        if let Err(error) = &done {
+            self.failed = Some(error.to_string());
+        }
+        done
+    }
+
+    /// Sends what is pending as a block. The oldest of too many on the way is waited for.
+    fn send(&mut self) -> Result<()> {
+        let bytes = self.pending.split().freeze();
+        self.pending.reserve(BLOCK as usize);
+        let (link, store, name, start) = (self.link.clone(), self.store, self.name.clone(), self.start);
+        self.start += bytes.len() as u64;
+        self.sent.push(self.link.begin(async move { blocks::write(&link, store, &name, start, bytes).await })?);
+        let most = self.link.place.parallel;
+        if self.sent.len() >= 2 * most {
+            let oldest: Vec<_> = self.sent.drain(..most).collect();
+            self.wait_for(oldest)?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, sent: Vec<JoinHandle<Result<()>>>) -> Result<()> {
+        self.link.wait(async {
+            for block in sent {
+                block.await.unwrap_or_else(|ended| {
+                    let why = format!("a write ended early ({ended})");
+                    Err(Error::Unreachable { place: self.link.place.to_string(), why })
+                })?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Segment for CassandraSegment {
+    fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
+        self.carefully(|segment| {
+            let offset = segment.len();
+            for mut part in parts.iter().copied() {
+                while !part.is_empty() {
+                    let room = (end_of_block(segment.start) - segment.len()) as usize;
+                    let (now, later) = part.split_at(room.min(part.len()));
+                    segment.pending.extend_from_slice(now);
+                    part = later;
+                    if now.len() == room {
+                        segment.send()?;
+                    }
+                }
+            }
+            Ok(offset)
+        })
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.carefully(|segment| {
+            if !segment.pending.is_empty() {
+                segment.send()?;
+            }
+            let sent = std::mem::take(&mut segment.sent);
+            segment.wait_for(sent)?;
+            let length = segment.start as i64;
+            if segment.start > segment.synced {
+                let (link, store, name) = (&segment.link, segment.store, &segment.name);
+                link.wait(link.run(LENGTHEN, &(length, length, store, name)))?;
+                segment.synced = segment.start;
+            }
+            Ok(())
+        })
+    }
+
+    fn len(&self) -> u64 {
+        self.start + self.pending.len() as u64
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}

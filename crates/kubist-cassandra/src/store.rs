@@ -1,0 +1,172 @@
+//! The store: each operation, waited for.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::future::try_join3;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use kubist_store::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, local_scratch};
+use uuid::Uuid;
+
+use crate::cluster::Link;
+use crate::objects::Folders;
+use crate::place::Place;
+use crate::segments::Lengths;
+use crate::{identity, logs, objects, schema, segments};
+
+/// A store in tables of an Apache Cassandra cluster, or of another database that speaks its
+/// protocol. See the crate's head.
+#[derive(Debug)]
+pub struct CassandraStore {
+    link: Link,
+    id: Uuid,
+    location: String,
+    folders: Folders,
+    lengths: Lengths,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Link({})", self.place)
+    }
+}
+
+impl CassandraStore {
+    /// Opens the store at a place; [`Error::Missing`] if there is none, and
+    /// [`Error::Unreachable`] if the cluster does not answer.
+    pub fn open(place: Place) -> Result<CassandraStore> {
+        let link = Link::open(place)?;
+        let find = async {
+            match schema::is_there(&link).await? {
+                true => {
+                    link.enter_keyspace().await?;
+                    identity::find(&link).await
+                }
+                false => Ok(None),
+            }
+        };
+        let missing = || Error::Missing { file: link.place.to_string() };
+        let id = link.wait(find)?.ok_or_else(missing)?;
+        Ok(CassandraStore::new(link, id))
+    }
+
+    /// The same, and makes what is not there: the store, the tables, the keyspace.
+    pub fn create(place: Place) -> Result<CassandraStore> {
+        let link = Link::open(place)?;
+        let make = async {
+            if !schema::is_there(&link).await? {
+                schema::make(&link).await?;
+            }
+            link.enter_keyspace().await?;
+            identity::bind(&link).await
+        };
+        let id = link.wait(make)?;
+        Ok(CassandraStore::new(link, id))
+    }
+
+    fn new(link: Link, id: Uuid) -> CassandraStore {
+        let location = link.place.to_string();
+        CassandraStore { link, id, location, folders: Folders::default(), lengths: Lengths::default() }
+    }
+
+    /// Is nothing in it?
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.list("")?.is_empty() && self.segments()?.is_empty() && self.logs()?.is_empty())
+    }
+}
+
+impl Store for CassandraStore {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
+        self.link.wait(objects::put_if_absent(&self.link, self.id, &self.folders, name, value))
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Bytes>> {
+        self.link.wait(objects::get(&self.link, self.id, name))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let found = self.link.wait(objects::list(&self.link, self.id, prefix))?;
+        Ok(found.into_iter().map(|(name, _)| name).collect())
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.link.wait(objects::delete(&self.link, self.id, name))
+    }
+
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        self.link.wait(segments::create(self.link.clone(), self.id, name))
+    }
+
+    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges))
+    }
+
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
+        self.link.wait(segments::len(&self.link, self.id, &self.lengths, segment))
+    }
+
+    fn segments(&self) -> Result<Vec<String>> {
+        self.link.wait(segments::list(&self.link, self.id))
+    }
+
+    fn delete_segment(&self, segment: &str) -> Result<()> {
+        self.link.wait(segments::delete(&self.link, self.id, &self.lengths, segment))
+    }
+
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.link.wait(logs::own(self.link.clone(), self.id, writer))
+    }
+
+    fn logs(&self) -> Result<Vec<String>> {
+        self.link.wait(logs::list(&self.link, self.id))
+    }
+
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        let (tail, damage) = self.read_sound_log(writer, from)?;
+        damage.map_or(Ok(tail), Err)
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        let read = async |(writer, from): &(&str, u64)| {
+            let (tail, damage) = logs::read(&self.link, self.id, writer, *from).await?;
+            damage.map_or(Ok(tail), Err)
+        };
+        self.link.wait(iter(logs).map(read).buffered(self.link.place.parallel).try_collect())
+    }
+
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+        self.link.wait(logs::read(&self.link, self.id, writer, from))
+    }
+
+    fn scratch(&self) -> Result<Box<dyn Scratch>> {
+        local_scratch()
+    }
+
+    fn sizes(&self) -> Result<Vec<Size>> {
+        let (link, id) = (&self.link, self.id);
+        let all = try_join3(objects::sizes(link, id), segments::sizes(link, id), logs::sizes(link, id));
+        let (objects, segments, logs) = self.link.wait(all)?;
+        Ok([objects, segments, logs].concat())
+    }
+
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        let (link, id) = (&self.link, self.id);
+        self.link.wait(async {
+            for segment in segments::list(link, id).await? {
+                segments::delete(link, id, &self.lengths, &segment).await?;
+            }
+            for writer in logs::list(link, id).await? {
+                logs::delete(link, id, &writer).await?;
+            }
+            // A folder has no place of its own.
+            for object in objects.iter().filter(|object| !object.ends_with('/')) {
+                objects::delete(link, id, object).await?;
+            }
+            identity::end(link, id).await
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! A store of its own for each test, on the cluster that `KUBIST_TEST_CASSANDRA` names: hosts,
+//! separated by commas.
+#![allow(dead_code)] // each test takes what it needs
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kubist_cassandra::{CassandraStore, Place};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+pub fn hosts() -> String {
+    std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts: see scripts/cassandra.py")
+}
+
+/// A place where nothing is, with these settings.
+pub fn fresh(settings: &str) -> Place {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let table = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    Place::parse(&format!("cassandra://{}/kubist_tests/{table}?{settings}", hosts())).unwrap()
+}
+
+pub fn store() -> Arc<CassandraStore> {
+    Arc::new(CassandraStore::create(fresh("")).unwrap())
+}
+
+/// The database itself, to do to it what goes wrong.
+pub struct Database {
+    runtime: tokio::runtime::Runtime,
+    session: scylla::client::session::Session,
+}
+
+impl Database {
+    pub fn open() -> Database {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let hosts = hosts();
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        let builder = scylla::client::session_builder::SessionBuilder::new().known_nodes(&hosts);
+        let session = runtime.block_on(builder.build()).unwrap();
+        Database { runtime, session }
+    }
+
+    pub fn run(&self, cql: &str, values: impl scylla::serialize::row::SerializeRow) {
+        self.runtime.block_on(self.session.query_unpaged(cql, values)).unwrap();
+    }
+
+    /// The id under which a place's table is kept.
+    pub fn id(&self, place: &Place) -> uuid::Uuid {
+        let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", place.keyspace);
+        let found = self.runtime.block_on(self.session.query_unpaged(cql, (&place.table,))).unwrap();
+        found.into_rows_result().unwrap().single_row::<(uuid::Uuid,)>().unwrap().0
+    }
+}

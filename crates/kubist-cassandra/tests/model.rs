@@ -1,0 +1,300 @@
+//! The protocol of logs (`logs`, `epochs`) as a model that plays random histories: three
+//! replicas that requests reach late, in any order, or never; takers, owners and readers
+//! that are slow or die between any two steps. No clock appears in it, so any skew is covered.
+//!
+//! With all rules no history is wrong. Without any single one of them, some are.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+/// A rule that is broken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// An owner acknowledges without a look at the newest epoch.
+    OwnerDoesNotLook,
+    /// An owner looks before it writes.
+    OwnerLooksFirst,
+    /// A taker reads the log before it raises the fence.
+    TakerReadsFirst,
+    /// A reader reads the epochs before the log.
+    ReaderReadsEpochsFirst,
+    /// An entry that only a minority has is not repaired when it is read.
+    ReadsDoNotRepair,
+    /// A reader of a fence without a start takes what it sees, and decides nothing.
+    ReaderDoesNotSettle,
+    /// A taker raises its fence though the one before has no start.
+    TakersCross,
+    /// The last decision on a start counts, not the first.
+    StartsAreOverwritten,
+    /// Entries count whatever their epoch.
+    NothingIsVoid,
+}
+
+/// Position, epoch, and what tells entries apart.
+type Row = (usize, usize, u32);
+
+struct World {
+    rng: SmallRng,
+    fault: Fault,
+    replicas: [BTreeSet<Row>; 3],
+    /// On their way to a replica.
+    requests: Vec<(usize, Row)>,
+    /// Starts of the epochs from 1 on.
+    starts: Vec<Option<usize>>,
+    next: u32,
+    /// What was acknowledged, and the longest log that a reader has seen.
+    acknowledged: BTreeSet<u32>,
+    seen: Vec<u32>,
+    wrong: Option<String>,
+}
+
+type Shared = Rc<RefCell<World>>;
+
+/// Lets others go on.
+fn pause() -> impl Future<Output = ()> {
+    let mut paused = false;
+    std::future::poll_fn(move |_| match std::mem::replace(&mut paused, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+}
+
+/// Done by a majority? Not known, if the answers are lost.
+async fn write(world: &Shared, row: Row) -> bool {
+    world.borrow_mut().requests.extend((0..3).map(|replica| (replica, row)));
+    loop {
+        pause().await;
+        let mut world = world.borrow_mut();
+        if world.replicas.iter().filter(|replica| replica.contains(&row)).count() >= 2 {
+            return true;
+        }
+        if world.rng.random_bool(0.05) {
+            return false;
+        }
+    }
+}
+
+/// A majority's rows: what one of them lacks it has before this returns.
+async fn read(world: &Shared) -> BTreeSet<Row> {
+    let absent = world.borrow_mut().rng.random_range(0..3);
+    let asked: Vec<usize> = (0..3).filter(|replica| *replica != absent).collect();
+    let mut found = BTreeSet::new();
+    for replica in &asked {
+        found.extend(world.borrow().replicas[*replica].iter().copied());
+        pause().await;
+    }
+    if world.borrow().fault != Fault::ReadsDoNotRepair {
+        for replica in asked {
+            world.borrow_mut().replicas[replica].extend(found.iter().copied());
+            pause().await;
+        }
+    }
+    found
+}
+
+/// The entries of a log, in their order.
+fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u32> {
+    let mut entries: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for (position, epoch, entry) in rows {
+        entries.insert((*position, if fault == Fault::NothingIsVoid { 0 } else { *epoch }), *entry);
+    }
+    let of = |position: usize| match fault {
+        Fault::NothingIsVoid => Some(0),
+        _ => (1..=starts.len()).rev().find(|epoch| starts[epoch - 1].is_some_and(|start| start <= position)),
+    };
+    let entry = |position: usize| entries.get(&(position, of(position)?)).copied();
+    (0..).map_while(entry).collect()
+}
+
+/// Decides where an epoch starts, if that is open: where the log ends without it.
+async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
+    let rows = match known {
+        Some(rows) => rows,
+        None => read(world).await,
+    };
+    let end = {
+        let world = world.borrow();
+        chain(&rows, &world.starts[..epoch - 1], world.fault).len()
+    };
+    pause().await;
+    let mut world = world.borrow_mut();
+    if world.starts[epoch - 1].is_none() || world.fault == Fault::StartsAreOverwritten {
+        world.starts[epoch - 1] = Some(end);
+    }
+}
+
+/// Takes the log and appends to it until it is refused, or dies.
+async fn own(world: Shared) {
+    let fault = world.borrow().fault;
+    let early = match fault {
+        Fault::TakerReadsFirst => Some(read(&world).await),
+        _ => None,
+    };
+    let epoch = loop {
+        let newest = world.borrow().starts.len();
+        let open = newest > 0 && world.borrow().starts[newest - 1].is_none();
+        if open && fault != Fault::TakersCross {
+            settle(&world, newest, None).await;
+            continue;
+        }
+        pause().await;
+        let mut world = world.borrow_mut();
+        if world.starts.len() == newest {
+            world.starts.push(None);
+            break newest + 1;
+        }
+    };
+    pause().await;
+    settle(&world, epoch, early).await;
+    pause().await;
+    let start = world.borrow().starts[epoch - 1];
+    let Some(mut position) = start else { return };
+    loop {
+        pause().await;
+        if world.borrow_mut().rng.random_bool(0.1) {
+            return;
+        }
+        let looked = world.borrow().starts.len();
+        let entry = {
+            let mut world = world.borrow_mut();
+            world.next += 1;
+            world.next
+        };
+        if !write(&world, (position, epoch, entry)).await {
+            return;
+        }
+        pause().await;
+        let mut world = world.borrow_mut();
+        let newest = if fault == Fault::OwnerLooksFirst { looked } else { world.starts.len() };
+        if newest != epoch && fault != Fault::OwnerDoesNotLook {
+            return;
+        }
+        world.acknowledged.insert(entry);
+        position += 1;
+    }
+}
+
+/// Reads the log again and again, and says what is wrong with what it finds.
+async fn follow(world: Shared) {
+    loop {
+        pause().await;
+        let fault = world.borrow().fault;
+        let (acknowledged, seen) = (world.borrow().acknowledged.clone(), world.borrow().seen.clone());
+        let early = world.borrow().starts.clone();
+        pause().await;
+        let rows = read(&world).await;
+        pause().await;
+        let starts = match fault {
+            Fault::ReaderReadsEpochsFirst => early,
+            _ => world.borrow().starts.clone(),
+        };
+        if let Some(None) = starts.last()
+            && fault != Fault::ReaderDoesNotSettle
+        {
+            settle(&world, starts.len(), None).await;
+            continue;
+        }
+        let found = chain(&rows, &starts, fault);
+        let mut world = world.borrow_mut();
+        if !found.starts_with(&seen) {
+            world.wrong = Some(format!("{seen:?} was seen, and then {found:?}"));
+        }
+        if !found.starts_with(&world.seen) && !world.seen.starts_with(&found) {
+            world.wrong = Some(format!("{:?} and {found:?} were seen", world.seen));
+        }
+        if let Some(lost) = acknowledged.iter().find(|entry| !found.contains(entry)) {
+            world.wrong = Some(format!("{lost} was acknowledged, and is not in {found:?}"));
+        }
+        if found.len() > world.seen.len() {
+            world.seen = found;
+        }
+    }
+}
+
+/// Brings requests to replicas, or loses them.
+async fn deliver(world: Shared) {
+    loop {
+        pause().await;
+        let mut world = world.borrow_mut();
+        let World { rng, requests, replicas, .. } = &mut *world;
+        if !requests.is_empty() {
+            let request = rng.random_range(0..requests.len());
+            let (replica, row) = requests.swap_remove(request);
+            if rng.random_bool(0.9) {
+                replicas[replica].insert(row);
+            }
+        }
+    }
+}
+
+/// What goes wrong in a history, if anything does.
+fn play(seed: u64, fault: Fault) -> Option<String> {
+    let world = Rc::new(RefCell::new(World {
+        rng: SmallRng::seed_from_u64(seed),
+        fault,
+        replicas: Default::default(),
+        requests: Vec::new(),
+        starts: Vec::new(),
+        next: 0,
+        acknowledged: BTreeSet::new(),
+        seen: Vec::new(),
+        wrong: None,
+    }));
+    let mut rng = SmallRng::seed_from_u64(!seed);
+    let mut actors: Vec<Pin<Box<dyn Future<Output = ()>>>> =
+        vec![Box::pin(deliver(world.clone())), Box::pin(follow(world.clone())), Box::pin(follow(world.clone()))];
+    // Some are seldom let on: to the others they are as good as dead, until they wake up.
+    let mut weights = vec![rng.random_range(1..8), 2, 2];
+    for _ in 0..rng.random_range(1..5) {
+        actors.push(Box::pin(own(world.clone())));
+        weights.push(*[1, 1, 4, 16].choose(&mut rng).unwrap());
+    }
+    let turns: Vec<usize> = (0..actors.len()).flat_map(|actor| std::iter::repeat_n(actor, weights[actor])).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut ended = vec![false; actors.len()];
+    for _ in 0..600 {
+        let actor = *turns.choose(&mut rng).unwrap();
+        if !ended[actor] {
+            ended[actor] = actors[actor].as_mut().poll(&mut context).is_ready();
+        }
+        if let Some(wrong) = world.borrow_mut().wrong.take() {
+            return Some(wrong);
+        }
+    }
+    None
+}
+
+const HISTORIES: u64 = 20_000;
+
+#[test]
+fn with_all_rules_no_history_is_wrong() {
+    for seed in 0..HISTORIES {
+        assert_eq!(play(seed, Fault::None), None, "seed {seed}");
+    }
+}
+
+#[test]
+fn without_any_rule_some_are() {
+    for fault in [
+        Fault::OwnerDoesNotLook,
+        Fault::OwnerLooksFirst,
+        Fault::TakerReadsFirst,
+        Fault::ReaderReadsEpochsFirst,
+        Fault::ReadsDoNotRepair,
+        Fault::ReaderDoesNotSettle,
+        Fault::TakersCross,
+        Fault::StartsAreOverwritten,
+        Fault::NothingIsVoid,
+    ] {
+        let found = (0..HISTORIES).find_map(|seed| play(seed, fault));
+        assert!(found.is_some(), "{fault:?} is not noticed");
+    }
+}

@@ -1,0 +1,274 @@
+//! The trait's promises, on a real cluster; and what is special about one.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use common::{Database, fresh, hosts, store};
+use kubist_cassandra::{CassandraStore, Place};
+use kubist_store::{Error, LogTail, Store, conformance};
+use uuid::Uuid;
+
+const KEYSPACE: &str = "kubist_tests";
+
+/// A store, its place, and the id under which it is kept.
+fn known_store(database: &Database) -> (Arc<CassandraStore>, Place, Uuid) {
+    let place = fresh("");
+    let store = Arc::new(CassandraStore::create(place.clone()).unwrap());
+    let id = database.id(&place);
+    (store, place, id)
+}
+
+fn payloads(tail: &LogTail) -> Vec<&[u8]> {
+    tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
+}
+
+/// As if it had slept for longer than it may hold.
+fn forget_holder(database: &Database, id: Uuid) {
+    let forget =
+        format!("UPDATE {KEYSPACE}.kubist_epochs SET holder = null WHERE store = ? AND writer = 'w' IF EXISTS");
+    database.run(&forget, (id,));
+}
+
+/// A row of a log as a writer of that epoch would write it.
+fn write_row(database: &Database, id: Uuid, position: u64, epoch: i64, bytes: &[u8]) {
+    let insert = format!(
+        "INSERT INTO {KEYSPACE}.kubist_log (store, writer, bucket, position, epoch, part, length, checksum, bytes) \
+         VALUES (?, 'w', 0, ?, ?, 0, ?, ?, ?) USING TIMESTAMP 1"
+    );
+    let checksum = i64::from(crc32c::crc32c(bytes));
+    database.run(&insert, (id, position as i64, epoch, bytes.len() as i64, checksum, bytes));
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_cluster_keeps_the_promises_of_a_store() {
+    conformance::run(&mut || store());
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
+    let database = Database::open();
+    let (store, place, id) = known_store(&database);
+    let mut slept = store.own_log("w").unwrap();
+    slept.append(b"first").unwrap();
+    let other = CassandraStore::open(place).unwrap();
+    assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })));
+    forget_holder(&database, id);
+    let mut owner = other.own_log("w").unwrap();
+    assert_eq!(owner.position(), slept.position());
+    for _ in 0..2 {
+        let answer = slept.append(b"too late");
+        assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
+    }
+    assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"first"]);
+    owner.append(b"second").unwrap();
+    assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"first"[..], b"second"]);
+    // Dropping the one that slept does not give away what is the other's.
+    drop(slept);
+    assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
+    drop(owner);
+    assert_eq!(store.own_log("w").unwrap().position(), store.read_log("w", 0).unwrap().next);
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn requests_that_come_late_change_nothing() {
+    let database = Database::open();
+    let (store, _, id) = known_store(&database);
+    let mut end = 0;
+    for entry in [b"a", b"b", b"c"] {
+        // Each in an epoch of its own.
+        end = store.own_log("w").unwrap().append(entry).unwrap();
+    }
+    let before = store.read_log("w", 0).unwrap();
+    for epoch in 1..=2 {
+        for position in 0..=end + 1 {
+            let own = before.entries.iter().zip(1..).any(|(entry, of)| (entry.position, of) == (position, epoch));
+            if !own {
+                write_row(&database, id, position, epoch, b"late");
+            }
+        }
+    }
+    assert_eq!(store.read_log("w", 0).unwrap(), before);
+    let mut owner = store.own_log("w").unwrap();
+    assert_eq!(owner.position(), end);
+    owner.append(b"d").unwrap();
+    assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"a", b"b", b"c", b"d"]);
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_reader_settles_what_a_dead_taker_left_open() {
+    let database = Database::open();
+    for seen in [false, true] {
+        let (store, place, id) = known_store(&database);
+        let end = store.own_log("w").unwrap().append(b"acknowledged").unwrap();
+        // An entry without an answer, and a taker that died behind its fence.
+        if seen {
+            write_row(&database, id, end, 1, b"unanswered");
+        }
+        let fence = format!(
+            "INSERT INTO {KEYSPACE}.kubist_epochs (store, writer, epoch, nonce) VALUES (?, 'w', 2, uuid()) IF NOT EXISTS"
+        );
+        database.run(&fence, (id,));
+        let tail = store.read_log("w", 0).unwrap();
+        let expected: &[&[u8]] = if seen { &[b"acknowledged", b"unanswered"] } else { &[b"acknowledged"] };
+        assert_eq!(payloads(&tail), expected);
+        assert_eq!(tail.durable, tail.next);
+        // What comes only now is too late for good.
+        write_row(&database, id, tail.next, 1, b"late");
+        let other = CassandraStore::open(place).unwrap();
+        assert_eq!(other.read_log("w", 0).unwrap(), tail);
+        other.own_log("w").unwrap().append(b"new").unwrap();
+        assert_eq!(payloads(&store.read_log("w", tail.next).unwrap()), [b"new"]);
+    }
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn entries_of_any_size_come_back_and_a_hole_is_damage() {
+    let database = Database::open();
+    let (store, _, id) = known_store(&database);
+    let mut owner = store.own_log("w").unwrap();
+    // Of no bytes, of many rows, and over the end of a partition.
+    let sizes = [0, 1, 65_536, 65_537, 3_000_000, 20_000_000, 5];
+    let mut positions = vec![0];
+    for (place, size) in sizes.into_iter().enumerate() {
+        positions.push(owner.append(&vec![place as u8; size]).unwrap());
+    }
+    let tail = store.read_log("w", 0).unwrap();
+    let found: Vec<_> = tail.entries.iter().map(|entry| (entry.bytes.len(), entry.position)).collect();
+    assert_eq!(found, sizes.into_iter().zip(positions.iter().copied()).collect::<Vec<_>>());
+    assert!(tail.entries.iter().enumerate().all(|(place, entry)| entry.bytes.iter().all(|byte| *byte == place as u8)));
+    let hole =
+        format!("DELETE FROM {KEYSPACE}.kubist_log WHERE store = ? AND writer = 'w' AND bucket = 0 AND position = ?");
+    database.run(&hole, (id, positions[2] as i64));
+    match store.read_log("w", 0) {
+        Err(Error::Damaged { offset, .. }) => assert_eq!(offset, positions[2]),
+        other => panic!("a log with a hole gave {:?}", other.map(|tail| tail.entries.len())),
+    }
+    let (sound, damage) = store.read_sound_log("w", 0).unwrap();
+    assert_eq!(sound.entries, tail.entries[..2]);
+    assert!(damage.is_some());
+    // Nor does taking the log cut what follows.
+    drop(owner);
+    for _ in 0..2 {
+        assert!(matches!(store.own_log("w"), Err(Error::Damaged { .. })));
+        let answer = store.read_log("w", 0);
+        assert!(matches!(answer, Err(Error::Damaged { offset, .. }) if offset == positions[2]));
+    }
+}
+
+/// What a deletion has left would be taken for the new segment's, or its bytes for deleted.
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn the_name_of_a_deleted_segment_stays_taken() {
+    let store = store();
+    let mut segment = store.create_segment("made").unwrap();
+    segment.append(&[b"bytes"]).unwrap();
+    segment.sync().unwrap();
+    for name in ["made", "never made"] {
+        let name = name.replace(' ', "-");
+        store.delete_segment(&name).unwrap();
+        assert!(matches!(store.create_segment(&name), Err(Error::Exists { .. })));
+        assert!(matches!(store.read(&name, &[0..1]), Err(Error::Missing { .. })));
+    }
+    // What its owner still writes does not bring it back.
+    let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());
+    assert_eq!(store.segment_len("made").unwrap(), None);
+    assert!(store.sizes().unwrap().is_empty());
+}
+
+/// Nothing, unless this process was started as a child: then it holds a log until it is killed.
+#[test]
+fn in_a_child() {
+    let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };
+    let store = CassandraStore::open(Place::parse(&location).unwrap()).unwrap();
+    let mut owner = store.own_log("w").unwrap();
+    owner.append(b"of the dead").unwrap();
+    println!("\nheld");
+    std::thread::park();
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn the_log_of_a_killed_process_is_free_at_once() {
+    let place = fresh("");
+    let store = CassandraStore::create(place.clone()).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["in_a_child", "--exact", "--nocapture"])
+        .env("KUBIST_CHILD_HOLDS", place.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "held"));
+    assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    store.own_log("w").unwrap().append(b"of the living").unwrap();
+    assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"of the dead"[..], b"of the living"]);
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_store_made_in_the_place_of_another_has_nothing_of_it() {
+    let (place, old) = (fresh(""), "old");
+    let store = CassandraStore::create(place.clone()).unwrap();
+    store.put_if_absent("table", b"the old one").unwrap();
+    let mut owner = store.own_log("w").unwrap();
+    owner.append(b"of the old one").unwrap();
+    let mut segment = store.create_segment("s").unwrap();
+    segment.append(&[old.as_bytes()]).unwrap();
+    segment.sync().unwrap();
+    store.erase(&["table".into()]).unwrap();
+    assert!(matches!(CassandraStore::open(place.clone()), Err(Error::Missing { .. })));
+    let anew = CassandraStore::create(place.clone()).unwrap();
+    assert!(anew.is_empty().unwrap());
+    anew.put_if_absent("table", b"the new one").unwrap();
+    anew.own_log("w").unwrap().append(b"of the new one").unwrap();
+    // Those who still hold on to the old one do not touch the new one.
+    let answer = owner.append(b"more of the old one");
+    assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
+    let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());
+    assert!(store.put_if_absent("table", b"the old one again").is_err());
+    assert!(store.get("grid").unwrap().is_none());
+    let found = CassandraStore::open(place).unwrap();
+    assert_eq!(found.get("table").unwrap().unwrap(), "the new one");
+    assert_eq!(payloads(&found.read_log("w", 0).unwrap()), [b"of the new one"]);
+    assert_eq!(found.segments().unwrap(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn many_clients_make_the_same_keyspace() {
+    let database = Database::open();
+    let keyspace = format!("kubist_made_{}", std::process::id());
+    let place = Place::parse(&format!("cassandra://{}/{keyspace}/t", hosts())).unwrap();
+    assert!(matches!(CassandraStore::open(place.clone()), Err(Error::Missing { .. })));
+    std::thread::scope(|scope| {
+        let create = || CassandraStore::create(place.clone()).unwrap().put_if_absent("table", b"mine").unwrap();
+        let clients: Vec<_> = (0..3).map(|_| scope.spawn(create)).collect();
+        let winners = clients.into_iter().map(|client| client.join().unwrap());
+        assert_eq!(winners.filter(|won| *won).count(), 1);
+    });
+    assert_eq!(CassandraStore::open(place).unwrap().get("table").unwrap().unwrap(), "mine");
+    database.run(&format!("DROP KEYSPACE {keyspace}"), ());
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_named() {
+    let place = Place::parse("cassandra://ada:secret@127.0.0.1:9/science/drops").unwrap();
+    match CassandraStore::open(place) {
+        Err(error @ Error::Unreachable { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains("127.0.0.1:9") && text.contains("science/drops"), "{text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+        other => panic!("nobody listens there, and yet: {other:?}"),
+    }
+}

@@ -1,0 +1,41 @@
+//! Where a table is, as the user named it; shown without the password it may hold.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+
+/// A table's location. As text for the engine it is whole, in messages it has no password.
+#[derive(Clone, Debug)]
+pub struct Location {
+    given: String,
+    shown: String,
+}
+
+impl FromStr for Location {
+    type Err = Infallible;
+
+    fn from_str(given: &str) -> Result<Location, Infallible> {
+        Ok(Location { given: given.to_owned(), shown: kubist::without_password(given) })
+    }
+}
+
+impl Deref for Location {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.given
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&self.shown)
+    }
+}
+
+impl serde::Serialize for Location {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.shown)
+    }
+}

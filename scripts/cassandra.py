@@ -1,0 +1,355 @@
+"""Real Apache Cassandra nodes on this machine, to try Kubist's tables on and to test them with.
+
+    cassandra.py up [--nodes 3]   as many nodes as asked for, on 127.0.0.1, 127.0.0.2, ...
+    cassandra.py status           which of them run
+    cassandra.py kill N           ends node N at once (kill -9)
+    cassandra.py stop N           ends node N in order
+    cassandra.py start N          brings it back, with the data that it has
+    cassandra.py down             ends all nodes and removes their data
+
+Cassandra comes from Maven Central (about 70 MB, once), and needs Java 17: that of JAVA_HOME,
+of the path, or of /usr/lib/jvm. All of it lives in the folder CASSANDRA_HOME, or .cassandra;
+only processes that were started from there are ever ended. Nodes keep what they have
+acknowledged through kill -9; they do not sync their commit log, so a power failure may take
+it. For anything but trying and testing, use a cluster that somebody looks after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = Path(os.environ.get("CASSANDRA_HOME", ROOT / ".cassandra")).resolve()
+JARS = HOME / "lib"
+
+VERSION = "5.0.9"
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+PORT = 9042
+# The exit code where there is no Java 17, or no Maven, or nothing can be fetched.
+NOT_TO_BE_HAD = 3
+# A node answers within seconds; on a busy machine within a minute or two.
+PATIENCE = 180.0
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kubist</groupId><artifactId>cassandra</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.cassandra</groupId><artifactId>cassandra-all</artifactId>
+      <version>{VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+# What Cassandra 5.0 reaches into: its own conf/jvm17-server.options list the same.
+EXPORTS = {
+    "java.base": ["jdk.internal.misc", "jdk.internal.ref", "java.lang.ref", "sun.nio.ch"],
+    "java.management.rmi": ["com.sun.jmx.remote.internal.rmi"],
+    "java.rmi": ["sun.rmi.registry", "sun.rmi.server", "sun.rmi.transport.tcp"],
+    "java.sql": ["java.sql"],
+    "jdk.attach": ["sun.tools.attach"],
+    "jdk.compiler": ["com.sun.tools.javac.file"],
+    "jdk.unsupported": ["sun.misc"],
+}
+OPENS = {
+    "java.base": [
+        *("java.io", "java.lang", "java.lang.module", "java.lang.reflect", "java.nio"),
+        *("java.util", "java.util.concurrent", "java.util.concurrent.atomic"),
+        *("jdk.internal.loader", "jdk.internal.math", "jdk.internal.module"),
+        *("jdk.internal.ref", "jdk.internal.reflect", "jdk.internal.util.jar", "sun.nio.ch"),
+    ],
+    "jdk.compiler": ["com.sun.tools.javac.file"],
+    "jdk.management": ["com.sun.management.internal"],
+}
+
+
+class Failed(Exception):
+    """Something about the nodes went wrong; the text says what."""
+
+
+class Unavailable(Failed):
+    """Cassandra cannot be had on this machine; the text says why."""
+
+
+def java() -> Path:
+    """A Java 17: Cassandra 5.0 runs on nothing newer."""
+    places = [Path(home) / "bin/java" for home in [os.environ.get("JAVA_HOME")] if home]
+    places += [Path(found) for found in [shutil.which("java")] if found]
+    places += sorted(Path("/usr/lib/jvm").glob("*17*/bin/java"))
+    for place in places:
+        try:
+            asked = subprocess.run([place, "-version"], capture_output=True, text=True, check=False)
+        except OSError:
+            continue
+        if re.search(r'version "17[."]', asked.stderr):
+            return place
+    raise Unavailable(
+        "Cassandra needs Java 17: install one (openjdk-17-jre-headless), or set JAVA_HOME"
+    )
+
+
+def fetch_jars() -> None:
+    stamp = JARS / f".ready-{VERSION}"
+    if stamp.exists():
+        return
+    if not shutil.which("mvn"):
+        raise Unavailable("Cassandra's jars come from Maven Central: install Maven (maven)")
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "pom.xml").write_text(POM)
+    say(f"fetching Cassandra {VERSION}")
+    goal = [f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
+    command = ["mvn", "-B", "-q", *goal]
+    try:
+        subprocess.run(command, cwd=HOME, stdin=subprocess.DEVNULL, check=True, timeout=900)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        raise Unavailable("Maven could not fetch Cassandra's jars") from None
+    stamp.touch()
+
+
+class Node:
+    """One node: its folder, and the process that was started from it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.folder = HOME / f"node-{number}"
+        self.address = f"127.0.0.{number}"
+        self.log = self.folder / "system.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if it runs: by its command, for numbers are used again."""
+        try:
+            pid = int((self.folder / "pid").read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_text()
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, ValueError):
+            return None
+        return pid if str(self.folder) in command and state != "Z" else None
+
+    def answers(self) -> bool:
+        with socket.socket() as client:
+            client.settimeout(1)
+            return client.connect_ex((self.address, PORT)) == 0
+
+    def configure(self, nodes: int) -> None:
+        self.folder.mkdir(parents=True)
+        token = -(2**63) + (self.number - 1) * 2**64 // nodes
+        seeds = ",".join(Node(number).address for number in range(1, nodes + 1))
+        (self.folder / "cassandra.yaml").write_text(f"""\
+cluster_name: kubist
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+endpoint_snitch: SimpleSnitch
+num_tokens: 1
+initial_token: "{token}"
+seed_provider:
+  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+    parameters: [{{seeds: "{seeds}"}}]
+listen_address: {self.address}
+rpc_address: {self.address}
+native_transport_port: {PORT}
+commitlog_sync: periodic
+commitlog_sync_period: 10000ms
+memtable_heap_space: 96MiB
+memtable_offheap_space: 96MiB
+file_cache_size: 32MiB
+networking_cache_size: 16MiB
+concurrent_compactors: 1
+auto_snapshot: false
+storage_compatibility_mode: NONE
+disk_access_mode: mmap_index_only
+""")
+        (self.folder / "logback.xml").write_text(f"""\
+<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{self.log}</file>
+    <encoder><pattern>%-5level [%thread] %date{{ISO8601}} %F:%L - %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="file"/></root>
+</configuration>
+""")
+
+    def start(self, program: Path) -> None:
+        if self.pid:
+            return
+        options = {
+            "cassandra.config": f"file://{self.folder}/cassandra.yaml",
+            "logback.configurationFile": f"file://{self.folder}/logback.xml",
+            "cassandra.storagedir": self.folder / "data",
+            "cassandra.logdir": self.folder,
+            "cassandra.triggers_dir": self.folder,
+            "cassandra-foreground": "yes",
+            # Nothing to wait for: all nodes are here, and their tokens are given.
+            "cassandra.skip_wait_for_gossip_to_settle": 0,
+            "cassandra.ring_delay_ms": 2000,
+            "cassandra.superuser_setup_delay_ms": 0,
+            "cassandra.skip_sync": "true",
+            "jdk.attach.allowAttachSelf": "true",
+            "io.netty.tryReflectionSetAccessible": "true",
+        }
+        command = [str(program), "-Xms64m", "-Xmx384m", "-Xss256k", "-XX:MaxDirectMemorySize=256m"]
+        command += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        for kind, modules in [("exports", EXPORTS), ("opens", OPENS)]:
+            for module, packages in modules.items():
+                command += [f"--add-{kind}={module}/{package}=ALL-UNNAMED" for package in packages]
+        command += [f"-javaagent:{jar}" for jar in JARS.glob("jamm-*.jar")]
+        command += [f"-D{name}={value}" for name, value in options.items()]
+        command += ["-cp", f"{JARS}/*", "org.apache.cassandra.service.CassandraDaemon"]
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            # Or it would lock all of its heap into memory.
+            command = ["setpriv", "--bounding-set=-ipc_lock", *command]
+        with open(self.folder / "output", "w") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(str(process.pid))
+
+    def wait_for_answers(self) -> None:
+        begin = time.monotonic()
+        while not self.answers():
+            if self.has_ended():
+                said = (self.folder / "output").read_text().splitlines()[-15:]
+                raise Failed("\n".join([f"node {self.number} ended:", *said]))
+            if time.monotonic() - begin > PATIENCE:
+                raise Failed(f"node {self.number} does not answer; see {self.folder}/system.log")
+            time.sleep(0.1)
+
+    def has_ended(self) -> bool:
+        """Looks twice: between two programs a process has no command for a moment."""
+        for _ in range(2):
+            if self.pid:
+                return False
+            time.sleep(0.3)
+        return True
+
+    def wait_for_peers(self, others: int) -> None:
+        """Until it has seen the others up, since it was started."""
+        begin = time.monotonic()
+        while time.monotonic() - begin < PATIENCE:
+            log = self.log.read_text(errors="replace")
+            since = log[log.rfind("Cassandra version: ") :]
+            if len(set(re.findall(r"/(127\.0\.0\.\d+):\d+ is now UP", since))) >= others:
+                return
+            time.sleep(0.1)
+        raise Failed(f"node {self.number} does not see the others; see {self.folder}/system.log")
+
+    def end(self, how: signal.Signals) -> None:
+        pid = self.pid
+        if not pid:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, how)
+        begin = time.monotonic()
+        while self.pid:
+            if time.monotonic() - begin > 30:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+
+
+def nodes() -> list[Node]:
+    numbers = (int(folder.name.split("-")[1]) for folder in HOME.glob("node-*"))
+    return [Node(number) for number in sorted(numbers)]
+
+
+def up(count: int) -> None:
+    """Starts a cluster, or what does not run of the one that is there."""
+    known = nodes()
+    if known and len(known) != count:
+        raise Failed(f"a cluster of {len(known)} is there: take it down first")
+    program = java()
+    fetch_jars()
+    cluster = known or [Node(number) for number in range(1, count + 1)]
+    begin = time.monotonic()
+    for node in cluster:
+        if not known:
+            if node.answers():
+                raise Failed(f"somebody else listens on {node.address}:{PORT}")
+            node.configure(count)
+        node.start(program)
+    for node in cluster:
+        node.wait_for_answers()
+        node.wait_for_peers(count - 1)
+    hosts = ",".join(node.address for node in cluster)
+    say(
+        f"{count} nodes are up after {time.monotonic() - begin:.1f} s: cassandra://{hosts}/KEYSPACE/TABLE"
+    )
+
+
+def down() -> None:
+    for node in nodes():
+        node.end(signal.SIGKILL)
+        shutil.rmtree(node.folder, ignore_errors=True)
+
+
+def status() -> Iterator[str]:
+    for node in nodes():
+        word = "up" if node.answers() else "starting"
+        state = f"{word}, process {node.pid}" if node.pid else "down"
+        yield f"node {node.number}  {node.address}  {state}"
+
+
+def one(number: int) -> Node:
+    for node in nodes():
+        if node.number == number:
+            return node
+    raise Failed(f"there is no node {number}")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up").add_argument("--nodes", type=int, default=3, choices=range(1, 10))
+    for name in ["down", "status"]:
+        commands.add_parser(name)
+    for name in ["kill", "stop", "start"]:
+        commands.add_parser(name).add_argument("number", type=int)
+    asked = parser.parse_args()
+    try:
+        match asked.command:
+            case "up":
+                up(asked.nodes)
+            case "down":
+                down()
+            case "status":
+                say("\n".join(status()) or "no cluster")
+            case "kill":
+                one(asked.number).end(signal.SIGKILL)
+            case "stop":
+                one(asked.number).end(signal.SIGTERM)
+            case "start":
+                node = one(asked.number)
+                node.start(java())
+                node.wait_for_answers()
+                node.wait_for_peers(sum(other.answers() for other in nodes()) - 1)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return NOT_TO_BE_HAD if isinstance(error, Unavailable) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
