@@ -71,6 +71,10 @@ impl Place {
     pub fn parse(location: &str) -> Result<Place, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = location.strip_prefix(SCHEME).ok_or_else(form)?;
+        // Else the messages below would show a part of the password as something else.
+        if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
+            return Err("a / or ? in a user or password is written as %2F or %3F".into());
+        }
         let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
         let [authority, keyspace, table] = path.split('/').collect::<Vec<_>>()[..] else { return Err(form()) };
         let (login, hosts) =
@@ -216,8 +220,21 @@ mod tests {
         for text in [place.to_string(), format!("{place:?}")] {
             assert_eq!(text, "cassandra://ada@h/k/t");
         }
-        let error = Place::parse("cassandra://ada:secret@h/k/t/more").unwrap_err();
-        assert!(!error.contains("secret"), "{error}");
+        for login in [
+            "ada:secret",
+            "ada:1/secret",
+            "ada:secret/1",
+            "ada:9/secret/1",
+            "ada:1:secret",
+            "ada:1/k/secret",
+            "ada:1/k/t?secret",
+        ] {
+            for rest in ["h/k/t/more", "h/k/t", "h/t", "h"] {
+                if let Err(error) = Place::parse(&format!("cassandra://{login}@{rest}")) {
+                    assert!(!error.contains("secret"), "{login}@{rest}: {error}");
+                }
+            }
+        }
     }
 
     #[test]
