@@ -1,6 +1,7 @@
 //! The protocol of logs (`logs`, `epochs`) as a model that plays random histories: three
 //! replicas that requests reach late, in any order, or never; takers, owners and readers
-//! that are slow or die between any two steps. No clock appears in it, so any skew is covered.
+//! that are slow or die between any two steps. A read repairs only the columns that it asks
+//! for. No clock appears in it, so any skew is covered.
 //!
 //! With all rules no history is wrong. Without any single one of them, some are.
 
@@ -28,6 +29,8 @@ enum Fault {
     ReaderReadsEpochsFirst,
     /// An entry that only a minority has is not repaired when it is read.
     ReadsDoNotRepair,
+    /// A start is decided by heads alone, though the last entry's bytes may be a minority's.
+    LastIsNotReadInFull,
     /// A reader of a fence without a start takes what it sees, and decides nothing.
     ReaderDoesNotSettle,
     /// A taker raises its fence though the one before has no start.
@@ -41,10 +44,17 @@ enum Fault {
 /// Position, epoch, and what tells entries apart.
 type Row = (usize, usize, u32);
 
+/// What a replica has: of each row the head, the bytes, or both.
+#[derive(Default)]
+struct Replica {
+    heads: BTreeSet<Row>,
+    bytes: BTreeSet<Row>,
+}
+
 struct World {
     rng: SmallRng,
     fault: Fault,
-    replicas: [BTreeSet<Row>; 3],
+    replicas: [Replica; 3],
     /// On their way to a replica.
     requests: Vec<(usize, Row)>,
     /// Starts of the epochs from 1 on.
@@ -73,7 +83,7 @@ async fn write(world: &Shared, row: Row) -> bool {
     loop {
         pause().await;
         let mut world = world.borrow_mut();
-        if world.replicas.iter().filter(|replica| replica.contains(&row)).count() >= 2 {
+        if world.replicas.iter().filter(|replica| replica.bytes.contains(&row)).count() >= 2 {
             return true;
         }
         if world.rng.random_bool(0.05) {
@@ -82,22 +92,39 @@ async fn write(world: &Shared, row: Row) -> bool {
     }
 }
 
-/// A majority's rows: what one of them lacks it has before this returns.
+/// A majority's rows that are there in full: what one of them lacks it has before this returns.
 async fn read(world: &Shared) -> BTreeSet<Row> {
+    let (heads, bytes) = ask(world, true).await;
+    heads.intersection(&bytes).copied().collect()
+}
+
+/// A majority's heads, and nothing else of the rows.
+async fn read_heads(world: &Shared) -> BTreeSet<Row> {
+    ask(world, false).await.0
+}
+
+async fn ask(world: &Shared, in_full: bool) -> (BTreeSet<Row>, BTreeSet<Row>) {
     let absent = world.borrow_mut().rng.random_range(0..3);
     let asked: Vec<usize> = (0..3).filter(|replica| *replica != absent).collect();
-    let mut found = BTreeSet::new();
+    let (mut heads, mut bytes) = (BTreeSet::new(), BTreeSet::new());
     for replica in &asked {
-        found.extend(world.borrow().replicas[*replica].iter().copied());
+        heads.extend(&world.borrow().replicas[*replica].heads);
+        if in_full {
+            bytes.extend(&world.borrow().replicas[*replica].bytes);
+        }
         pause().await;
     }
     if world.borrow().fault != Fault::ReadsDoNotRepair {
         for replica in asked {
-            world.borrow_mut().replicas[replica].extend(found.iter().copied());
+            {
+                let repaired = &mut world.borrow_mut().replicas[replica];
+                repaired.heads.extend(&heads);
+                repaired.bytes.extend(&bytes);
+            }
             pause().await;
         }
     }
-    found
+    (heads, bytes)
 }
 
 /// The entries of a log, in their order.
@@ -116,14 +143,26 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
 
 /// Decides where an epoch starts, if that is open: where the log ends without it.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
-    let rows = match known {
+    let is_early = known.is_some();
+    let heads = match known {
         Some(rows) => rows,
-        None => read(world).await,
+        None => read_heads(world).await,
     };
-    let end = {
+    let length = |rows: &BTreeSet<Row>| {
         let world = world.borrow();
-        chain(&rows, &world.starts[..epoch - 1], world.fault).len()
+        chain(rows, &world.starts[..epoch - 1], world.fault).len()
     };
+    let mut end = length(&heads);
+    let fault = world.borrow().fault;
+    if !is_early && fault != Fault::LastIsNotReadInFull {
+        pause().await;
+        // An entry that has another behind it was acknowledged: only the last can be in part.
+        let rows = read(world).await;
+        let newest = world.borrow().starts[..epoch - 1].iter().rev().find_map(|start| *start).unwrap_or(0);
+        if length(&rows) < end && end > newest {
+            end -= 1;
+        }
+    }
     pause().await;
     let mut world = world.borrow_mut();
     if world.starts[epoch - 1].is_none() || world.fault == Fault::StartsAreOverwritten {
@@ -229,7 +268,8 @@ async fn deliver(world: Shared) {
             let request = rng.random_range(0..requests.len());
             let (replica, row) = requests.swap_remove(request);
             if rng.random_bool(0.9) {
-                replicas[replica].insert(row);
+                replicas[replica].heads.insert(row);
+                replicas[replica].bytes.insert(row);
             }
         }
     }
@@ -289,6 +329,7 @@ fn without_any_rule_some_are() {
         Fault::TakerReadsFirst,
         Fault::ReaderReadsEpochsFirst,
         Fault::ReadsDoNotRepair,
+        Fault::LastIsNotReadInFull,
         Fault::ReaderDoesNotSettle,
         Fault::TakersCross,
         Fault::StartsAreOverwritten,
