@@ -63,20 +63,24 @@ test: build $(VENV)/.for-test
 	$(BIN)/python scripts/run_tests.py
 
 bench:
-	cargo run --release --locked --target-dir target -p kubist --example bench
+	cargo build --release --locked --workspace --target-dir target --example bench
+	target/release/examples/bench
 
 bench-live:
-	cargo run --release --locked --target-dir target -p kubist --example bench_live
+	cargo build --release --locked --workspace --target-dir target --example bench_live
+	target/release/examples/bench_live
 
 bench-replication:
-	cargo run --release --locked --target-dir target -p kubist --example bench_replication
+	cargo build --release --locked --workspace --target-dir target --example bench_replication
+	target/release/examples/bench_replication
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
 
 bench-lookup:
-	cargo run --release --locked --target-dir target -p kubist --example bench_lookup
+	cargo build --release --locked --workspace --target-dir target --example bench_lookup
+	target/release/examples/bench_lookup
 # In an environment of its own. What cannot be had is said in the tables: PostGIS comes
 # from `apt-get install postgis postgresql`, the converter of COPC from crates.io.
 BENCH       := bench/.venv/bin
@@ -108,24 +112,26 @@ instructions:
 
 # With the pictures of docs/estimates.md.
 coverage: build $(VENV)/.for-demo
-	cargo run --release --locked --target-dir target -p kubist --example coverage > docs/coverage.tmp
+	cargo build --release --locked --workspace --target-dir target --example coverage
+	target/release/examples/coverage > docs/coverage.tmp
 	mv docs/coverage.tmp docs/coverage.md
 	$(BIN)/python examples/estimates/pictures.py docs
 
 structures:
-	cargo run --release --locked --target-dir target -p kubist --example structures
+	cargo build --release --locked --workspace --target-dir target --example structures
+	target/release/examples/structures
 
 # A long campaign of simulated crashes; SEED=n cargo test ... plays one again.
 SEEDS ?= 20000
 crash:
-	SEEDS=$(SEEDS) cargo test --release --locked --target-dir target -p kubist --test crash acknowledged
+	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test crash acknowledged
 
 # The same as in the tests, for longer; ROUNDS=n for all.
 ROUNDS ?= 2000
 stress:
-	ROUNDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test processes killed -- --nocapture
-	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test interleave every
-	SEEDS=$(ROUNDS) cargo test --release --locked --target-dir target -p kubist --test trouble -- --nocapture
+	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
+	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
+	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
 
 NODES ?= 3
 cassandra-up:
@@ -137,7 +143,7 @@ cassandra-down:
 cassandra-chaos: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
 cassandra-chaos: cassandra-up
 	ROUNDS=$(ROUNDS) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
-	  cargo test --release --locked --target-dir target -p kubist --test cluster -- --ignored --nocapture
+	  cargo test --release --locked --workspace --target-dir target --test cluster -- --ignored --nocapture
 
 clean:
 	rm -rf viewer/node_modules viewer/dist viewer/results
