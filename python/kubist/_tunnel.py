@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import shutil
 import subprocess
 import sys
+import threading
 import weakref
+from collections import deque
 from pathlib import Path
 
 from ._errors import InvalidInput, NotATable, StorageError
@@ -14,36 +18,63 @@ _KINDS = {2: InvalidInput, 3: NotATable}
 """By the exit code of the command; all others mean that the way is not there."""
 
 
+_REMEMBERED = 20
+"""Lines of standard error that may tell why."""
+
+_PARTING = 3.0
+"""Seconds for the last of them to come."""
+
+_UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
+"""Starts a command that Ctrl-C does not reach, on the terminal, where ssh asks."""
+
+
 class Tunnel:
-    """Runs the command ``kubist``, whose address is then on this machine. It ends with this
-    object, and with this process."""
+    """Runs the command ``kubist``, whose address is then on this machine.
+
+    It ends with this object, and with this process, however that ends: then its standard
+    input is at its end. An interrupt stops a question, not the way to the table.
+    """
 
     def __init__(self, url: str) -> None:
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
         if command is None:
             raise StorageError(f"{url}: the command kubist, which leads there, is not installed")
-        self._process = subprocess.Popen(
-            [command, "view", url],
-            stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(
+            [*_UNINTERRUPTED, command, "view", "--token", "-", url],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",
         )
-        self.close = weakref.finalize(self, _end, self._process)
-        assert self._process.stdout is not None and self._process.stderr is not None
-        self.url = self._process.stdout.readline().strip()
+        assert process.stdin is not None
+        assert process.stdout is not None and process.stderr is not None
+        said: deque[str] = deque(maxlen=_REMEMBERED)
+        # Read to its end, lest it fill up and hold the command.
+        listener = threading.Thread(target=said.extend, args=[process.stderr], daemon=True)
+        listener.start()
+        self.close = weakref.finalize(self, _end, process, listener)
+        # If it has ended, it says why.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(f"{secrets.token_hex(16)}\n")
+            process.stdin.flush()
+        self.url = process.stdout.readline().strip()
         if not self.url:
-            said = self._process.stderr.read().strip().splitlines()
-            code = self._process.wait()
+            code = process.wait()
+            listener.join(_PARTING)
+            lines = [line.strip() for line in list(said) if line.strip()]
             self.close()
-            why = said[-1].removeprefix("kubist: error: ") if said else f"it ended with {code}"
+            why = lines[-1].removeprefix("kubist: error: ") if lines else f"it ended with {code}"
             raise _KINDS.get(code, StorageError)(f"{url}: {why}")
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], listener: threading.Thread) -> None:
     process.terminate()
     process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+    listener.join(_PARTING)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        # One that is still read belongs to its reader.
+        if pipe is not None and not (pipe is process.stderr and listener.is_alive()):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()

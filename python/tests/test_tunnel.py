@@ -224,6 +224,43 @@ def test_an_answer_keeps_its_tunnel(path: Path, stand_in: Path) -> None:
     assert first + sum(batch.num_rows for batch in batches) == 1_000_000
 
 
+HOLDS = """
+import signal, sys, kubist
+table = kubist.connect(sys.argv[1])
+try:
+    print(table.count(), flush=True)
+    signal.pause()
+except KeyboardInterrupt:
+    print(table.count(), flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_interrupts_leave_the_tunnel_and_the_end_does_not(
+    table: kubist.Table, stand_in: Path, how: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", HOLDS, f"ssh://cluster{table.location}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as holder:
+        patience = threading.Timer(60, holder.kill)
+        patience.start()
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "3\n"
+            # As a terminal does: to all that it started.
+            os.killpg(holder.pid, signal.SIGINT)
+            assert holder.stdout.readline() == "3\n"
+            assert servers_of(table.location)
+            holder.send_signal(how)
+            holder.wait()
+            wait_until_none_serves(table.location)
+        finally:
+            patience.cancel()
+            holder.kill()
+
+
 @pytest.fixture
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A real server of ssh on this machine, with keys of its own; ssh knows it by a wrapper."""

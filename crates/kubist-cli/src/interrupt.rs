@@ -11,11 +11,13 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Kind;
 
-/// A switch that the first SIGINT or SIGTERM sets.
+/// A switch that the first SIGINT or SIGTERM sets; SIGINT does not where whoever started
+/// this process has it ignored.
 pub fn cancel_on_signals() -> Cancel {
     let cancel = Cancel::default();
     // Without handlers the signals end the process, which is safe as well.
-    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
+    let heeded = if is_ignored(SIGINT) { &[SIGTERM][..] } else { &[SIGINT, SIGTERM] };
+    if let Ok(mut signals) = Signals::new(heeded) {
         let switch = cancel.clone();
         thread::spawn(move || {
             for _ in signals.forever() {
@@ -27,4 +29,12 @@ pub fn cancel_on_signals() -> Cancel {
         });
     }
     cancel
+}
+
+/// Whether this process was started with a signal ignored, as far as the system tells.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -21,7 +21,7 @@ use kubist::Cancel;
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, remark};
-use crate::view::open;
+use crate::view::{attended, open};
 
 /// How often it is looked whether something has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -119,7 +119,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
     }
     let token = match command.token.as_deref() {
-        Some("-") => return Err(Failure::usage("--token -: ssh needs its standard input for itself")),
+        Some("-") => attended(cancel)?,
         Some(token) => token.to_string(),
         None => random(16)?.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
@@ -146,7 +146,9 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     let Some((mut ssh, here)) = connection else { return Ok(()) };
     let url = format!("http://127.0.0.1:{here}/?token={token}");
     print(&format!("{url}\n"))?;
-    remark("Ctrl-C stops, here and there");
+    if command.token.as_deref() != Some("-") {
+        remark("Ctrl-C stops, here and there");
+    }
     if command.open {
         open(&url);
     }

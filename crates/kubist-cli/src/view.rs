@@ -63,7 +63,7 @@ pub fn open(url: &str) {
 }
 
 /// The token from standard input, whose end then ends the server.
-fn attended(cancel: &Cancel) -> Result<String> {
+pub fn attended(cancel: &Cancel) -> Result<String> {
     let mut token = String::new();
     let read = std::io::stdin().lock().read_line(&mut token);
     read.map_err(|error| Failure::io(std::path::Path::new("standard input"), &error))?;
