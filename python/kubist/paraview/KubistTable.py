@@ -234,6 +234,8 @@ class KubistTable(VTKPythonAlgorithmBase):
         if not self._live or self._table is None:
             self._forget_news()
             return None
+        if self._answer is not None and not self._answer.is_read():
+            return None  # what is being read is shown first
         if self._news is None:
             self._news = News(self._table, self._snapshot)
         return self._news.take()
@@ -301,11 +303,20 @@ class KubistTable(VTKPythonAlgorithmBase):
             place = int(np.abs(self._shown_times - wanted).argmin())
             data.GetInformation().Set(data.DATA_TIME_STEP(), self._shown_times[place])
         question = self._question(place)
-        if self._asked != (question.key(), id(self._snapshot)):
-            self._ask(question)
-        frames = self._answer.take(10.0 if self._in_window() else None)
+        try:
+            frames = self._frames(question)
+        except kubist.SnapshotExpired:
+            # A server keeps the newest moments only: then one of those is shown.
+            self._snapshot = self._table.snapshot()
+            frames = self._frames(question)
         self._fill(data, frames, question)
         return 1
+
+    def _frames(self, question):
+        """What is there of the answer; it is asked for if it is another one."""
+        if self._asked != (question.key(), id(self._snapshot)):
+            self._ask(question)
+        return self._answer.take(10.0 if self._in_window() else None)
 
     def _in_window(self):
         """Is this ParaView's window, which asks again, and not a script or a server?"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -188,6 +189,10 @@ class Answer:
             if self._result is not None:
                 self._result.close()
 
+    def is_read(self) -> bool:
+        """Is all of it here?"""
+        return self._done
+
     def has_more(self) -> bool:
         """Is there more than was taken last?"""
         return len(self._frames) > self._taken
@@ -206,32 +211,53 @@ class News:
     """The newest moment of a table, once there is one that nobody has taken yet.
 
     It is waited for on a thread, so that a server that is slow to answer, or gone, holds up
-    nobody.
+    nobody. The thread ends with this object.
     """
+
+    def __init__(self, table: Any, seen: Snapshot) -> None:
+        self._following = _Following(table, seen)
+        self.stop = weakref.finalize(self, self._following.stop)
+        threading.Thread(target=self._following.follow, daemon=True).start()
+
+    def take(self) -> Snapshot | None:
+        """The newest moment, the first time that it is asked for."""
+        return self._following.take()
+
+
+class _Following:
+    """What the thread and whoever takes its news have in common."""
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table
         self._seen = seen
         self._newest: Snapshot | None = None
         self._stopped = False
-        threading.Thread(target=self._follow, daemon=True).start()
+        self._changed = threading.Condition()
 
-    def _follow(self) -> None:
-        while not self._stopped:
+    def follow(self) -> None:
+        while True:
+            with self._changed:
+                # A moment that nobody takes need not be kept at hand by a server.
+                self._changed.wait_for(lambda: self._stopped or self._newest is None)
+                if self._stopped:
+                    return
             try:
                 # Ends now and then, to see whether anybody still wants to know.
-                for snapshot in self._table.watch(timeout=PATIENCE, since=self._seen):
-                    self._seen = self._newest = snapshot
-                    if self._stopped:
-                        return
+                found = next(self._table.watch(timeout=PATIENCE, since=self._seen), None)
             except kubist.Error:
                 time.sleep(PATIENCE)
+                continue
+            if found is not None:
+                with self._changed:
+                    self._seen = self._newest = found
 
     def take(self) -> Snapshot | None:
-        """The newest moment, the first time that it is asked for."""
-        newest, self._newest = self._newest, None
-        return newest
+        with self._changed:
+            newest, self._newest = self._newest, None
+            self._changed.notify_all()
+            return newest
 
     def stop(self) -> None:
-        """Nobody wants to know any more."""
-        self._stopped = True
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
