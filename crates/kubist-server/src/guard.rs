@@ -139,7 +139,7 @@ mod tests {
         let ok = |pairs: &[(&'static str, &str)], query| guard.check(&headers(pairs), query).is_ok();
         assert!(ok(&[("authorization", "Bearer abc")], None));
         let name = cookie_name("abc");
-        assert!(ok(&[("cookie", &format!("a=b; {name}=abc"))], None));
+        assert!(ok(&[("cookie", &*format!("a=b; {name}=abc"))], None));
         assert!(ok(&[], Some("x=1&token=abc")));
         for (pairs, query) in [
             (vec![], None),
