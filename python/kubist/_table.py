@@ -455,7 +455,7 @@ class Table(InDirectory):
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
     def close(self) -> None:
-        """Lets go of what the handle opened for `append` and `optimize`; it then refuses to work."""
+        """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""
         if self._closed:
             return
         self._table.check()
