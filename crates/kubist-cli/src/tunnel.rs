@@ -50,7 +50,7 @@ struct There {
 }
 
 impl There {
-    fn parse(tables: &[String]) -> Result<There> {
+    fn parse<'a>(tables: impl Iterator<Item = &'a str>) -> Result<There> {
         let mut there: Option<There> = None;
         for table in tables {
             let (host, port, path) = parse(table)?;
@@ -76,7 +76,8 @@ impl There {
 }
 
 fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
-    let wrong = |why: &str| Failure::usage(format!("{table}: {why}; as in ssh://user@host/path/run.kubist"));
+    let shown = kubist::without_password(table);
+    let wrong = |why: &str| Failure::usage(format!("{shown}: {why}; as in ssh://user@host/path/run.kubist"));
     let rest = table.strip_prefix(SCHEME).ok_or_else(|| wrong("beside ssh:// all tables must be so"))?;
     let (authority, path) = rest.split_once('/').ok_or_else(|| wrong("the path is missing"))?;
     let (user, address) = match authority.rsplit_once('@') {
@@ -114,7 +115,7 @@ fn quoted(word: &str) -> String {
 }
 
 pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
-    let there = There::parse(&command.tables)?;
+    let there = There::parse(command.tables.iter().map(|table| &**table))?;
     if !command.address.is_loopback() {
         return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
     }
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     fn tables_of_one_host_go_together() {
-        let of = |tables: &[&str]| There::parse(&tables.iter().map(|table| table.to_string()).collect::<Vec<_>>());
+        let of = |tables: &[&str]| There::parse(tables.iter().copied());
         let there = of(&["ssh://a@h/x", "ssh://a@h/it's"]).unwrap();
         assert_eq!(there.command("kubist", 1), r"'kubist' view --token - --port 1 -- '/x' '/it'\''s'");
         for wrong in [&["ssh://a@h/x", "ssh://b@h/x"][..], &["ssh://h/x", "y"]] {
