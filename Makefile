@@ -144,6 +144,8 @@ cassandra-chaos: ROUNDS := $(if $(filter command line environment,$(origin ROUND
 cassandra-chaos: cassandra-up
 	ROUNDS=$(ROUNDS) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
 	  cargo test --release --locked --workspace --target-dir target --test cluster -- --ignored --nocapture
+	KUBIST_TEST_STORE=cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests \
+	  cargo test --release --locked --workspace --target-dir target --test live
 
 clean:
 	rm -rf viewer/node_modules viewer/dist viewer/results
