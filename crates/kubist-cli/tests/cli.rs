@@ -461,8 +461,14 @@ fn an_interrupted_ingest_keeps_whole_commits() {
     let place = Place::new();
     place.save("part.parquet", &particles(0, ROWS));
     let files = vec!["part.parquet"; 1000].join(" ");
-    let child = place
-        .command(&format!("ingest t {files} --dimensions x,y,z --identity pid"))
+    let kubist = place.command(&format!("ingest t {files} --dimensions x,y,z --identity pid"));
+    // Whoever runs the tests may have Ctrl-C ignored, and kubist would heed that.
+    let child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(kubist.get_program())
+        .args(kubist.get_args())
+        .current_dir(place.path("."))
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
