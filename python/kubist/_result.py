@@ -32,7 +32,7 @@ class Result:
     Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
     """
 
-    def __init__(self, stream: _kubist.Stream | _kubist.Wire) -> None:
+    def __init__(self, stream: _kubist.Stream) -> None:
         self._stream = stream
         self._used: str | None = None
 

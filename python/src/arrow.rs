@@ -80,48 +80,6 @@ impl Batch {
     }
 }
 
-/// Batches that come one by one, on whatever thread asks for them.
-pub trait Source: Send + Sync + 'static {
-    fn schema(&self) -> SchemaRef;
-
-    /// The next batch, or `None` at the end.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>>;
-}
-
-/// An answer as another library reads it through the C stream interface: on
-/// any thread, with or without the interpreter lock.
-pub struct Outgoing<S>(pub Arc<S>);
-
-impl<S: Source> Iterator for Outgoing<S> {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = Python::try_attach(|py| {
-            self.0.next(py).map_err(|error| {
-                let message = error.value(py).to_string();
-                // The exception cannot pass through C. An interrupt is put back,
-                // so that Python raises it as soon as the library returns.
-                if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
-                    // SAFETY: this thread is attached to the interpreter.
-                    unsafe { pyo3::ffi::PyErr_SetInterrupt() };
-                }
-                // A C string ends at the first NUL.
-                ArrowError::ExternalError(message.replace('\0', " ").into())
-            })
-        });
-        match next {
-            Some(next) => next.transpose(),
-            None => Some(Err(ArrowError::ExternalError("Python is shutting down".into()))),
-        }
-    }
-}
-
-impl<S: Source> RecordBatchReader for Outgoing<S> {
-    fn schema(&self) -> SchemaRef {
-        self.0.schema()
-    }
-}
-
 /// A whole answer in memory (`__arrow_c_stream__`, any number of times).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batches {

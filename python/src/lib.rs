@@ -13,6 +13,7 @@ mod error;
 mod estimate;
 mod home;
 mod query;
+mod stream;
 mod table;
 mod value;
 mod wire;
@@ -34,7 +35,9 @@ mod _kubist {
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures, Wish};
     #[pymodule_export]
-    use crate::query::{Query, Refine, Stream};
+    use crate::query::{Query, Refine};
+    #[pymodule_export]
+    use crate::stream::Stream;
     #[pymodule_export]
     use crate::table::{Healing, Snapshot, Table};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Questions and their answers: `Query`, `Stream`, `Refine`.
+//! Questions and their answers: `Query`, `Refine`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,12 +6,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Stats};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
-use crate::arrow::{Batch, Batches, Outgoing, Schema, Source, stream_capsule};
 use crate::call::{PATIENCE, run};
 use crate::error::exception;
 use crate::home::Home;
+use crate::stream::{Answer, Stream};
 use crate::value::End;
 
 /// A question, checked for shape by the Python layer and for sense by the engine.
@@ -48,11 +47,8 @@ impl Query {
     }
 }
 
-/// An answer as it comes.
-#[pyclass(frozen, module = "kubist._kubist")]
-pub struct Stream(Arc<Answer>);
-
-struct Answer {
+/// An answer of the engine.
+struct Reading {
     schema: SchemaRef,
     cancel: Cancel,
     state: Home<Mutex<State>>,
@@ -68,91 +64,21 @@ struct State {
     precision: f64,
 }
 
-impl Stream {
-    pub fn new(location: &str, stream: QueryStream, query: &kubist::Query) -> Stream {
-        let schema = stream.schema();
-        let state = State {
-            stats: stream.stats(),
-            precision: stream.precision(),
-            stream: Some(stream),
-            first: None,
-            unsettled: query.limit.is_some(),
-        };
-        let state = Home::new(location, Mutex::new(state));
-        Stream(Arc::new(Answer { schema, cancel: query.cancel.clone(), state }))
-    }
+/// The answer to a question about the table at `location`.
+pub fn answer(location: &str, stream: QueryStream, query: &kubist::Query) -> Stream {
+    let schema = stream.schema();
+    let state = State {
+        stats: stream.stats(),
+        precision: stream.precision(),
+        stream: Some(stream),
+        first: None,
+        unsettled: query.limit.is_some(),
+    };
+    let state = Home::new(location, Mutex::new(state));
+    Stream(Arc::new(Reading { schema, cancel: query.cancel.clone(), state }))
 }
 
-#[pymethods]
-impl Stream {
-    fn schema(&self) -> Schema {
-        Schema(self.0.schema.clone())
-    }
-
-    /// The names of the columns.
-    fn names(&self) -> Vec<String> {
-        self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    /// The columns without rows.
-    fn empty_batch(&self) -> Batch {
-        Batch(RecordBatch::new_empty(self.0.schema.clone()))
-    }
-
-    /// The next batch, or `None` at the end.
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(self.0.next(py)?.map(Batch))
-    }
-
-    /// All that is left, in memory.
-    fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
-        let mut batches = Vec::new();
-        while let Some(batch) = self.0.next(py)? {
-            batches.push(batch);
-        }
-        Ok(Batches { schema: self.0.schema.clone(), batches })
-    }
-
-    /// Hands what is left to another library, which pulls at its own pace.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema;
-        stream_capsule(py, Outgoing(self.0.clone()))
-    }
-
-    /// How many have come.
-    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
-        self.0.with(py, |state| state.stats_now().rows_returned)
-    }
-
-    /// The figures so far, as JSON.
-    fn stats(&self, py: Python<'_>) -> PyResult<String> {
-        let stats = self.0.with(py, |state| state.stats_now())?;
-        Ok(serde_json::to_string(&stats).expect("numbers are valid JSON"))
-    }
-
-    /// Under a limit the precision is known only with the first batch, which
-    /// is then fetched and kept.
-    fn precision(&self, py: Python<'_>) -> PyResult<f64> {
-        if self.0.with(py, |state| state.unsettled)? {
-            let first = self.0.next(py)?;
-            self.0.with(py, |state| state.first = first)?;
-        }
-        self.0.with(py, |state| state.precision)
-    }
-
-    /// Stops the work and lets go of everything held. The switch stays as it
-    /// is: the steps of a refinement share it.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, State::finish)
-    }
-}
-
-impl Answer {
+impl Reading {
     /// Works on the state without the interpreter lock. A poisoned lock only
     /// means that a panic passed by: the state is whole after every statement
     /// that changes it.
@@ -162,7 +88,7 @@ impl Answer {
     }
 }
 
-impl Source for Answer {
+impl Answer for Reading {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -179,6 +105,28 @@ impl Source for Answer {
                 return Err(interrupt);
             }
         }
+    }
+
+    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| state.stats_now().rows_returned)
+    }
+
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        let stats = self.with(py, |state| state.stats_now())?;
+        Ok(serde_json::to_string(&stats).expect("numbers are valid JSON"))
+    }
+
+    fn precision(&self, py: Python<'_>) -> PyResult<f64> {
+        if self.with(py, |state| state.unsettled)? {
+            let first = self.next(py)?;
+            self.with(py, |state| state.first = first)?;
+        }
+        self.with(py, |state| state.precision)
+    }
+
+    /// The switch stays as it is: the steps of a refinement share it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, State::finish)
     }
 }
 
@@ -233,6 +181,6 @@ impl Refine {
             let steps = self.steps.get()?;
             steps.lock().unwrap_or_else(PoisonError::into_inner).next().transpose()
         })?;
-        Ok(step.map(|stream| Stream::new(self.steps.location(), stream, &self.query)))
+        Ok(step.map(|stream| answer(self.steps.location(), stream, &self.query)))
     }
 }

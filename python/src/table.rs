@@ -15,7 +15,8 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::estimate::{Estimates, Figures, Wish};
 use crate::home::Home;
-use crate::query::{Query, Refine, Stream};
+use crate::query::{Query, Refine, answer};
+use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
 
@@ -101,7 +102,7 @@ impl Table {
         // Parts have no limit: the question only carries the stop switch.
         let query = kubist::Query::default();
         let stream = run(py, &query.cancel, || self.0.get()?.read_split(&split, &query.cancel))?;
-        Ok(Stream::new(self.0.location(), stream, &query))
+        Ok(answer(self.0.location(), stream, &query))
     }
 
     /// `column`: a schema of one field, which the rows that are here have as `default`.
@@ -328,7 +329,7 @@ impl Snapshot {
     fn query(&self, py: Python<'_>, query: &Query) -> PyResult<Stream> {
         let query = query.fresh();
         let stream = run(py, &query.cancel, || self.0.get()?.query(&query))?;
-        Ok(Stream::new(self.0.location(), stream, &query))
+        Ok(answer(self.0.location(), stream, &query))
     }
 
     /// What passed through the region of `through`, told apart by the column `by`.
@@ -336,7 +337,7 @@ impl Snapshot {
         let query = query.fresh();
         let through = kubist::Query { cancel: query.cancel.clone(), ..through.fresh() };
         let stream = run(py, &query.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
-        Ok(Stream::new(self.0.location(), stream, &query))
+        Ok(answer(self.0.location(), stream, &query))
     }
 
     /// Disjoint parts of a query, each as JSON.

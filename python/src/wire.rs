@@ -1,6 +1,6 @@
 //! Answers from elsewhere: Arrow IPC streams out of a Python object that reads bytes.
 //!
-//! To the Python layer a `Wire` is what a `Stream` is. Its source has `read1(most)`, which
+//! A `Wire` is a `Stream` whose source has `read1(most)`, which
 //! gives what is here, or waits for more, and nothing at the end, and `close()`, which may
 //! be called while another thread reads. Its exceptions arrive as they are.
 
@@ -12,20 +12,19 @@ use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
-use crate::arrow::{Batch, Batches, Outgoing, Schema, Source, stream_capsule};
 use crate::error::cut_off;
+use crate::stream::{Answer, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
 /// Asked for at a time: the source makes room for all of it.
 const MOST_BYTES: usize = 256 * 1024;
 
 /// One stream of batches as it comes.
-#[pyclass(frozen, module = "kubist._kubist")]
-pub struct Wire(Arc<Answer>);
+#[pyclass(frozen, extends = Stream, module = "kubist._kubist")]
+pub struct Wire(Arc<Arriving>);
 
-struct Answer {
+struct Arriving {
     source: Py<PyAny>,
     line: Line,
     schema: SchemaRef,
@@ -94,12 +93,13 @@ impl Line {
 }
 
 impl Wire {
-    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, precision: f64) -> PyResult<Wire> {
+    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, precision: f64) -> PyResult<PyClassInitializer<Wire>> {
         let reader = py.detach(|| StreamReader::try_new(line.clone(), None));
         let reader = reader.map_err(|error| line.failure(py, &error))?;
         let schema = reader.schema();
         let reader = Mutex::new(Some(reader));
-        Ok(Wire(Arc::new(Answer { source, line, schema, reader, rows: AtomicU64::new(0), precision })))
+        let arriving = Arc::new(Arriving { source, line, schema, reader, rows: AtomicU64::new(0), precision });
+        Ok(PyClassInitializer::from(Stream(arriving.clone())).add_subclass(Wire(arriving)))
     }
 }
 
@@ -107,7 +107,7 @@ impl Wire {
 impl Wire {
     /// Reads the schema.
     #[new]
-    fn new(py: Python<'_>, source: Py<PyAny>, precision: f64) -> PyResult<Wire> {
+    fn new(py: Python<'_>, source: Py<PyAny>, precision: f64) -> PyResult<PyClassInitializer<Wire>> {
         let raised = Raised::default();
         let pipe = Pipe { source: source.clone_ref(py), raised: raised.clone() };
         let bytes = Arc::new(Mutex::new(BufReader::with_capacity(PIECE_BYTES, pipe)));
@@ -115,81 +115,22 @@ impl Wire {
     }
 
     /// The stream behind this one, which was read to its end; `None` if nothing more comes.
-    fn following(&self, py: Python<'_>) -> PyResult<Option<Wire>> {
+    fn following(&self, py: Python<'_>) -> PyResult<Option<Py<Wire>>> {
         let line = self.0.line.clone();
         let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error.into()))?;
         if ended {
             return Ok(None);
         }
-        Wire::begin(py, self.0.source.clone_ref(py), line, self.0.precision).map(Some)
-    }
-
-    fn schema(&self) -> Schema {
-        Schema(self.0.schema.clone())
-    }
-
-    /// The names of the columns.
-    fn names(&self) -> Vec<String> {
-        self.0.schema.fields().iter().map(|field| field.name().clone()).collect()
+        Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), line, self.0.precision)?).map(Some)
     }
 
     /// What is said about the whole, as JSON.
     fn about(&self) -> String {
         self.0.schema.metadata().get("kubist").cloned().unwrap_or_else(|| "{}".into())
     }
-
-    /// The columns without rows.
-    fn empty_batch(&self) -> Batch {
-        Batch(RecordBatch::new_empty(self.0.schema.clone()))
-    }
-
-    /// The next batch, or `None` at the end.
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(self.0.next(py)?.map(Batch))
-    }
-
-    /// All that is left, in memory.
-    fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
-        let mut batches = Vec::new();
-        while let Some(batch) = self.0.next(py)? {
-            batches.push(batch);
-        }
-        Ok(Batches { schema: self.0.schema.clone(), batches })
-    }
-
-    /// Hands what is left to another library, which pulls at its own pace.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema;
-        stream_capsule(py, Outgoing(self.0.clone()))
-    }
-
-    /// How many have come.
-    fn rows(&self) -> u64 {
-        self.0.rows.load(Ordering::Relaxed)
-    }
-
-    /// The source's own word on what it cost.
-    fn stats(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.source.bind(py).call_method0("stats")?.extract()
-    }
-
-    fn precision(&self) -> f64 {
-        self.0.precision
-    }
-
-    /// Hangs up, also on a thread that reads.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.source.bind(py).call_method0("close")?;
-        Ok(())
-    }
 }
 
-impl Source for Answer {
+impl Answer for Arriving {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -206,5 +147,24 @@ impl Source for Answer {
         let batch = next.map_err(|error| self.line.failure(py, &error))?;
         self.rows.fetch_add(batch.as_ref().map_or(0, RecordBatch::num_rows) as u64, Ordering::Relaxed);
         Ok(batch)
+    }
+
+    fn rows(&self, _py: Python<'_>) -> PyResult<u64> {
+        Ok(self.rows.load(Ordering::Relaxed))
+    }
+
+    /// The source's own word on what it cost.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        self.source.bind(py).call_method0("stats")?.extract()
+    }
+
+    fn precision(&self, _py: Python<'_>) -> PyResult<f64> {
+        Ok(self.precision)
+    }
+
+    /// Hangs up.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.source.bind(py).call_method0("close")?;
+        Ok(())
     }
 }
