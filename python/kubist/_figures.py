@@ -55,6 +55,9 @@ class Stats:
     cubes_visited: int
     runs_looked_up: int
     """Runs of which a lookup said where the values asked for are, if anywhere."""
+    round_trips: int
+    """How often the store was asked for bytes, each time for all that was known to be
+    needed of one file; several threads ask side by side."""
     seconds: float
     """From the start of the query to its last batch, or until now."""
 
@@ -62,7 +65,7 @@ class Stats:
         looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
         return (
             f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
-            f"{size(self.bytes_read)} in {self.pages_read:,} pages, "
+            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.round_trips:,} round trips, "
             f"{self.cubes_visited:,} cubes{looked_up}, "
             f"{self.seconds * 1000:.3g} ms>"
         )

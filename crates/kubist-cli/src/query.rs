@@ -154,12 +154,13 @@ pub fn cost(stats: &Stats, precision: f64) -> String {
     };
     let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
     format!(
-        "{}{sample}; {} read{per_record}; {} in {} of {}{looked_up}; {}",
+        "{}{sample}; {} read{per_record}; {} in {} of {}{looked_up}, {}; {}",
         human::counted(stats.rows_returned, "record"),
         human::count(stats.rows_read),
         human::bytes(stats.bytes_read),
         human::counted(stats.pages_read, "page"),
         human::counted(stats.cubes_visited, "cube"),
+        human::counted(stats.round_trips, "round trip"),
         human::duration(stats.seconds)
     )
 }
@@ -177,12 +178,16 @@ mod tests {
             pages_read: 1,
             cubes_visited: 12,
             runs_looked_up: 0,
+            round_trips: 3,
             seconds: 0.0042,
         };
         let line = cost(&stats, 0.01);
-        assert_eq!(line, "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes; 4.2 ms");
+        assert_eq!(
+            line,
+            "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes, 3 round trips; 4.2 ms"
+        );
         let line = cost(&Stats { runs_looked_up: 12, ..stats }, 1.0);
-        assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up; 4.2 ms"), "{line}");
+        assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up, 3 round trips; 4.2 ms"), "{line}");
         assert!(cost(&Stats::default(), 1.0).starts_with("0 records; 0 read; "));
     }
 }

@@ -9,6 +9,7 @@ pub mod grid;
 pub mod layout;
 pub mod order;
 pub mod outlook;
+pub mod pages;
 pub mod plan;
 pub mod priority;
 pub mod spread;

@@ -33,6 +33,8 @@ pub struct Directory<L> {
     runs: Vec<Arc<Run<L>>>,
     pub(crate) replicas: Arc<Replicas<L>>,
     rows: u64,
+    /// The cutoff of cubes of which none is known.
+    otherwise: Threshold,
 }
 
 /// All live replicas of a snapshot.
@@ -58,12 +60,43 @@ pub struct Plan<'a, L> {
 }
 
 impl<L> Directory<L> {
+    /// Of a whole state.
     pub fn new(geometry: Geometry, state: &State<L>) -> Directory<L> {
+        Directory::of(geometry, state.live().cloned(), state.cutoffs())
+    }
+
+    /// Of live runs, in any order, and cutoffs, of which the lowest of each cube counts.
+    pub fn of(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+    ) -> Directory<L> {
+        Directory::made(geometry, live, cutoffs, Threshold::ALL)
+    }
+
+    /// The same of a part that is enough for a box and a range of priorities: all runs that
+    /// meet both, and any cutoffs. Plans for that box and range are then as good as with
+    /// all (I2: what lies below a cube has priorities at or above its cutoff, so
+    /// that it makes no difference whether one looks there).
+    pub fn of_part(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+    ) -> Directory<L> {
+        Directory::made(geometry, live, cutoffs, Threshold::NONE)
+    }
+
+    fn made(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+        otherwise: Threshold,
+    ) -> Directory<L> {
         let (mut runs, mut by_cube): (Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
-        for run in state.live() {
+        for run in live {
             match run.is_replica() {
-                true => by_cube.entry(run.cube).or_default().push(run.clone()),
-                false => runs.push((run.cube, run.id, run.clone())),
+                true => by_cube.entry(run.cube).or_default().push(run),
+                false => runs.push((run.cube, run.id, run)),
             }
         }
         // With what they are sorted by beside them: following each pointer would take longer.
@@ -74,13 +107,19 @@ impl<L> Directory<L> {
         }
         let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
         let mut directory = Directory::empty(geometry, runs.len(), Arc::new(Replicas { by_cube, copied }));
-        directory.arrange(state, runs.into_iter().map(|(cube, _, run)| (cube, run)));
+        directory.otherwise = otherwise;
+        directory.arrange(cutoffs, runs.into_iter().map(|(cube, _, run)| (cube, run)));
         directory
     }
 
     /// The directory of a state that has gained these primary runs and lost none:
-    /// the same as [`Directory::new`], without sorting everything again.
-    pub fn with_added(&self, state: &State<L>, mut added: Vec<Arc<Run<L>>>) -> Directory<L> {
+    /// the same as [`Directory::new`], without sorting everything again. `lowered` has at
+    /// least the cutoffs that came with them.
+    pub fn with_added(
+        &self,
+        lowered: impl Iterator<Item = (CubeId, Threshold)>,
+        mut added: Vec<Arc<Run<L>>>,
+    ) -> Directory<L> {
         added.sort_unstable_by_key(|run| (run.cube, run.id));
         let mut directory = Directory::empty(self.geometry, self.runs.len() + added.len(), self.replicas.clone());
         let of_cubes = self.cubes.iter().zip(self.first_run.windows(2));
@@ -88,7 +127,7 @@ impl<L> Directory<L> {
             .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
         let (mut old, mut new) = (old.peekable(), added.into_iter().peekable());
         directory.arrange(
-            state,
+            self.cutoffs().chain(lowered),
             std::iter::from_fn(|| {
                 let before = |(cube, old): &(CubeId, &Arc<Run<L>>)| {
                     new.peek().is_none_or(|new| *cube < new.cube || (*cube == new.cube && old.id < new.id))
@@ -113,20 +152,26 @@ impl<L> Directory<L> {
             runs: Vec::with_capacity(runs),
             replicas,
             rows: 0,
+            otherwise: Threshold::ALL,
         }
     }
 
     /// Takes all runs, sorted by cube and id, and the cutoffs.
-    fn arrange(&mut self, state: &State<L>, runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>) {
-        let mut cutoffs: Vec<_> = state.cutoffs().filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
-        cutoffs.sort_unstable_by_key(|(cube, _)| *cube);
+    fn arrange(
+        &mut self,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+        runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>,
+    ) {
+        let mut cutoffs: Vec<_> = cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
+        cutoffs.sort_unstable();
+        cutoffs.dedup_by_key(|(cube, _)| *cube);
         let mut cutoffs = cutoffs.into_iter().peekable();
         for (cube, run) in runs {
             if self.cubes.last() != Some(&cube) {
                 while let Some((empty, cutoff)) = cutoffs.next_if(|(next, _)| *next < cube) {
                     self.begin_cube(empty, cutoff);
                 }
-                let cutoff = cutoffs.next_if(|(next, _)| *next == cube).map_or(Threshold::ALL, |(_, cutoff)| cutoff);
+                let cutoff = cutoffs.next_if(|(next, _)| *next == cube).map_or(self.otherwise, |(_, cutoff)| cutoff);
                 self.begin_cube(cube, cutoff);
             }
             self.rows += run.rows;
@@ -159,6 +204,11 @@ impl<L> Directory<L> {
         &self.runs
     }
 
+    /// All live runs: first primaries, then replicas.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
+        self.runs.iter().chain(self.replicas.by_cube.values().flatten())
+    }
+
     /// All live replicas, by cube in depth-first order.
     pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
         self.replicas.by_cube.values().flatten()
@@ -186,7 +236,7 @@ impl<L> Directory<L> {
 
     /// W(cube) in this snapshot.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.cubes.binary_search(&cube).map_or(Threshold::ALL, |place| self.cutoffs[place])
+        self.cubes.binary_search(&cube).map_or(self.otherwise, |place| self.cutoffs[place])
     }
 
     /// All cutoffs below "everything".

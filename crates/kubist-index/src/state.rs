@@ -87,6 +87,8 @@ pub struct State<L> {
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
+    /// The runs and cutoffs of a prefix are kept elsewhere.
+    continued: bool,
 }
 
 impl<L> Default for State<L> {
@@ -98,6 +100,7 @@ impl<L> Default for State<L> {
             cutoffs: SpreadMap::default(),
             positions: BTreeMap::new(),
             rewrites: 0,
+            continued: false,
         }
     }
 }
@@ -120,6 +123,12 @@ impl<L> State<L> {
         state.add(live.runs);
         state.lower(live.cutoffs);
         state
+    }
+
+    /// What comes after prefixes of all logs whose live runs and cutoffs are kept elsewhere:
+    /// it has only what later entries add and take away.
+    pub fn continuing(positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
+        State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
     /// Joins one entry of a writer's log; `position` is the place behind it.
@@ -198,7 +207,7 @@ impl<L> State<L> {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
 
-    pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
+    pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> + Clone {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
@@ -222,8 +231,20 @@ impl<L> State<L> {
         self.places.get(&run).map(|place| &self.added[*place as usize])
     }
 
+    /// Runs that some entry took away.
+    pub fn removed(&self) -> &SpreadSet<RunId> {
+        &self.removed
+    }
+
+    /// How many runs it has, removed since or not.
+    pub fn added(&self) -> usize {
+        self.added.len()
+    }
+
+    /// Of a state that continues another one: as far as it can tell. An entry names no run
+    /// that was not there before it (I5).
     pub fn is_live(&self, run: RunId) -> bool {
-        self.places.contains_key(&run) && !self.removed.contains(&run)
+        (self.continued || self.places.contains_key(&run)) && !self.removed.contains(&run)
     }
 
     /// Live primaries, and the replicas whose sources all live (I4); in no

@@ -399,7 +399,7 @@ fn a_directory_grows_as_if_made_anew() {
             let added = ids.iter().map(|id| state.run(*id).unwrap().clone()).collect();
             let anew = Directory::new(table.geometry, &state);
             let grows = grown.unwrap_or_else(|| Directory::new(table.geometry, &State::default()));
-            let grows = grows.with_added(&state, added);
+            let grows = grows.with_added(state.cutoffs(), added);
             let seen = |directory: &Directory<Vec<Row>>| {
                 let runs: Vec<RunId> = directory.runs().iter().map(|run| run.id).collect();
                 let cutoffs: Vec<_> = directory.cutoffs().collect();

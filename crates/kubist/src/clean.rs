@@ -3,19 +3,22 @@
 //! A segment without live runs is noted as garbage when it is first noticed, and
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
-//! live writer may still append to is left alone, the segment of a rewrite for ten
+//! live writer may still append to is left alone, that of a rewrite or a checkpoint for ten
 //! minutes after it was made (it may not be published yet), and so are the logs.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::checkpoint;
+use crate::checkpoint::{self, PAGES_SEGMENT};
 use crate::error::{Result, store_error};
 use crate::rewrite::{REWRITE_SEGMENT, unix_ms};
-use crate::table::{Core, REWRITES, Table, View, number_of};
+use crate::table::{Core, REWRITES, Table, number_of};
 
 pub(crate) const GARBAGE: &str = "garbage/";
 const KEPT_REWRITES: u64 = 64;
-/// A rewriter publishes its segment within this time of making it.
+/// A rewriter publishes its segment within this time of making it; so does who writes a
+/// checkpoint.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 
 /// What [`Table::clean`] did.
@@ -35,16 +38,16 @@ impl Table {
         core.check_process()?;
         let segments = core.store.segments().map_err(store_error)?;
         self.checkpoint()?;
-        let view = core.view()?;
+        let needed = needed(core)?;
         let now = unix_ms();
         let mut report = Cleaning::default();
         for noted in core.store.list(GARBAGE).map_err(store_error)? {
             let segment = &noted[GARBAGE.len()..];
-            if is_needed(&view, segment) || !segments.iter().any(|listed| listed == segment) {
+            if needed.contains(segment) || !segments.iter().any(|listed| listed == segment) {
                 core.store.delete(&noted).map_err(store_error)?;
             }
         }
-        for segment in segments.iter().filter(|segment| !is_needed(&view, segment)) {
+        for segment in segments.iter().filter(|segment| !needed.contains(*segment)) {
             let noted = format!("{GARBAGE}{segment}");
             core.store.put_if_absent(&noted, &now.to_le_bytes()).map_err(store_error)?;
             let since = core.store.get(&noted).map_err(store_error)?;
@@ -58,7 +61,7 @@ impl Table {
         }
         // Rewrites that the checkpoint holds. The last ones stay, so that a reader
         // that is behind notices the gap and starts from the checkpoint.
-        let held = checkpoint::load(core)?.map_or(0, |(state, _)| state.rewrites());
+        let held = checkpoint::load(core)?.map_or(0, |held| held.state.rewrites());
         for name in core.store.list(REWRITES).map_err(store_error)? {
             if number_of(&name) + KEPT_REWRITES < held {
                 core.store.delete(&name).map_err(store_error)?;
@@ -68,9 +71,21 @@ impl Table {
     }
 }
 
-fn is_needed(view: &View, segment: &str) -> bool {
-    let runs = view.directory.runs().iter().chain(view.directory.replicas());
-    runs.into_iter().any(|run| &*run.payload.segment == segment)
+/// The segments that the table needs as it is now, those of checkpoints included.
+fn needed(core: &Core) -> Result<HashSet<String>> {
+    let mut needed: HashSet<String> = checkpoint::segments(core)?.iter().map(|segment| segment.to_string()).collect();
+    let (view, of_runs) = core.view_with(|runs| {
+        let mut segments: HashSet<Arc<str>> = HashSet::new();
+        runs.each(core, |run| {
+            if !segments.contains(&run.payload.segment) {
+                segments.insert(run.payload.segment.clone());
+            }
+        })?;
+        Ok(segments)
+    })?;
+    needed.extend(view.runs.base.as_ref().map(|base| base.segment.to_string()));
+    needed.extend(of_runs.iter().map(|segment| segment.to_string()));
+    Ok(needed)
 }
 
 /// Deletes a segment unless somebody may still name it: a writer that is alive, in
@@ -83,7 +98,8 @@ fn delete_if_free(core: &Core, segment: &str, all: &[String], now: u64, report: 
     };
     let Some((owner, number)) = parts(segment) else { return Ok(false) };
     let mut log = None;
-    if segment.starts_with(REWRITE_SEGMENT) && !core.store.logs().map_err(store_error)?.contains(&owner) {
+    let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
+    if of_no_writer && !core.store.logs().map_err(store_error)?.contains(&owner) {
         if Duration::from_millis(now.saturating_sub(number)) < REWRITE_TIME {
             return Ok(false);
         }
@@ -100,7 +116,7 @@ fn delete_if_free(core: &Core, segment: &str, all: &[String], now: u64, report: 
         }
     }
     // Looked at again while nobody can commit into it.
-    if is_needed(&*core.view()?, segment) {
+    if needed(core)?.contains(segment) {
         return Ok(false);
     }
     let bytes = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);

@@ -33,15 +33,16 @@ impl DiskUse {
     pub(crate) fn of(core: &Core) -> Result<DiskUse> {
         let view = core.view()?;
         let mut found = DiskUse::default();
-        for run in view.directory.runs() {
-            found.primary += run.payload.data_length;
+        let directory = view.runs.whole(core)?;
+        for run in directory.all() {
+            *match run.is_replica() {
+                true => &mut found.replicas,
+                false => &mut found.primary,
+            } += run.payload.data_length;
             found.zone_maps += run.payload.map_length as u64;
         }
-        for run in view.directory.replicas() {
-            found.replicas += run.payload.data_length;
-            found.zone_maps += run.payload.map_length as u64;
-        }
-        found.lookups = lookup::bytes(view.runs());
+        found.lookups = lookup::bytes(directory.all().map(AsRef::as_ref));
+        let pages = view.runs.base.as_ref().map_or(0, |base| base.bytes());
         let mut segments = 0;
         for size in core.store.sizes().map_err(store_error)? {
             *match size.kind {
@@ -53,7 +54,8 @@ impl DiskUse {
             } += size.bytes;
         }
         let live = found.primary + found.replicas + found.zone_maps + found.lookups;
-        found.dead = segments.saturating_sub(live);
+        found.dead = segments.saturating_sub(live + pages);
+        found.checkpoints += pages;
         found.total = live + found.dead + found.logs + found.rewrites + found.checkpoints + found.other;
         Ok(found)
     }

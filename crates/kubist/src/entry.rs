@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alter::Metadata;
 use crate::codec::wire::{Reader, Short, put_text};
+use crate::directory::Page;
 use crate::lookup::{self, Lookup};
 
 /// The version of the format that this code writes and the newest it reads.
@@ -98,8 +99,9 @@ mod section {
     pub const RETRACT: u16 = 14;
     pub const TIME: u16 = 16;
     pub const STEPS: u16 = 18;
+    pub const RUN_STEPS: u16 = 20;
     pub const LOOKUPS: u16 = 21;
-    pub const KNOWN: [u16; 10] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, LOOKUPS];
+    pub const KNOWN: [u16; 11] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS];
 }
 
 /// Why an entry cannot be read.
@@ -253,6 +255,7 @@ impl CommitEntry {
             put_section(section::STEPS, &body, &mut out);
         }
         put_runs(&self.commit.runs, geometry, &mut out);
+        put_steps(&self.commit.runs, &mut out);
         put_cutoffs(&self.commit.cutoffs, &mut out);
         put_section(section::END, &[], &mut out);
         out
@@ -282,6 +285,7 @@ impl CommitEntry {
                 }
                 section::RUNS => commit.runs = runs(body, geometry)?,
                 section::LOOKUPS => lookup::attach(body, &mut commit.runs)?,
+                section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
@@ -342,6 +346,57 @@ impl RewriteEntry {
         }
         Ok(entry)
     }
+}
+
+/// The steps of runs that have one. Those of a log's entry have none: there the entry says it.
+fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    for (place, run) in (0u32..).zip(runs) {
+        if let Some(step) = run.payload.origin.as_ref().and_then(|origin| origin.step) {
+            body.extend_from_slice(&place.to_le_bytes());
+            body.extend_from_slice(&step.to_le_bytes());
+        }
+    }
+    if !body.is_empty() {
+        put_section(section::RUN_STEPS, &body, out);
+    }
+}
+
+fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryError> {
+    let mut reader = Reader::new(body);
+    // Most runs share theirs with their neighbours.
+    let mut last: Option<Arc<Origin>> = None;
+    while !reader.is_empty() {
+        let (place, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
+        let run = runs.get_mut(place).ok_or_else(|| EntryError::Bad(format!("it has no run {place}")))?;
+        let origin = last.filter(|origin| origin.step == step);
+        let origin = origin.unwrap_or_else(|| Arc::new(Origin { writer: "".into(), position: 0, step }));
+        Arc::make_mut(run).payload.origin = Some(origin.clone());
+        last = Some(origin);
+    }
+    Ok(())
+}
+
+impl CommitEntry {
+    /// Live runs and cutoffs, as checkpoints keep them.
+    pub fn of_live(live: Commit<Location>) -> CommitEntry {
+        CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], commit: live }
+    }
+}
+
+/// A page of a checkpoint: a checksum of what follows, and an entry of live runs.
+pub fn encode_page(page: Page, geometry: &Geometry) -> Vec<u8> {
+    let body = CommitEntry::of_live(Commit { runs: page.runs, cutoffs: page.cutoffs }).encode(geometry);
+    [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
+}
+
+pub fn decode_page(bytes: &[u8], geometry: &Geometry) -> Result<Page, EntryError> {
+    let mut reader = Reader::new(bytes);
+    if reader.u32()? != crc32c::crc32c(reader.rest()) {
+        return Err(EntryError::Bad("the checksum of a page does not match".into()));
+    }
+    let Commit { runs, cutoffs } = CommitEntry::decode(reader.rest(), geometry)?.commit;
+    Ok(Page { runs, cutoffs })
 }
 
 /// What a table is, fixed at its creation.

@@ -356,7 +356,7 @@ impl Estimation {
         if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
             return Ok(());
         }
-        let Some((inside, others)) = self.question.by_box() else { return Ok(()) };
+        let Some((inside, others)) = self.question.by_box()? else { return Ok(()) };
         let straddling: u64 = others.iter().map(|visit| visit.run.rows).sum();
         if straddling > COUNTED_ROWS {
             return Ok(());

@@ -1,10 +1,12 @@
 //! Many small pieces of segments in few reads.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::checkpoint::{self, PAGES_SEGMENT};
 use crate::error::{Error, Result, store_error};
 use crate::table::Core;
 
@@ -25,13 +27,28 @@ pub struct Piece {
 pub struct Fetched {
     /// One for each piece, in their order.
     pub pieces: Vec<Bytes>,
-    /// What was read for them, gaps included.
-    pub bytes_read: u64,
+    pub cost: Cost,
+}
+
+/// What reading cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Gaps between pieces included.
+    pub bytes: u64,
+    /// How often the store was asked.
+    pub round_trips: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.bytes += other.bytes;
+        self.round_trips += other.round_trips;
+    }
 }
 
 pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
     let mut found = vec![Bytes::new(); pieces.len()];
-    let mut bytes_read = 0;
+    let mut cost = Cost::default();
     let mut segments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, piece) in pieces.iter().enumerate() {
         segments.entry(&piece.segment).or_default().push(place);
@@ -53,14 +70,15 @@ pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
             }
             range_of.push(ranges.len() - 1);
         }
-        bytes_read += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        cost += Cost { bytes, round_trips: 1 };
         let buffers = core.store.read(segment, &ranges).map_err(|error| explain(core, segment, error))?;
         for (place, range) in places.into_iter().zip(range_of) {
             let start = (pieces[place].offset - ranges[range].start) as usize;
             found[place] = buffers[range].slice(start..start + pieces[place].length as usize);
         }
     }
-    Ok(Fetched { pieces: found, bytes_read })
+    Ok(Fetched { pieces: found, cost })
 }
 
 /// A segment that is gone was cleaned away, or is damage if the table as it is
@@ -71,14 +89,20 @@ fn explain(core: &Core, segment: &str, error: kubist_store::Error) -> Error {
             let why = "it was dropped after it was opened".into();
             return Error::NotATable { location: core.store.location().into(), why };
         }
-        let needed = |view: std::sync::Arc<crate::table::View>| {
-            let mut runs = view.directory.runs().iter().chain(view.directory.replicas());
-            runs.any(|run| &*run.payload.segment == segment)
-        };
-        if core.view().is_ok_and(|view| !needed(view)) {
+        if is_needed(core, segment).is_ok_and(|needed| !needed) {
             let why = format!("{file} was cleaned away; take a fresh snapshot");
             return Error::SnapshotExpired { location: core.store.location().into(), why };
         }
     }
     store_error(error)
+}
+
+/// Is it a segment of the table as it is now?
+fn is_needed(core: &Core, segment: &str) -> Result<bool> {
+    if segment.starts_with(PAGES_SEGMENT) {
+        return Ok(checkpoint::segments(core)?.iter().any(|named| &**named == segment));
+    }
+    let mut needed = false;
+    core.view()?.runs.each(core, |run| needed |= &*run.payload.segment == segment)?;
+    Ok(needed)
 }

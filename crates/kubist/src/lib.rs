@@ -15,6 +15,7 @@ mod column_type;
 mod copy;
 mod create;
 mod default;
+mod directory;
 mod disk_use;
 mod drop;
 mod entry;

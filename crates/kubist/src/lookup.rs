@@ -55,7 +55,14 @@ impl OfColumn {
     }
 }
 
+/// Tells a lookup from all others: its segment, and where its postings begin.
+pub type Key = (Arc<str>, u64);
+
 impl Lookup {
+    pub fn key(&self) -> Key {
+        (self.segment.clone(), self.columns.first().map_or(0, |column| column.offset))
+    }
+
     /// Which of the covered runs it is; its id says its place in the entry.
     pub fn place_of(&self, run: RunId) -> usize {
         (run.0 as u32).wrapping_sub(self.first) as usize

@@ -25,12 +25,12 @@ impl Snapshot {
     /// The rows of damaged runs that replicas still hold, each once.
     pub(crate) fn mend(&self, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
         let geometry = self.core.geometry;
-        let runs: HashMap<RunId, &Arc<Run<Location>>> =
-            self.view.directory.runs().iter().map(|run| (run.id, run)).collect();
+        let directory = self.directory()?;
+        let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
         let mut sources: HashMap<RunId, Rows> = HashMap::new();
         let (mut mended, mut found): (Rows, Vec<RecordBatch>) = Default::default();
         // From the root downwards; what was found above a cube is not taken again.
-        for replica in self.view.directory.replicas() {
+        for replica in directory.replicas() {
             if !replica.copies.iter().any(|source| damaged.contains(source)) {
                 continue;
             }

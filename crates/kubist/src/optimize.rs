@@ -142,8 +142,9 @@ impl Table {
         // What is not worth rewriting whole moves down in pieces that are not too small.
         let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
-            let snapshot = self.snapshot()?;
-            let survey = Survey::new(&snapshot.view, &adding, &self.core.heat);
+            let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core))?;
+            let snapshot = Snapshot::new(self.core.clone(), view);
+            let survey = Survey::new(&snapshot.view, &directory, &adding, &self.core.heat);
             (pace.surveyed)(&survey);
             if pass == 0 {
                 report.debt_before = survey.debt();
@@ -177,10 +178,11 @@ impl Table {
             }
         }
         let policy = options.replication.unwrap_or(self.core.header.replication);
-        let snapshot = self.snapshot()?;
+        let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core))?;
+        let snapshot = Snapshot::new(self.core.clone(), view);
         // In a round of its own only one: commits go on, and their runs come first.
         let most = if options.one_round { 1 } else { usize::MAX };
-        for part in replicate::parts(&snapshot.view, policy, options).into_iter().take(most) {
+        for part in replicate::parts(&snapshot.view, &directory, policy, options).into_iter().take(most) {
             let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
             let turn = self.turn(part.top, &hands, options, &mut report, &mut work)?;
             if let Some(written) = turn.written {
@@ -230,19 +232,19 @@ impl Table {
     /// of the runs first.
     fn rewrite(&self, snapshot: &Snapshot, one: &Move, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
         let core = &self.core;
-        let view = core.view()?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
         let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
         let batches = one.runs.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
         let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
         drop(batches);
         let geometry = core.geometry;
-        let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| view.directory.cutoff(parent));
-        let seen = Seen::without(&view, one.runs.iter().map(|run| run.id));
+        let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+        let seen = Seen::without(directory.clone(), one.runs.iter().map(|run| run.id));
         let capacity = if one.whole { Capacity::new(core.header.capacity) } else { *adding };
         let rows = sorted.all().collect();
         let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
         // What rests below `top` relied on the cutoffs above it as well (I5).
-        placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, view.directory.cutoff(cube))));
+        placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, directory.cutoff(cube))));
         let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
         NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
     }

@@ -9,6 +9,7 @@ pub use kubist_index::outlook::Replication;
 
 use crate::alter::Metadata;
 use crate::error::{Error, Result};
+use crate::fetch::Cost;
 
 /// An indexed column and the part of its type that the data is expected in.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,11 +182,20 @@ pub struct Stats {
     /// Runs of which a lookup said which zones hold the values asked for, if any do; the
     /// others were read by their zone maps.
     pub runs_looked_up: u64,
+    /// How often the store was asked for bytes, each time for all that was known to be
+    /// needed of one file; tasks ask side by side.
+    pub round_trips: u64,
     /// Since the query began, until its last batch (or now).
     pub seconds: f64,
 }
 
 impl Stats {
+    /// Adds what reading cost.
+    pub(crate) fn spend(&mut self, cost: Cost) {
+        self.bytes_read += cost.bytes;
+        self.round_trips += cost.round_trips;
+    }
+
     /// Adds the counts of a part; time and rows returned are the caller's.
     pub(crate) fn add(&mut self, part: &Stats) {
         self.rows_read += part.rows_read;
@@ -193,5 +203,6 @@ impl Stats {
         self.pages_read += part.pages_read;
         self.cubes_visited += part.cubes_visited;
         self.runs_looked_up += part.runs_looked_up;
+        self.round_trips += part.round_trips;
     }
 }

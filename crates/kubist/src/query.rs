@@ -168,18 +168,19 @@ impl Question {
         if let Some(found) = self.looked_up(range)? {
             return Ok(found);
         }
-        let plan = self.snapshot.view.directory.plan(&self.grid_box, range);
-        let k = self.snapshot.core.geometry.dimensions();
+        let (core, mut stats) = (&self.snapshot.core, Stats::default());
+        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats)?;
+        let plan = directory.plan(&self.grid_box, range);
+        let k = core.geometry.dimensions();
         let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
         let visits = plan.visits.into_iter().filter(meets).map(|visit| {
-            let within =
-                visit.within.map(|cubes| cubes.iter().map(|cube| self.snapshot.core.geometry.span(*cube)).collect());
+            let within = visit.within.map(|cubes| cubes.iter().map(|cube| core.geometry.span(*cube)).collect());
             Visit { run: visit.run.clone(), within, zones: None }
         });
-        let mut stats = Stats { cubes_visited: plan.cubes_visited, ..Stats::default() };
+        stats.cubes_visited = plan.cubes_visited;
         Ok((self.narrow(visits.collect(), &mut stats)?, stats))
     }
 
@@ -248,7 +249,7 @@ impl Question {
 
     /// Records of runs that lie inside the box, and the runs that may have some outside;
     /// `None` if more than the box decides.
-    pub fn by_box(&self) -> Option<(u64, Vec<Visit>)> {
+    pub fn by_box(&self) -> Result<Option<(u64, Vec<Visit>)>> {
         // Without its grid (a damaged table) nothing is known of places.
         if self.frame.is_none()
             || !self.only_box
@@ -256,12 +257,14 @@ impl Question {
             || !self.looked_up.is_idle()
             || self.range.is_none_or(|range| !range.is_all())
         {
-            return None;
+            return Ok(None);
         }
-        let geometry = &self.snapshot.core.geometry;
+        let (core, mut stats) = (&self.snapshot.core, Stats::default());
+        let directory = self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats)?;
+        let geometry = &core.geometry;
         let (asked, all) = (&self.grid_box, geometry.everything());
         let (mut inside, mut others) = (0, Vec::new());
-        for run in self.snapshot.view.directory.runs() {
+        for run in directory.runs() {
             let place = &run.payload;
             let mut dimensions = 0..geometry.dimensions();
             if dimensions.clone().any(|d| place.high[d] < asked.low[d] || place.low[d] > asked.high[d]) {
@@ -274,7 +277,7 @@ impl Question {
                 false => others.push(Visit { run: run.clone(), within: None, zones: None }),
             }
         }
-        Some((inside, others))
+        Ok(Some((inside, others)))
     }
 
     /// About how many rows of a run have a priority in `range` and lie in the box.
@@ -506,9 +509,9 @@ pub(crate) fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
     }
     let limit = query.limit.unwrap_or(u64::MAX);
     if question.predicate.is_always() && range.is_all() && question.part.is_none() {
-        return Ok(snapshot.view.directory.rows().min(limit));
+        return Ok(snapshot.view.rows().min(limit));
     }
-    let (mut rows, visits) = match question.by_box() {
+    let (mut rows, visits) = match question.by_box()? {
         Some(split) => split,
         None => (0, question.visits(range)?.0),
     };

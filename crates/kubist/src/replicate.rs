@@ -15,6 +15,7 @@ use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
 use crate::build::SortedRows;
+use crate::directory::Directory;
 use crate::entry::Location;
 use crate::error::Result;
 use crate::optimize::OptimizeOptions;
@@ -40,24 +41,23 @@ pub struct Part {
 }
 
 /// All cubes that lack a good share of the replicas that the policy wants there.
-pub fn parts(view: &View, policy: Replication, options: &OptimizeOptions) -> Vec<Part> {
-    let (geometry, movable) = (view.directory.geometry(), movable(view));
+pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &OptimizeOptions) -> Vec<Part> {
+    let (geometry, movable) = (directory.geometry(), movable(view));
     let mut outlooks: HashMap<CubeId, u32> = HashMap::new();
     let mut parts: Vec<Part> = Vec::new();
     let (mut held, mut rows): (HashSet<RunId>, u64) = Default::default();
-    for cube in view.directory.cubes() {
+    for cube in directory.cubes() {
         let reaching = geometry.ancestors(*cube).filter(|ancestor| {
             let outlook = outlooks.entry(*ancestor);
-            let outlook =
-                outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, view.directory.cutoff(*ancestor)));
+            let outlook = outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, directory.cutoff(*ancestor)));
             ancestor.level() + *outlook >= cube.level()
         });
         // Of each cube the largest run: the others are about to be merged, and a replica
         // that names one of them dies with it.
-        let largest = |ancestor| view.directory.runs_of(ancestor).iter().max_by_key(|run| run.rows);
+        let largest = |ancestor| directory.runs_of(ancestor).iter().max_by_key(|run| run.rows);
         let sources: Vec<Arc<Run<Location>>> =
             reaching.filter_map(largest).filter(|run| movable(run)).cloned().collect();
-        let old = view.directory.replicas_in(*cube);
+        let old = directory.replicas_in(*cube);
         let missing: f64 = sources
             .iter()
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
@@ -91,6 +91,7 @@ pub fn parts(view: &View, policy: Replication, options: &OptimizeOptions) -> Vec
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
+    let directory = snapshot.directory()?;
     let sources: BTreeMap<RunId, &Arc<Run<Location>>> =
         part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
     let place: HashMap<RunId, u32> = sources.keys().enumerate().map(|(place, run)| (*run, place as u32)).collect();
@@ -106,7 +107,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         .par_iter()
         .map(|target| {
             let parent = core.geometry.parent(target.cube);
-            let cutoff = parent.map_or(Threshold::ALL, |parent| snapshot.view.directory.cutoff(parent));
+            let cutoff = parent.map_or(Threshold::ALL, |parent| directory.cutoff(parent));
             let copied: HashSet<u32> = target.sources.iter().map(|run| place[&run.id]).collect();
             let rows = sorted.inside(&core.geometry, target.cube);
             let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));

@@ -20,6 +20,7 @@ use kubist_index::state::{Rewrite, Run};
 use kubist_store::Segment;
 
 use crate::build::SortedRows;
+use crate::directory::Directory;
 use crate::entry::{Location, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::options::Cancel;
@@ -56,15 +57,19 @@ pub fn unix_ms() -> u64 {
 /// A segment for the runs of one rewrite.
 pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
     core.settle_schema(&view.schema)?;
-    let number = view.rewrites + 1;
+    new_segment(core, REWRITE_SEGMENT, view.rewrites + 1)
+}
+
+/// A segment that is no writer's: of a rewrite or a checkpoint of that number.
+pub fn new_segment(core: &Core, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
     let now = unix_ms();
     for attempt in 0..10_000 {
-        match core.store.create_segment(&format!("{REWRITE_SEGMENT}{number:06}-{:013}", now + attempt)) {
+        match core.store.create_segment(&format!("{prefix}{number:06}-{:013}", now + attempt)) {
             Err(kubist_store::Error::Exists { .. }) => {}
             other => return other.map_err(store_error),
         }
     }
-    Err(Error::Busy(format!("{}: ten thousand rewrites of number {number} were begun", core.store.location())))
+    Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", core.store.location())))
 }
 
 /// Takes the next number for a replacement whose runs are durable. `false` if
@@ -86,12 +91,12 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     loop {
         cancel.check()?;
         core.check_still_there()?;
-        let view = core.view()?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
-            run.is_replica() || view.directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
+            run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
         };
-        if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&view, &replacement) {
+        if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
         }
         // A rewriter that slept past the retention time finds its segment cleaned away.
@@ -120,9 +125,9 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
 }
 
 /// Would two replicas in a cube cover one run (I4)?
-fn copied_twice(view: &View, replacement: &Replacement) -> bool {
+fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
-        let others = view.directory.replicas_in(new.cube).iter();
+        let others = directory.replicas_in(new.cube).iter();
         let mut staying = others.filter(|other| replacement.inputs.iter().all(|input| input.id != other.id));
         staying.any(|other| other.copies.iter().any(|run| new.copies.contains(run)))
     })
@@ -220,10 +225,10 @@ impl Table {
         let core = &self.core;
         loop {
             let snapshot = self.snapshot()?;
-            let column = core.created.step();
-            let (maps, _) = snapshot.maps(snapshot.view.directory.runs().iter())?;
+            let (column, directory) = (core.created.step(), snapshot.directory()?);
+            let (maps, _) = snapshot.maps(directory.runs().iter())?;
             let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
-            for (run, map) in snapshot.view.directory.runs().iter().zip(maps) {
+            for (run, map) in directory.runs().iter().zip(maps) {
                 let zones = &map.columns[column];
                 let later = |key: &u64| i64::from_key(*key) > step;
                 if zones.max.iter().any(later) {
@@ -246,7 +251,7 @@ impl Table {
                     report.rows += run.rows - batch.num_rows() as u64;
                     report.runs_rewritten += 1;
                     let sorted = SortedRows::new(&frame, &batch.schema(), &[batch])?;
-                    let cutoff = snapshot.view.directory.cutoff(run.cube);
+                    let cutoff = directory.cutoff(run.cube);
                     let (within, overflow) =
                         sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
                     output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
@@ -259,7 +264,7 @@ impl Table {
             let replacement = Replacement {
                 inputs,
                 runs: output_runs,
-                cutoffs: cutoffs.into_iter().map(|cube| (cube, snapshot.view.directory.cutoff(cube))).collect(),
+                cutoffs: cutoffs.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect(),
                 retract_after: Some(step),
                 needs: snapshot.view.positions.clone(),
                 ..Replacement::default()

@@ -8,7 +8,7 @@
 //! columns, grid, identity and seed, so the same records are in its samples. Rows
 //! keep their steps: each step is one commit of the writer `salvage`.
 
-mod gather;
+pub(crate) mod gather;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -90,7 +90,8 @@ impl Table {
         let mut report = SalvageReport::default();
         let snapshot = gather::snapshot(Table::with_header(from.clone())?, &mut report.notes)?;
         let table = make(&from, to, &snapshot, &mut report.notes)?;
-        let runs = snapshot.view.directory.runs();
+        let directory = snapshot.directory()?;
+        let runs = directory.runs();
         let (damaged, steps) = look(&snapshot, runs, &mut report, cancel)?;
         let mended = match damaged.is_empty() {
             true => Vec::new(),
@@ -98,7 +99,7 @@ impl Table {
         };
         report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
         let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-        let total = snapshot.view.directory.rows() - lost.min(snapshot.view.directory.rows()) + report.rows_mended;
+        let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
         let options = WriterOptions { name: Some(WRITER.into()), cancel: cancel.clone(), ..WriterOptions::default() };
         let mut writer = table.writer(&options)?;
         let steps: BTreeSet<i64> =
@@ -118,7 +119,7 @@ impl Table {
         }
         report.rows_lost = lost.saturating_sub(report.rows_mended);
         let committed = snapshot.view.history.live_rows();
-        let known = snapshot.view.directory.rows();
+        let known = directory.rows();
         if committed != known {
             report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
         }
@@ -170,7 +171,7 @@ fn look(
         let sound = snapshot.read_sound(run)?;
         for lost in &sound.lost {
             damaged.insert(run.id);
-            report.losses.push(snapshot.loss(run, sound.map.as_deref(), lost));
+            report.losses.push(snapshot.loss(run, sound.map.as_deref(), lost)?);
         }
         for (_, batch) in &sound.pages {
             steps.extend(steps_of(snapshot, batch));

@@ -8,9 +8,11 @@ use kubist_index::layout::Capacity;
 
 use crate::alter::Metadata;
 use crate::codec::zone_map::ZoneMap;
+use crate::directory::Directory;
 use crate::disk_use::DiskUse;
 use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
+use crate::fetch::{self, Cost};
 use crate::lookup;
 use crate::options::Query;
 use crate::query::{QueryStream, Question, Refine};
@@ -136,9 +138,14 @@ impl Snapshot {
     /// All records.
     pub fn rows(&self) -> Result<u64> {
         match self.step {
-            None => Ok(self.view.directory.rows()),
+            None => Ok(self.view.rows()),
             Some(_) => self.count(&Query::default()),
         }
+    }
+
+    /// All live runs, arranged: as many as there are.
+    pub(crate) fn directory(&self) -> Result<Arc<Directory>> {
+        self.view.runs.whole(&self.core)
     }
 
     /// The records that match, as a stream of batches.
@@ -159,7 +166,7 @@ impl Snapshot {
     }
 
     pub fn info(&self) -> Result<Info> {
-        let (core, directory) = (&self.core, &self.view.directory);
+        let (core, directory) = (&self.core, self.directory()?);
         let frame = core.frame()?;
         let scales = frame.as_ref().map(|frame| &frame.scales);
         let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
@@ -171,8 +178,8 @@ impl Snapshot {
                 high: domain.map(|(_, high)| high),
             }
         });
-        let of_runs: u64 = self.view.runs().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-        let bytes = of_runs + lookup::bytes(self.view.runs());
+        let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+        let bytes = of_runs + lookup::bytes(directory.all().map(Arc::as_ref));
         let rows = directory.rows();
         Ok(Info {
             location: core.store.location().into(),
@@ -181,7 +188,7 @@ impl Snapshot {
             runs: directory.runs().len() as u64,
             cubes: directory.occupied_cubes() as u64,
             replica_rows: directory.replicas().map(|run| run.rows).sum(),
-            debt: Survey::new(&self.view, &Capacity::new(core.header.capacity), &core.heat).debt(),
+            debt: Survey::new(&self.view, &directory, &Capacity::new(core.header.capacity), &core.heat).debt(),
             most_runs: directory
                 .runs()
                 .chunk_by(|a, b| a.cube == b.cube)
@@ -214,25 +221,25 @@ impl Snapshot {
         })
     }
 
-    /// The zone maps of runs, from the cache or the store, and the bytes read.
+    /// The zone maps of runs, from the cache or the store, and what reading them cost.
     pub(crate) fn maps<'a>(
         &self,
         runs: impl Iterator<Item = &'a Arc<kubist_index::state::Run<crate::entry::Location>>> + Clone,
-    ) -> Result<(Vec<Arc<ZoneMap>>, u64)> {
+    ) -> Result<(Vec<Arc<ZoneMap>>, Cost)> {
         let mut found = self.core.maps.get(runs.clone().map(|run| run.id));
         let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
         if missing.is_empty() {
-            return Ok((found.into_iter().flatten().collect(), 0));
+            return Ok((found.into_iter().flatten().collect(), Cost::default()));
         }
         let wanted: Vec<_> = missing
             .iter()
-            .map(|(run, _)| crate::fetch::Piece {
+            .map(|(run, _)| fetch::Piece {
                 segment: run.payload.segment.clone(),
                 offset: run.payload.map_offset,
                 length: run.payload.map_length as u64,
             })
             .collect();
-        let fetched = crate::fetch::fetch(&self.core, &wanted)?;
+        let fetched = fetch::fetch(&self.core, &wanted)?;
         let mut decoded = Vec::with_capacity(missing.len());
         for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
             let place = &run.payload;
@@ -254,6 +261,6 @@ impl Snapshot {
             *slot = Some(map);
         }
         self.core.maps.insert(decoded.into_iter());
-        Ok((found.into_iter().flatten().collect(), fetched.bytes_read))
+        Ok((found.into_iter().flatten().collect(), fetched.cost))
     }
 }

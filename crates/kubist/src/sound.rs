@@ -120,7 +120,7 @@ impl Snapshot {
     }
 
     /// What lost rows cost: where they lie, and whether replicas may have them.
-    pub(crate) fn loss(&self, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Loss {
+    pub(crate) fn loss(&self, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
         let stored = &self.view.schema.stored;
         let extent = |d: usize, column: usize| {
             let data_type = stored.field(column).data_type();
@@ -145,14 +145,15 @@ impl Snapshot {
             }
         };
         let dimensions = self.view.schema.dimensions.iter().enumerate();
-        let copies = self.view.directory.replicas().filter(|replica| replica.copies.contains(&run.id));
-        Loss {
+        let directory = self.directory()?;
+        let copies = directory.replicas().filter(|replica| replica.copies.contains(&run.id));
+        Ok(Loss {
             what: lost.why.clone(),
             cube: format!("{:#x}", run.cube.to_u128()),
             level: run.cube.level(),
             rows: lost.rows,
             extents: dimensions.map(|(d, column)| extent(d, *column)).collect(),
             replicas: copies.count() as u64,
-        }
+        })
     }
 }

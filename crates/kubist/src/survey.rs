@@ -16,6 +16,7 @@ use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 
+use crate::directory::Directory;
 use crate::entry::Location;
 use crate::heat::Heat;
 use crate::optimize::OptimizeOptions;
@@ -79,16 +80,16 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 
 impl Survey {
     /// `capacity`: what the placement of rows goes by.
-    pub fn new(view: &View, capacity: &Capacity, heat: &Heat) -> Survey {
-        let geometry = view.directory.geometry();
+    pub fn new(view: &View, directory: &Directory, capacity: &Capacity, heat: &Heat) -> Survey {
+        let geometry = directory.geometry();
         let movable = movable(view);
         let mut places: Vec<Place> = Vec::new();
-        let runs: Vec<Arc<Run<Location>>> = view.directory.runs().iter().filter(|run| movable(run)).cloned().collect();
+        let runs: Vec<Arc<Run<Location>>> = directory.runs().iter().filter(|run| movable(run)).cloned().collect();
         for of_cube in runs.chunk_by(|a, b| a.cube == b.cube) {
             let cube = of_cube[0].cube;
             let rows = of_cube.iter().map(|run| run.rows).sum::<u64>();
             let largest = of_cube.iter().map(|run| run.rows).max().unwrap_or(0);
-            let cutoff = view.directory.cutoff(cube);
+            let cutoff = directory.cutoff(cube);
             let usual = match cutoff == Threshold::ALL {
                 true => capacity.leaf_rows,
                 false => capacity.leaf_rows + (capacity.worth_adding << geometry.dimensions()),

@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 use arrow_schema::SchemaRef;
 use kubist_index::cube::Geometry;
 use kubist_index::grid::Scale;
-use kubist_index::plan::Directory;
 use kubist_index::priority;
+use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId, State};
 use kubist_store::{LogTail, Store};
 
 use crate::alter::{self, Alteration};
-use crate::checkpoint;
+use crate::checkpoint::{self, Held};
 use crate::codec::zone_map::ZoneMap;
+use crate::directory::{self, Base, Directory, Page, Runs};
 use crate::drop::check_not_dropped;
 use crate::entry::{self, CommitEntry, EntryError, Header, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
@@ -55,6 +56,10 @@ pub(crate) struct Core {
     pub maps: Cache<RunId, ZoneMap>,
     /// Of lookups, by segment and offset of the postings.
     pub directories: Cache<(Arc<str>, u64), LookupDirectory>,
+    /// Of checkpoints, by segment and number.
+    pub pages: Cache<(Arc<str>, usize), Page>,
+    /// A directory of more runs is not held as a whole.
+    most_held: AtomicU64,
     pub heat: Heat,
     process: u32,
     frame: OnceLock<Arc<Frame>>,
@@ -66,7 +71,12 @@ pub(crate) struct Core {
 /// The logs as far as they were read.
 #[derive(Default)]
 struct Tail {
+    /// Where it began.
+    checkpoint: Option<String>,
+    base: Option<Arc<Base>>,
     state: State<Location>,
+    /// The runs that it removes, for views.
+    removed: Arc<SpreadSet<RunId>>,
     history: History,
     /// `None`: the columns of the creation.
     schema: Option<Arc<TableSchema>>,
@@ -78,12 +88,21 @@ struct Tail {
     /// Log entries and runs in them since the checkpoint that was read or written.
     new_entries: u64,
     new_runs: u64,
+    /// How many runs the state had when newer checkpoints were looked for.
+    looked_at: usize,
+}
+
+impl Tail {
+    fn begin(&mut self, held: Held) {
+        (self.checkpoint, self.base) = (Some(held.name), held.base);
+        (self.state, self.history) = (held.state, held.history);
+    }
 }
 
 /// One state of the table, arranged for reading.
 pub(crate) struct View {
     pub schema: Arc<TableSchema>,
-    pub directory: Directory<Location>,
+    pub runs: Runs,
     pub history: History,
     /// How far each log was read, and how many rewrites are applied.
     pub positions: Vec<(String, u64)>,
@@ -92,24 +111,20 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub fn new(
-        schema: Arc<TableSchema>,
-        directory: Directory<Location>,
-        history: History,
-        state: &State<Location>,
-    ) -> View {
+    pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        View { schema, directory, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
-    }
-
-    /// All live runs, replicas too.
-    pub fn runs(&self) -> impl Iterator<Item = &Run<Location>> {
-        self.directory.runs().iter().chain(self.directory.replicas()).map(Arc::as_ref)
+        View { schema, runs, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.
-    pub fn lookups(&self) -> &Live {
-        self.lookups.get_or_init(|| Live::new(self.directory.runs()))
+    pub fn lookups(&self, core: &Core) -> Result<&Live> {
+        match self.lookups.get() {
+            Some(live) => Ok(live),
+            None => {
+                let live = Live::new(self.runs.whole(core)?);
+                Ok(self.lookups.get_or_init(|| live))
+            }
+        }
     }
 }
 
@@ -158,6 +173,8 @@ impl Table {
             geometry,
             maps: Cache::new(MAP_BYTES),
             directories: Cache::new(DIRECTORY_BYTES),
+            pages: Cache::new(directory::PAGE_BYTES),
+            most_held: AtomicU64::new(directory::MOST_HELD),
             heat: Heat::default(),
             process: std::process::id(),
             frame: OnceLock::new(),
@@ -165,6 +182,14 @@ impl Table {
             tail: Mutex::default(),
         };
         Ok(Table { core: Arc::new(core) })
+    }
+
+    /// Bounds the memory for the list of runs, at about 300 bytes each, for this handle and
+    /// its clones: a list of more runs is read page by page, as far as each question needs
+    /// it, and so are checkpoints written. 262,144 unless said otherwise. The optimizer, `verify`, `info` and the like read
+    /// all of it all the same.
+    pub fn hold_at_most(&self, runs: u64) {
+        self.core.most_held.store(runs, Ordering::Relaxed);
     }
 
     /// Where the table is, as the caller named it.
@@ -277,8 +302,9 @@ impl Core {
     pub fn view(&self) -> Result<Arc<View>> {
         self.check_process()?;
         let mut tail = self.tail();
-        if tail.view.is_none() && !tail.stale {
-            self.restore(&mut tail)?;
+        match tail.view.is_none() && !tail.stale {
+            true => self.restore(&mut tail)?,
+            false => self.keep_up(&mut tail)?,
         }
         let followed = self.follow_all(&mut tail);
         // What has changed may be another table's, made in the place of this one.
@@ -288,17 +314,37 @@ impl Core {
         followed?;
         if tail.stale || tail.view.is_none() {
             let gained = tail.gained.take();
-            let directory = match (&tail.view, gained) {
-                (Some(view), Some(gained)) => view.directory.with_added(&tail.state, gained),
-                _ => Directory::new(self.geometry, &tail.state),
+            let runs = match (&tail.view, gained) {
+                (Some(view), Some(gained)) => view.runs.with_added(tail.state.cutoffs(), gained),
+                _ => {
+                    tail.removed = Arc::new(tail.state.removed().clone());
+                    self.runs(&tail)
+                }
             };
             let schema = tail.schema.as_ref().unwrap_or(&self.created).clone();
-            let view = View::new(schema, directory, tail.history.clone(), &tail.state);
+            let view = View::new(schema, runs, tail.history.clone(), &tail.state);
             tail.view = Some(Arc::new(view));
             tail.stale = false;
             tail.gained = Some(Vec::new());
         }
         Ok(tail.view.clone().expect("made above"))
+    }
+
+    /// The table as it is now, and what `load` reads of its runs: once more if their pages
+    /// were cleaned away meanwhile.
+    pub fn view_with<T>(&self, load: impl Fn(&Runs) -> Result<T>) -> Result<(Arc<View>, T)> {
+        let mut attempts = 0;
+        loop {
+            let view = self.view()?;
+            match load(&view.runs) {
+                Err(Error::SnapshotExpired { .. }) if attempts < 8 => attempts += 1,
+                loaded => return Ok((view, loaded?)),
+            }
+        }
+    }
+
+    fn runs(&self, tail: &Tail) -> Runs {
+        Runs::new(tail.base.clone(), Directory::new(self.geometry, &tail.state), tail.removed.clone())
     }
 
     /// Reads on in everything that says what the table is.
@@ -347,8 +393,8 @@ impl Core {
         let expired = |why: &str| Error::SnapshotExpired { location: self.store.location().into(), why: why.into() };
         let mut tail = Tail { stale: true, ..Tail::default() };
         let held = checkpoint::load(self)?;
-        if let Some((state, history)) = held.filter(|(state, _)| moment.is_at_or_after(state)) {
-            (tail.state, tail.history) = (state, history);
+        if let Some(held) = held.filter(|held| moment.is_at_or_after(&held.state)) {
+            tail.begin(held);
         }
         for (writer, position) in &moment.positions {
             self.follow(&mut tail, writer, *position)?;
@@ -368,8 +414,8 @@ impl Core {
         if schema.version != moment.alterations {
             return Err(expired("its columns are not known here"));
         }
-        let directory = Directory::new(self.geometry, &tail.state);
-        Ok(Arc::new(View::new(schema, directory, tail.history, &tail.state)))
+        tail.removed = Arc::new(tail.state.removed().clone());
+        Ok(Arc::new(View::new(schema, self.runs(&tail), tail.history, &tail.state)))
     }
 
     /// Joins the rewrites that are new; `false` if one of them was cleaned away.
@@ -416,8 +462,32 @@ impl Core {
     /// Starts anew from the newest checkpoint.
     fn restore(&self, tail: &mut Tail) -> Result<()> {
         *tail = Tail { stale: true, ..Tail::default() };
-        if let Some((state, history)) = checkpoint::load(self)? {
-            (tail.state, tail.history) = (state, history);
+        if let Some(held) = checkpoint::load(self)? {
+            tail.begin(held);
+        }
+        Ok(())
+    }
+
+    /// May so many runs be held in memory?
+    pub fn holds(&self, runs: u64) -> bool {
+        runs <= self.most_held.load(Ordering::Relaxed)
+    }
+
+    /// Starts anew from the newest checkpoint if that is to be: the one that the state began
+    /// with is gone, and its pages may be; or the state has become so long that a newer one
+    /// is worth a look.
+    fn keep_up(&self, tail: &mut Tail) -> Result<()> {
+        let long = !self.holds((tail.state.added() - tail.looked_at) as u64);
+        if tail.base.is_none() && !long {
+            return Ok(());
+        }
+        let names = self.store.list(checkpoint::CHECKPOINTS).map_err(store_error)?;
+        let gone = tail.base.is_some() && !names.iter().any(|name| Some(name) == tail.checkpoint.as_ref());
+        if gone || (long && names.last() != tail.checkpoint.as_ref()) {
+            return self.restore(tail);
+        }
+        if long {
+            tail.looked_at = tail.state.added();
         }
         Ok(())
     }
@@ -425,8 +495,8 @@ impl Core {
     /// Entries and runs in them since the last checkpoint, and live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let tail = self.tail();
-        let runs = tail.view.as_ref().map_or(0, |view| view.directory.runs().len());
-        (tail.new_entries, tail.new_runs, runs as u64)
+        let runs = tail.view.as_ref().map_or(0, |view| view.runs.about());
+        (tail.new_entries, tail.new_runs, runs)
     }
 
     /// Says that a checkpoint of this view was written.

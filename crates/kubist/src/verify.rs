@@ -26,6 +26,7 @@ use crate::error::{Error, Result, store_error};
 use crate::lookup;
 use crate::options::Cancel;
 use crate::place::Place;
+use crate::salvage::gather;
 use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
 use crate::table::Table;
@@ -116,9 +117,16 @@ impl Table {
     pub fn verify(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.core.check_process()?;
         let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
-        let Some(snapshot) = entries::check(&self.core.store, &mut report)? else { return Ok(report) };
-        let directory = &snapshot.view.directory;
-        let runs: Vec<&Arc<Run<Location>>> = directory.runs().iter().chain(directory.replicas()).collect();
+        let Some(mut snapshot) = entries::check(&self.core.store, &mut report)? else { return Ok(report) };
+        let directory = match snapshot.directory() {
+            // The list of runs is damaged, which was found. The logs, or an older list, say the same.
+            Err(error) if is_damage(&error) => {
+                snapshot = gather::snapshot(Table::with_header(self.core.store.clone())?, &mut Vec::new())?;
+                snapshot.directory()?
+            }
+            directory => directory?,
+        };
+        let runs: Vec<&Arc<Run<Location>>> = directory.all().collect();
         let missing = check_segments(&snapshot, &runs, &mut report)?;
         let length = |run: &Run<Location>| match options.deep {
             true => run.payload.data_length + run.payload.map_length as u64,
@@ -126,7 +134,7 @@ impl Table {
         };
         let total =
             runs.iter().map(|run| length(run)).sum::<u64>() + lookup::bytes(runs.iter().map(|run| run.as_ref()));
-        let mut ledger = Ledger::new(&snapshot, &mut report);
+        let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
         let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
         let mut damaged: HashSet<RunId> = missing.clone();
         for some in runs.chunks(MAPS_AT_ONCE) {
@@ -141,7 +149,7 @@ impl Table {
                     false => report.runs += 1,
                 }
                 if options.deep {
-                    if !rows::check(&snapshot, run, &missing, &mut ledger, &mut postings, &mut report)? {
+                    if !rows::check(&snapshot, &directory, run, &missing, &mut ledger, &mut postings, &mut report)? {
                         postings.lose(run.id);
                         damaged.insert(run.id);
                     }
@@ -153,7 +161,7 @@ impl Table {
             }
         }
         if options.deep {
-            ledger.close(&snapshot, &mut report);
+            ledger.close(&snapshot, &directory, &mut report);
             postings.close(&snapshot, &runs, &mut report);
             if report.rows_lost > 0 {
                 let mended = snapshot.mend(&damaged, &options.cancel)?;
@@ -192,7 +200,7 @@ fn check_segments(
             };
             missing.insert(run.id);
             let lost = Lost { rows: run.rows, zones: None, why };
-            report.lose(run, snapshot.loss(run, None, &lost));
+            report.lose(run, snapshot.loss(run, None, &lost)?);
         }
     }
     Ok(missing)
@@ -227,7 +235,7 @@ fn check_maps(
             }
             Ok(()) => continue,
         };
-        report.lose(run, snapshot.loss(run, None, &Lost { rows: run.rows, zones: None, why }));
+        report.lose(run, snapshot.loss(run, None, &Lost { rows: run.rows, zones: None, why })?);
         damaged.push(run.id);
     }
     Ok(damaged)

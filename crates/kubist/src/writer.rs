@@ -394,11 +394,11 @@ impl Writer {
 
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
-        let view = self.core.view()?;
+        let (view, known) = self.core.view_with(|runs| runs.worth_knowing(&self.core))?;
         self.core.settle_schema(&view.schema)?;
         let frame = self.frame(&pending.batches)?;
         let (geometry, schema) = (self.core.geometry, view.schema.clone());
-        let seen = Seen::all(&view);
+        let seen = Seen::all(known);
         let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
         let batches = std::mem::take(&mut pending.batches);

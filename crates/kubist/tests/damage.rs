@@ -44,6 +44,8 @@ fn build(at: &Path) {
         ..Default::default()
     };
     let table = Table::create(at.to_str().unwrap(), schema.clone(), &options).unwrap();
+    // Its checkpoint has pages.
+    table.hold_at_most(0);
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..COMMITS {
         let ids = commit * ROWS..(commit + 1) * ROWS;
@@ -108,8 +110,9 @@ fn damage_is_noticed_and_named() {
         for damaged in damages {
             std::fs::write(&file, &damaged).unwrap();
             // The quick look reads all of these, whether queries need them or not.
-            let leads_to_rows =
-                ["table", "grid", "logs/", "rewrites/", "checkpoints/"].iter().any(|part| name.starts_with(part));
+            let leads_to_rows = ["table", "grid", "logs/", "rewrites/", "checkpoints/", "segments/pages-"]
+                .iter()
+                .any(|part| name.starts_with(part));
             if leads_to_rows && !name.ends_with(".ack") {
                 let quick = |table: Table| table.verify(&VerifyOptions::default(), &mut |_, _| {}).unwrap();
                 let unsound =

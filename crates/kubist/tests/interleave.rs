@@ -89,12 +89,18 @@ fn live(process: Arc<SimProcess>, seed: u64, number: u64, fault: Option<Fault>, 
     if random.random_bool(0.3) {
         process.kill_after(random.random_range(0..600));
     }
-    let worked = (|| match number {
-        0..3 => write(&open(process, fault)?, number as i64, known),
-        3 | 4 => optimize(&open(process, fault)?, &mut random, known),
-        5 => keep(&open(process, fault)?, &mut random, known),
-        6 => retract(&open(process, fault)?, &mut random, known),
-        _ => read(&open(process, fault)?, known),
+    // Some read their list of runs page by page.
+    let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
+    let worked = (|| {
+        let table = open(process, fault)?;
+        table.hold_at_most(held);
+        match number {
+            0..3 => write(&table, number as i64, known),
+            3 | 4 => optimize(&table, &mut random, known),
+            5 => keep(&table, &mut random, known),
+            6 => retract(&table, &mut random, known),
+            _ => read(&table, known),
+        }
     })();
     known.writing.fetch_sub((number < WRITERS as u64) as i64, Ordering::SeqCst);
     match worked {

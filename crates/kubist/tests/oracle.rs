@@ -71,6 +71,9 @@ fn table(rng: &mut SmallRng) -> Case {
     };
     let store = fresh_store("oracle");
     let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
+    // Some read their list of runs page by page.
+    let held = *[0, 20, 1 << 18].choose(rng).unwrap();
+    table.hold_at_most(held);
     let mut batches = Vec::new();
     let mut numbers = vec!["rid".to_string()];
     let mut added = Vec::new();
@@ -123,6 +126,7 @@ fn table(rng: &mut SmallRng) -> Case {
         }
         if rng.random_bool(0.3) {
             table = Table::open_in(store.clone()).unwrap();
+            table.hold_at_most(held);
         }
         assert_eq!(
             committed.rows,

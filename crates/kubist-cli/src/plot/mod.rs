@@ -105,6 +105,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
             "pages_read": stats.pages_read,
             "cubes_visited": stats.cubes_visited,
             "runs_looked_up": stats.runs_looked_up,
+            "round_trips": stats.round_trips,
             "seconds": stats.seconds,
         }));
     }

@@ -4,14 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kubist_index::state::Run;
+use super::{Key, Lookup};
+use crate::directory::Directory;
 
-use super::Lookup;
-use crate::entry::Location;
-
-/// Runs are named by their place in the view's directory.
-#[derive(Default)]
+/// Runs are named by their place in the directory.
 pub struct Live {
+    pub directory: Arc<Directory>,
     pub lookups: Vec<Covered>,
     /// Runs that no lookup covers.
     pub others: Vec<u32>,
@@ -24,15 +22,15 @@ pub struct Covered {
 }
 
 impl Live {
-    pub fn new(runs: &[Arc<Run<Location>>]) -> Live {
-        let mut live = Live::default();
-        let mut known: HashMap<*const Lookup, usize> = HashMap::new();
-        for (place, run) in (0u32..).zip(runs) {
+    pub fn new(directory: Arc<Directory>) -> Live {
+        let mut live = Live { directory: directory.clone(), lookups: Vec::new(), others: Vec::new() };
+        let mut known: HashMap<Key, usize> = HashMap::new();
+        for (place, run) in (0u32..).zip(directory.runs()) {
             let Some(lookup) = &run.payload.lookup else {
                 live.others.push(place);
                 continue;
             };
-            let at = *known.entry(Arc::as_ptr(lookup)).or_insert_with(|| {
+            let at = *known.entry(lookup.key()).or_insert_with(|| {
                 live.lookups.push(Covered { lookup: lookup.clone(), runs: Vec::new() });
                 live.lookups.len() - 1
             });

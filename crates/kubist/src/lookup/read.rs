@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::postings::Directory;
 use super::{Lookup, OfColumn};
 use crate::error::{Error, Result};
-use crate::fetch::{Piece, fetch};
+use crate::fetch::{Cost, Piece, fetch};
 use crate::snapshot::Snapshot;
 use crate::sound::is_damage;
 
@@ -45,34 +45,34 @@ struct Chosen<'a> {
 
 impl Snapshot {
     /// Asks lookups for keys, for those of one of `sought`; and what was read for it.
-    pub(crate) fn look_up(&self, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, u64)> {
+    pub(crate) fn look_up(&self, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
         match self.look_up_all(lookups, sought) {
             // In one go if all are sound.
             Err(error) if is_damage(&error) => {}
             answered => return answered,
         }
-        let (mut answers, mut bytes_read) = (Vec::new(), 0);
+        let (mut answers, mut cost) = (Vec::new(), Cost::default());
         for lookup in lookups {
             match self.look_up_all(&[lookup], sought) {
-                Ok((answered, bytes)) => {
+                Ok((answered, spent)) => {
                     answers.extend(answered);
-                    bytes_read += bytes;
+                    cost += spent;
                 }
                 Err(error) if is_damage(&error) => answers.push(None),
                 Err(error) => return Err(error),
             }
         }
-        Ok((answers, bytes_read))
+        Ok((answers, cost))
     }
 
-    fn look_up_all(&self, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, u64)> {
+    fn look_up_all(&self, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
         let asked = |place: &OfColumn| sought.iter().find(|sought| sought.column == place.column as usize);
         let places: Vec<(&Lookup, &OfColumn)> = lookups
             .iter()
             .flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)))
             .filter(|(_, place)| asked(place).is_some())
             .collect();
-        let (directories, mut bytes_read) = self.lookup_directories(&places)?;
+        let (directories, mut cost) = self.lookup_directories(&places)?;
         let mut chosen: Vec<Option<Chosen<'_>>> = lookups.iter().map(|_| None).collect();
         let mut places = places.into_iter().zip(directories).peekable();
         for (lookup, best) in lookups.iter().zip(&mut chosen) {
@@ -102,7 +102,7 @@ impl Snapshot {
             })
             .collect();
         let fetched = fetch(&self.core, &pieces)?;
-        bytes_read += fetched.bytes_read;
+        cost += fetched.cost;
         let mut blocks = fetched.pieces.into_iter();
         let mut answers = Vec::with_capacity(lookups.len());
         for (lookup, chosen) in lookups.iter().zip(chosen) {
@@ -115,11 +115,11 @@ impl Snapshot {
             let hits = chosen.hits(&bytes).map_err(|what| self.damaged_lookup(lookup, chosen.place.offset, what))?;
             answers.push(Some(hits));
         }
-        Ok((answers, bytes_read))
+        Ok((answers, cost))
     }
 
-    /// The directories of postings, from the cache or the store, and the bytes read.
-    fn lookup_directories(&self, places: &[(&Lookup, &OfColumn)]) -> Result<(Vec<Arc<Directory>>, u64)> {
+    /// The directories of postings, from the cache or the store, and what reading them cost.
+    fn lookup_directories(&self, places: &[(&Lookup, &OfColumn)]) -> Result<(Vec<Arc<Directory>>, Cost)> {
         let cache = &self.core.directories;
         let key = |(lookup, place): &(&Lookup, &OfColumn)| (lookup.segment.clone(), place.offset);
         let mut found = cache.get(places.iter().map(key));
@@ -135,7 +135,7 @@ impl Snapshot {
             found[place] = Some(directory);
         }
         cache.insert(decoded.into_iter());
-        Ok((found.into_iter().flatten().collect(), fetched.bytes_read))
+        Ok((found.into_iter().flatten().collect(), fetched.cost))
     }
 
     fn decode_directory(&self, lookup: &Lookup, place: &OfColumn, bytes: &[u8]) -> Result<Directory> {

@@ -96,7 +96,7 @@ fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
 fn held(table: &Table, pid: i32) -> (u64, u64) {
     let snapshot = table.snapshot().unwrap();
     let (mut pages, mut rows) = (0, 0);
-    for run in snapshot.view.directory.runs() {
+    for run in snapshot.directory().unwrap().runs() {
         let (batch, map) = snapshot.read_run(run).unwrap();
         let zone_of_row = (0..map.zones()).flat_map(|zone| std::iter::repeat_n(zone, map.rows[zone] as usize));
         let pids = batch["pid"].as_primitive::<Int32Type>().values();
@@ -139,7 +139,7 @@ fn a_particle_costs_the_pages_that_hold_it() {
 
 /// Replaces the runs of a table by the same bytes under other names.
 fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
-    let inputs = table.snapshot().unwrap().view.directory.runs().to_vec();
+    let inputs = table.snapshot().unwrap().directory().unwrap().runs().to_vec();
     let mut runs = inputs.clone();
     runs.sort_by_key(|run| run.id);
     change(&mut runs);
@@ -156,7 +156,7 @@ fn runs_without_postings_are_scanned() {
     for again in 0..2 {
         let (times, stats) = look_up(&table, 17);
         assert!(times.into_iter().eq(0..60));
-        let runs = table.snapshot().unwrap().view.directory.runs().len() as u64;
+        let runs = table.snapshot().unwrap().directory().unwrap().runs().len() as u64;
         assert!(stats.runs_looked_up > 0 && stats.runs_looked_up < runs, "{stats:?}");
         assert_eq!(findings(&table, true), Vec::<String>::new(), "{again}");
         // And the same from a checkpoint.
@@ -184,8 +184,9 @@ fn damaged_postings_cost_speed_and_not_answers() {
         let table = Table::create(&at, schema(), &options()).unwrap();
         fill(&table, 0..60, 2);
         let snapshot = table.snapshot().unwrap();
+        let directory = snapshot.directory().unwrap();
         let lookups: Vec<&Arc<Lookup>> =
-            super::covering(snapshot.view.directory.runs().iter().map(|run| run.as_ref())).into_values().collect();
+            super::covering(directory.runs().iter().map(|run| run.as_ref())).into_values().collect();
         assert_eq!(lookups.len(), 2);
         lookups[0].clone()
     };

@@ -15,15 +15,14 @@ use super::Question;
 use super::scan::Visit;
 use crate::error::Result;
 use crate::lookup::read::{Answer, Sought};
-use crate::lookup::{Lookup, keys};
+use crate::lookup::{Key, Lookup, keys};
 use crate::options::Stats;
 
 /// The values that a question looks for, and what lookups have answered so far.
 #[derive(Default)]
 pub(super) struct LookedUp {
     sought: Vec<Sought>,
-    /// By the lookup's place in memory, which the snapshot keeps.
-    answers: Mutex<HashMap<usize, Arc<Answer>>>,
+    answers: Mutex<HashMap<Key, Arc<Answer>>>,
 }
 
 impl LookedUp {
@@ -31,10 +30,6 @@ impl LookedUp {
     pub(super) fn is_idle(&self) -> bool {
         self.sought.is_empty()
     }
-}
-
-fn place_in_memory(lookup: &Arc<Lookup>) -> usize {
-    Arc::as_ptr(lookup) as usize
 }
 
 impl Question {
@@ -76,7 +71,7 @@ impl Question {
             return Ok(None);
         }
         let (view, mut stats) = (&self.snapshot.view, Stats::default());
-        let live = view.lookups();
+        let live = view.lookups(&self.snapshot.core)?;
         let answers = self.answers(live.lookups.iter().map(|covered| &covered.lookup).collect(), &mut stats)?;
         let mut found: Vec<(u32, Option<&Arc<[u32]>>)> = live.others.iter().map(|run| (*run, None)).collect();
         for (covered, answer) in live.lookups.iter().zip(&answers) {
@@ -90,7 +85,7 @@ impl Question {
         }
         found.sort_unstable_by_key(|(run, _)| *run);
         let visits = found.into_iter().map(|(run, zones)| Visit {
-            run: view.directory.runs()[run as usize].clone(),
+            run: live.directory.runs()[run as usize].clone(),
             within: None,
             zones: zones.cloned(),
         });
@@ -107,14 +102,14 @@ impl Question {
         }
         let mut lookups: Vec<&Arc<Lookup>> =
             visits.iter().filter_map(|visit| visit.run.payload.lookup.as_ref()).collect();
-        lookups.sort_unstable_by_key(|lookup| place_in_memory(lookup));
-        lookups.dedup_by_key(|lookup| place_in_memory(lookup));
-        let places: Vec<usize> = lookups.iter().map(|lookup| place_in_memory(lookup)).collect();
+        lookups.sort_unstable_by_key(|lookup| lookup.key());
+        lookups.dedup_by_key(|lookup| lookup.key());
+        let keys: Vec<Key> = lookups.iter().map(|lookup| lookup.key()).collect();
         let answers = self.answers(lookups, stats)?;
         let mut narrowed = Vec::new();
         for visit in &visits {
             let of_run = visit.run.payload.lookup.as_ref().and_then(|lookup| {
-                let answer = &answers[places.binary_search(&place_in_memory(lookup)).ok()?];
+                let answer = &answers[keys.binary_search(&lookup.key()).ok()?];
                 Some(answer.as_ref().as_ref()?.get(&(lookup.place_of(visit.run.id) as u32)))
             });
             match of_run {
@@ -133,10 +128,10 @@ impl Question {
         self.cancel.check()?;
         let mut known = self.looked_up.answers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let open: Vec<&Arc<Lookup>> =
-            lookups.iter().filter(|lookup| !known.contains_key(&place_in_memory(lookup))).copied().collect();
-        let (answered, bytes_read) = self.snapshot.look_up(&open, &self.looked_up.sought)?;
-        stats.bytes_read += bytes_read;
-        known.extend(open.into_iter().map(place_in_memory).zip(answered.into_iter().map(Arc::new)));
-        Ok(lookups.iter().map(|lookup| known[&place_in_memory(lookup)].clone()).collect())
+            lookups.iter().filter(|lookup| !known.contains_key(&lookup.key())).copied().collect();
+        let (answered, cost) = self.snapshot.look_up(&open, &self.looked_up.sought)?;
+        stats.spend(cost);
+        known.extend(open.into_iter().map(|lookup| lookup.key()).zip(answered.into_iter().map(Arc::new)));
+        Ok(lookups.iter().map(|lookup| known[&lookup.key()].clone()).collect())
     }
 }

@@ -20,7 +20,7 @@ use crate::codec::decode::{self, PageColumn, Pick, Rows, Span, all_rows, for_row
 use crate::codec::zone_map::{ColumnZones, ZONES_PER_PAGE, ZoneMap};
 use crate::entry::Location;
 use crate::error::{Error, Result};
-use crate::fetch::{Piece, fetch};
+use crate::fetch::{Cost, Piece, fetch};
 use crate::options::Stats;
 
 /// A run to read, perhaps only inside some boxes, which have no point in common.
@@ -82,7 +82,7 @@ struct Reading<'a> {
     maps: Vec<Arc<ZoneMap>>,
     /// Of each run what was read of it.
     loaded: Vec<Loaded>,
-    bytes_read: u64,
+    cost: Cost,
 }
 
 /// Reads the rows of `visits` that answer the question and have a priority in `range`.
@@ -94,9 +94,9 @@ pub fn scan(
     skip: Skip<'_>,
 ) -> Result<Scanned> {
     question.cancel.check()?;
-    let (maps, bytes_read) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
-    let mut reading = Reading { question, visits, maps, loaded, bytes_read };
+    let mut reading = Reading { question, visits, maps, loaded, cost };
     let (mut picks, open) = reading.judge_zones(range, skip);
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -124,7 +124,7 @@ pub fn scan(
         scanned.columns = arrays;
     }
     scanned.stats.rows_read = rows_read;
-    scanned.stats.bytes_read = reading.bytes_read;
+    scanned.stats.spend(reading.cost);
     scanned.stats.pages_read = reading.pages_read();
     Ok(scanned)
 }
@@ -402,7 +402,7 @@ impl Reading<'_> {
             places.push((pieces.len() - 1, (piece.length - length) as usize));
         }
         let fetched = fetch(&self.question.snapshot.core, &pieces)?;
-        self.bytes_read += fetched.bytes_read;
+        self.cost += fetched.cost;
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
             let chunk = self.maps[run].chunk(page, column);
             let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);

@@ -164,7 +164,7 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
 /// the question's box covers, or one for each zone that a lookup names.
 pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
     if question.is_everywhere() {
-        return Ok(question.snapshot.view.directory.rows() as f64);
+        return Ok(question.snapshot.view.rows() as f64);
     }
     let (visits, planned) = question.visits(range)?;
     // What lookups read for it is not read again.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kubist_index::plan::Directory;
 use kubist_index::state::State;
 
 use crate::alter::{self, Alteration};
 use crate::checkpoint::{self, CHECKPOINTS};
+use crate::directory::{Directory, Runs};
 use crate::entry::{CommitEntry, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::history::History;
@@ -30,7 +30,8 @@ pub fn snapshot(table: Table, notes: &mut Vec<String>) -> Result<Snapshot> {
         follow(core, &writer, &mut state, &mut history, notes)?;
     }
     follow_rewrites(core, &mut state, &mut history, notes)?;
-    let view = View::new(schema(core, notes)?, Directory::new(core.geometry, &state), history, &state);
+    let runs = Runs::new(None, Directory::new(core.geometry, &state), Default::default());
+    let view = View::new(schema(core, notes)?, runs, history, &state);
     Ok(Snapshot::new(table.core.clone(), Arc::new(view)))
 }
 
@@ -60,7 +61,7 @@ fn schema(core: &Core, notes: &mut Vec<String>) -> Result<Arc<TableSchema>> {
 /// The newest checkpoint that can be read, or the beginning.
 fn newest_checkpoint(core: &Core, notes: &mut Vec<String>) -> Result<(State<Location>, History)> {
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
-        match checkpoint::read(core, name) {
+        match checkpoint::read(core, name).and_then(|held| held.map(|held| held.whole(core)).transpose()) {
             Ok(Some(held)) => return Ok(held),
             Ok(None) => {}
             Err(error) if is_damage(&error) => notes.push(format!("{error}: an older one is used, or the logs alone")),

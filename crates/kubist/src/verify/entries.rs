@@ -57,12 +57,15 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option
         }
     }
     for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
-        if let Err(error) = checkpoint::read(core, &name) {
+        if let Err(error) = checkpoint::read(core, &name).and_then(|held| held.map(|held| held.whole(core)).transpose())
+        {
             found(error, report)?;
         }
     }
     if let Some(snapshot) = &snapshot {
-        check_cutoffs(snapshot, &said, report);
+        if let Err(error) = check_cutoffs(snapshot, &said, report) {
+            found(error, report)?;
+        }
     }
     Ok(snapshot)
 }
@@ -123,8 +126,8 @@ fn check_rewrite(core: &Core, name: &str, said: &mut Said) -> Result<()> {
 }
 
 /// I3, as far as entries are left that say something of it.
-fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) {
-    let (geometry, directory) = (snapshot.core.geometry, &snapshot.view.directory);
+fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) -> Result<()> {
+    let (geometry, directory) = (snapshot.core.geometry, snapshot.directory()?);
     for (cube, cutoff) in directory.cutoffs() {
         if cube.level() == geometry.deepest() && cutoff < Threshold::ALL {
             report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
@@ -132,8 +135,9 @@ fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) {
     }
     for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
         // A rewrite that was published meanwhile is not in the snapshot.
-        if snapshot.core.view().is_ok_and(|now| now.directory.cutoff(*cube) > *lowest) {
+        if snapshot.core.view()?.runs.whole(&snapshot.core)?.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
         }
     }
+    Ok(())
 }

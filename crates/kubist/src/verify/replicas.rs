@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use kubist_index::state::{Run, RunId};
 
+use crate::directory::Directory;
 use crate::entry::Location;
 use crate::frame::Frame;
 use crate::snapshot::Snapshot;
@@ -33,8 +34,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Also finds what is wrong with what replicas name.
-    pub fn new(snapshot: &Snapshot, report: &mut VerifyReport) -> Ledger {
-        let directory = &snapshot.view.directory;
+    pub fn new(snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) -> Ledger {
         let cubes: HashMap<RunId, _> = directory.runs().iter().map(|run| (run.id, run.cube)).collect();
         let mut named_by: HashMap<RunId, Vec<Arc<Run<Location>>>> = HashMap::new();
         let mut covered = HashSet::new();
@@ -85,8 +85,8 @@ impl Ledger {
     }
 
     /// Compares, where both sides could be read whole.
-    pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
-        for replica in snapshot.view.directory.replicas() {
+    pub fn close(&self, snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) {
+        for replica in directory.replicas() {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {
                 continue;
             }

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use kubist_index::priority::PriorityRange;
+use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::state::{Run, RunId};
 
 use crate::codec::encode::encode_column;
 use crate::codec::zone_map::ZoneMap;
+use crate::directory::Directory;
 use crate::entry::Location;
 use crate::error::Result;
 use crate::frame::Frame;
@@ -21,6 +22,7 @@ use super::replicas::Ledger;
 /// Reads a run and checks it; `false` if rows of it cannot be read.
 pub fn check(
     snapshot: &Snapshot,
+    directory: &Directory,
     run: &Arc<Run<Location>>,
     missing: &HashSet<RunId>,
     ledger: &mut Ledger,
@@ -33,7 +35,7 @@ pub fn check(
     }
     let sound = snapshot.read_sound(run)?;
     for lost in &sound.lost {
-        report.lose(run, snapshot.loss(run, sound.map.as_deref(), lost));
+        report.lose(run, snapshot.loss(run, sound.map.as_deref(), lost)?);
         ledger.lose(run.id);
     }
     let Some(map) = &sound.map else { return Ok(false) };
@@ -42,6 +44,8 @@ pub fn check(
         return Ok(false);
     };
     report.pages += map.pages() as u64;
+    let cutoffs = snapshot.core.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
+    let highest_above = cutoffs.max().filter(|_| !run.is_replica());
     let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), sound.lost.is_empty());
     for (page, batch) in &sound.pages {
         if !run.is_replica() {
@@ -49,7 +53,7 @@ pub fn check(
         }
         ledger.count(run, &frame, batch);
         postings.count(snapshot, run, map, *page, batch);
-        match check_page(snapshot, run, map, &frame, *page, batch) {
+        match check_page(snapshot, run, map, &frame, *page, batch, highest_above) {
             Ok((low, high)) => {
                 lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));
             }
@@ -73,14 +77,10 @@ fn check_page(
     frame: &Frame,
     page: usize,
     batch: &RecordBatch,
+    highest_above: Option<Threshold>,
 ) -> std::result::Result<(u64, u64), String> {
     let (geometry, place) = (snapshot.core.geometry, &run.payload);
     let (places, coordinates) = (frame.places(std::slice::from_ref(batch)), frame.coordinates_of(batch));
-    let cutoffs = geometry.ancestors(run.cube).map(|ancestor| snapshot.view.directory.cutoff(ancestor));
-    let highest_above = match run.is_replica() {
-        true => None,
-        false => cutoffs.max(),
-    };
     let zones = map.page_zones(page);
     let mut first = 0;
     for zone in zones.clone() {

@@ -44,7 +44,7 @@ fn table() -> Table {
 
 fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
     let snapshot = table.snapshot().unwrap();
-    let run = snapshot.view.directory.runs()[0].clone();
+    let run = snapshot.directory().unwrap().runs()[0].clone();
     let rows = snapshot.read_run(&run).unwrap().0;
     assert_eq!((run.cube, rows.num_rows() as i64), (CubeId::ROOT, ROWS));
     (run, rows)

@@ -1,0 +1,288 @@
+//! The directory of many runs, dealt to pages of neighbours.
+//!
+//! Whoever asks for a box and a range of priorities needs only the pages that may meet
+//! them, and a list of all pages with what is in each says at once which these are: no
+//! descent, however deep the tree is. For that a page must be compact in space. Runs in
+//! depth-first order are, but for those of large inner cubes that come between; so these
+//! are dealt to pages of their own, of which there are few.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::cube::{CubeId, Geometry, GridBox};
+use crate::priority::{PriorityRange, Threshold};
+use crate::state::Run;
+
+/// Something that a directory holds of a cube.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry<L> {
+    Run(Arc<Run<L>>),
+    Cutoff(CubeId, Threshold),
+}
+
+impl<L> Entry<L> {
+    pub fn cube(&self) -> CubeId {
+        match self {
+            Entry::Run(run) => run.cube,
+            Entry::Cutoff(cube, _) => *cube,
+        }
+    }
+}
+
+/// Runs and cutoffs of some cubes, in depth-first order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<L> {
+    pub runs: Vec<Arc<Run<L>>>,
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+}
+
+impl<L> Default for Page<L> {
+    fn default() -> Self {
+        Page { runs: Vec::new(), cutoffs: Vec::new() }
+    }
+}
+
+/// What is known of a page without reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Cubes whose subtree is larger than a page.
+    pub upper: bool,
+    pub runs: u32,
+    /// The box around all its cubes.
+    pub span: GridBox,
+    /// The lowest and the highest priority of its runs.
+    pub priorities: (u64, u64),
+}
+
+impl Summary {
+    /// May it hold what a directory needs for that box and range?
+    pub fn meets(&self, geometry: &Geometry, grid_box: &GridBox, range: PriorityRange) -> bool {
+        let mut dimensions = 0..geometry.dimensions();
+        range.meets(self.priorities.0, self.priorities.1)
+            && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
+    }
+}
+
+impl<L> Page<L> {
+    /// Runs and cutoffs together.
+    pub fn len(&self) -> usize {
+        self.runs.len() + self.cutoffs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn summary(&self, geometry: &Geometry, upper: bool) -> Summary {
+        let cubes = self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube));
+        let around = |one: GridBox, other: GridBox| GridBox {
+            low: std::array::from_fn(|d| one.low[d].min(other.low[d])),
+            high: std::array::from_fn(|d| one.high[d].max(other.high[d])),
+        };
+        let span = cubes.map(|cube| geometry.span(cube)).reduce(around).unwrap_or_else(|| geometry.everything());
+        let first = self.runs.iter().map(|run| run.priorities.0).min().unwrap_or(0);
+        let last = self.runs.iter().map(|run| run.priorities.1).max().unwrap_or(u64::MAX);
+        Summary { upper, runs: self.runs.len() as u32, span, priorities: (first, last) }
+    }
+
+    fn push(&mut self, entry: Entry<L>) {
+        match entry {
+            Entry::Run(run) => self.runs.push(run),
+            Entry::Cutoff(cube, cutoff) => self.cutoffs.push((cube, cutoff)),
+        }
+    }
+}
+
+/// Deals entries, which come in depth-first order of their cubes, to pages. It holds no
+/// more of them than three pages do.
+pub struct Dealer<L> {
+    geometry: Geometry,
+    /// Entries of a page at most.
+    most: usize,
+    /// Entries that wait for what comes behind them: whether a subtree fits in a page shows
+    /// within a page of entries.
+    ahead: VecDeque<Entry<L>>,
+    /// So many of the first of these are a subtree that fits.
+    fitting: usize,
+    upper: Page<L>,
+    lower: Page<L>,
+}
+
+/// A page that is complete, with what is known of it.
+pub type Dealt<L> = (Summary, Page<L>);
+
+impl<L> Dealer<L> {
+    /// Pages of at most so many entries, one at least.
+    pub fn new(geometry: Geometry, most: usize) -> Dealer<L> {
+        let (upper, lower) = Default::default();
+        Dealer { geometry, most: most.max(1), ahead: VecDeque::new(), fitting: 0, upper, lower }
+    }
+
+    /// Takes the next entry; gives the page that is complete with it, if one is.
+    pub fn push(&mut self, entry: Entry<L>) -> Option<Dealt<L>> {
+        self.ahead.push_back(entry);
+        if self.ahead.len() > self.most { self.deal() } else { None }
+    }
+
+    /// The pages that are left.
+    pub fn finish(mut self) -> Vec<Dealt<L>> {
+        let mut pages = Vec::new();
+        while !self.ahead.is_empty() {
+            pages.extend(self.deal());
+        }
+        pages.extend(complete(&self.geometry, &mut self.lower, false));
+        pages.extend(complete(&self.geometry, &mut self.upper, true));
+        pages
+    }
+
+    /// Moves the first entry to its page.
+    fn deal(&mut self) -> Option<Dealt<L>> {
+        let mut done = None;
+        if self.fitting == 0 {
+            let end = self.geometry.end_of(self.ahead.front()?.cube());
+            let inside = self.ahead.partition_point(|entry| entry.cube().to_u128() < end);
+            if inside > self.most {
+                let entry = self.ahead.pop_front()?;
+                if self.upper.len() >= self.most {
+                    done = complete(&self.geometry, &mut self.upper, true);
+                }
+                self.upper.push(entry);
+                return done;
+            }
+            self.fitting = inside;
+            if self.lower.len() + inside > self.most {
+                done = complete(&self.geometry, &mut self.lower, false);
+            }
+        }
+        self.fitting -= 1;
+        self.lower.push(self.ahead.pop_front()?);
+        done
+    }
+}
+
+fn complete<L>(geometry: &Geometry, page: &mut Page<L>, upper: bool) -> Option<Dealt<L>> {
+    let page = std::mem::take(page);
+    (!page.is_empty()).then(|| (page.summary(geometry, upper), page))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::plan::Directory;
+    use crate::state::RunId;
+    use proptest::prelude::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Some cubes and all above them, in depth-first order, with up to three runs each. The
+    /// priorities of a level's runs begin where the cutoffs above it are (I2).
+    fn entries(rng: &mut SmallRng, geometry: Geometry, count: usize) -> Vec<Entry<()>> {
+        let cutoff = |level: u32| (level as u64) << 60;
+        let mut cubes = BTreeSet::new();
+        for _ in 0..count {
+            let coordinate = |_| rng.random_range(0..=geometry.last_coordinate()) >> rng.random_range(0..8);
+            let point: Vec<u32> = (0..geometry.dimensions()).map(coordinate).collect();
+            let cube = geometry.cube_of(geometry.key(&point), rng.random_range(0..7));
+            cubes.insert(cube);
+            cubes.extend(geometry.ancestors(cube));
+        }
+        let mut entries = Vec::new();
+        for cube in cubes {
+            for _ in 0..rng.random_range(0..=3) {
+                let first = rng.random_range(cutoff(cube.level())..=u64::MAX);
+                let priorities = (first, rng.random_range(first..=u64::MAX));
+                let id = RunId(entries.len() as u128);
+                entries.push(Entry::Run(Arc::new(Run { id, cube, rows: 1, priorities, copies: vec![], payload: () })));
+            }
+            if cube.level() < 7 {
+                entries.push(Entry::Cutoff(cube, Threshold::new(cutoff(cube.level() + 1) as u128)));
+            }
+        }
+        entries
+    }
+
+    fn all<'a>(pages: impl Iterator<Item = &'a Page<()>> + Clone) -> (Vec<Arc<Run<()>>>, Vec<(CubeId, Threshold)>) {
+        let runs = pages.clone().flat_map(|page| page.runs.iter().cloned()).collect();
+        (runs, pages.flat_map(|page| page.cutoffs.iter().copied()).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn every_entry_is_on_one_page_and_questions_find_it(
+            seed in any::<u64>(), k in 1usize..=4, count in 0usize..800, most in 1usize..60,
+        ) {
+            let geometry = Geometry::new(k).unwrap();
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let entries = entries(&mut rng, geometry, count);
+            let mut dealer = Dealer::new(geometry, most);
+            let mut pages = Vec::new();
+            for entry in &entries {
+                pages.extend(dealer.push(entry.clone()));
+                prop_assert!(dealer.ahead.len() + dealer.upper.len() + dealer.lower.len() <= 3 * most);
+            }
+            pages.extend(dealer.finish());
+            for (summary, page) in &pages {
+                prop_assert!((1..=most).contains(&page.len()) && summary.runs as usize == page.runs.len());
+            }
+            // Both tiers come in depth-first order.
+            for tier in [false, true] {
+                let of_tier = pages.iter().filter(|(summary, _)| summary.upper == tier);
+                let cubes: Vec<CubeId> = of_tier.flat_map(|(_, page)| page.runs.iter().map(|run| run.cube)).collect();
+                prop_assert!(cubes.is_sorted());
+            }
+            let (runs, cutoffs) = all(pages.iter().map(|(_, page)| page));
+            prop_assert_eq!(runs.len() + cutoffs.len(), entries.len());
+            let whole = Directory::of(geometry, runs.into_iter(), cutoffs.into_iter());
+            for _ in 0..10 {
+                let mut grid_box = geometry.everything();
+                for d in 0..k {
+                    let (a, b) = (rng.random_range(0..=geometry.last_coordinate()), rng.random::<u32>());
+                    (grid_box.low[d], grid_box.high[d]) = (a.min(b), a.max(b).min(geometry.last_coordinate()));
+                }
+                let first: u64 = rng.random::<u64>() >> rng.random_range(0..4);
+                let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
+                let met = pages.iter().filter(|(summary, _)| summary.meets(&geometry, &grid_box, range));
+                let (runs, cutoffs) = all(met.map(|(_, page)| page));
+                let near = Directory::of_part(geometry, runs.into_iter(), cutoffs.into_iter());
+                let read = |directory: &Directory<()>| {
+                    let plan = directory.plan(&grid_box, range);
+                    plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
+                };
+                prop_assert_eq!(read(&near), read(&whole));
+            }
+        }
+    }
+
+    #[test]
+    fn a_point_meets_few_pages() {
+        let geometry = Geometry::new(3).unwrap();
+        let mut entries = Vec::new();
+        let mut open = vec![CubeId::ROOT];
+        while let Some(cube) = open.pop() {
+            let run = Run {
+                id: RunId(cube.to_u128()),
+                cube,
+                rows: 1,
+                priorities: (0, u64::MAX),
+                copies: vec![],
+                payload: (),
+            };
+            entries.push(Entry::Run(Arc::new(run)));
+            if cube.level() < 5 {
+                open.extend(geometry.children(cube));
+            }
+        }
+        entries.sort_by_key(Entry::cube);
+        let mut dealer = Dealer::new(geometry, 100);
+        let mut pages: Vec<Dealt<()>> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
+        pages.extend(dealer.finish());
+        let point = GridBox { low: [1 << 30; 8], high: [1 << 30; 8] };
+        let all = PriorityRange { first: 0, last: u64::MAX };
+        let met = pages.iter().filter(|(summary, _)| summary.meets(&geometry, &point, all)).count();
+        // 37,449 runs. One path of cubes, of which those with more than 100 below them share
+        // pages with others of their level.
+        assert!(pages.len() > 400 && met <= 8, "{met} of {}", pages.len());
+    }
+}

@@ -1,0 +1,100 @@
+//! A table of very many runs: what writers and readers hold of them, and how often a small
+//! question asks the store.
+//!
+//!     cargo run --release -p kubist --example bench_directory [-- --runs 10000000 --at LOCATION]
+//!
+//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few
+//! rows, so that there are many runs. Readers are processes of their own. Prints tables;
+//! asserts nothing.
+
+mod common;
+
+use std::process::Command;
+use std::time::Instant;
+
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+use common::*;
+use kubist::{Query, Table, TableOptions, WriterOptions};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+
+const CAPACITY: u32 = 16;
+const COMMIT_ROWS: usize = 400_000;
+
+fn argument(name: &str) -> Option<String> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != name);
+    arguments.nth(1)
+}
+
+/// Rows whose x lies in one of `slabs` slabs.
+fn slab(slab: usize, slabs: usize) -> RecordBatch {
+    let made = batch(slab * COMMIT_ROWS, COMMIT_ROWS);
+    let x = made.column(1).as_any().downcast_ref::<Float32Array>().expect("x is a float");
+    let inside = |x: &f32| (slab as f32 + x.min(0.999)) / slabs as f32;
+    let x: ArrayRef = Arc::new(Float32Array::from_iter_values(x.values().iter().map(inside)));
+    let mut columns = made.columns().to_vec();
+    columns[1] = x;
+    RecordBatch::try_new(made.schema(), columns).expect("columns fit the schema")
+}
+
+fn cost(label: &str, table: &Table, query: &Query) {
+    let (stats, ms) = run(table, query);
+    println!(
+        "{label:34} {:9} {:12} {:9.2} {ms:9.1}",
+        stats.rows_returned,
+        stats.round_trips,
+        stats.bytes_read as f64 / 1e6
+    );
+}
+
+fn read(at: &str) {
+    let begin = Instant::now();
+    let table = Table::open(at).expect("a table");
+    println!("open                               {:41.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+    println!("{:34} {:>9} {:>12} {:>9} {:>9}", "", "returned", "round trips", "MB read", "ms");
+    let mut rng = SmallRng::seed_from_u64(3);
+    for label in ["small box, the first", "small box, another", "small box, another"] {
+        let centre: [f64; 3] = std::array::from_fn(|_| rng.random_range(0.1..0.9));
+        cost(label, &table, &Query { bounds: cube_box(&centre, 0.004), ..Query::default() });
+    }
+    cost("0.001 % of everything", &table, &Query { precision: Some(1e-5), ..Query::default() });
+    cost("the 1,000 of lowest priority", &table, &Query { limit: Some(1000), ..Query::default() });
+    println!("peak memory of the reader          {:41} MB", peak_memory());
+}
+
+fn main() {
+    let runs: u64 = argument("--runs").map_or(10_000_000, |runs| runs.parse().expect("a number of runs"));
+    let own = tempfile::tempdir().expect("a directory");
+    let at = argument("--at").unwrap_or_else(|| own.path().join("t").display().to_string());
+    if std::env::args().any(|argument| argument == "--read") {
+        return read(&at);
+    }
+    let table =
+        Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty place");
+    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
+    let (begin, mut made, mut commits) = (Instant::now(), 0, 0);
+    // How many runs a commit makes is known after the first.
+    let mut slabs = 64;
+    while made < runs {
+        writer.append(&slab(commits, slabs)).expect("rows of the schema");
+        writer.commit().expect("a durable commit");
+        commits += 1;
+        if commits == 1 {
+            made = table.snapshot().expect("readable").info().expect("known").runs;
+            slabs = (runs.div_ceil(made.max(1)) as usize).max(1);
+        } else {
+            made += made / (commits as u64 - 1);
+        }
+    }
+    println!(
+        "{} commits of {COMMIT_ROWS} rows, about {made} runs         {:9.1} s",
+        commits,
+        begin.elapsed().as_secs_f64()
+    );
+    println!("peak memory of the writer          {:41} MB", peak_memory());
+    drop((writer, table));
+    let program = std::env::current_exe().expect("this program");
+    let status = Command::new(program).args(["--at", &at, "--read"]).status().expect("a reader");
+    assert!(status.success(), "the reader failed");
+}

@@ -1,0 +1,217 @@
+//! Tables of many runs, whose list is read page by page: the same answers with little of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::{
+    Bound, Dimension, Domain, Error, OptimizeOptions, Query, Snapshot, Stats, Table, TableOptions, Value,
+    VerifyOptions, WriterOptions,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const ROWS: i64 = 6_000;
+const COMMITS: i64 = 5;
+
+fn schema() -> SchemaRef {
+    let floats = ["x", "y"].map(|name| Field::new(name, DataType::Float32, false));
+    Arc::new(Schema::new([vec![Field::new("id", DataType::Int64, false)], floats.to_vec()].concat()))
+}
+
+fn rows(first: i64) -> RecordBatch {
+    let mut rng = SmallRng::seed_from_u64(first as u64);
+    let mut column = || Arc::new(Float32Array::from_iter_values((0..ROWS).map(|_| rng.random::<f32>()))) as ArrayRef;
+    let columns = vec![Arc::new(Int64Array::from_iter_values(first..first + ROWS)) as ArrayRef, column(), column()];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+/// Some thousand runs, most of them in a checkpoint and some in the logs behind it.
+fn build(at: &str) -> Table {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let options = TableOptions {
+        dimensions: vec![dimension("x"), dimension("y")],
+        identity: vec!["id".into()],
+        capacity: Some(16),
+        replication: "outlook(-1)".parse().unwrap(),
+        ..Default::default()
+    };
+    let table = Table::create(at, schema(), &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    for commit in 0..COMMITS {
+        writer.append(&rows(commit * ROWS)).unwrap();
+        writer.commit().unwrap();
+        if commit + 2 == COMMITS {
+            table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+            assert!(table.checkpoint().unwrap());
+        }
+    }
+    table
+}
+
+fn ask(snapshot: &Snapshot, query: &Query) -> (Vec<i64>, Stats) {
+    let mut stream = snapshot.query(query).unwrap();
+    let mut ids: Vec<i64> = Vec::new();
+    for batch in stream.by_ref() {
+        ids.extend_from_slice(batch.unwrap().column(0).as_primitive::<Int64Type>().values());
+    }
+    ids.sort_unstable();
+    (ids, stream.stats())
+}
+
+fn around(rng: &mut SmallRng, half: f64) -> Vec<Bound> {
+    let mut bound = |name: &str| {
+        let middle: f64 = rng.random();
+        let end = |end: f64| Some(Value::Float(end));
+        Bound { column: name.into(), low: end(middle - half), high: end(middle + half) }
+    };
+    vec![bound("x"), bound("y")]
+}
+
+fn questions(rng: &mut SmallRng) -> Query {
+    let half = [0.01, 0.1, 0.6][rng.random_range(0..3)];
+    let bounds = if rng.random_bool(0.8) { around(rng, half) } else { vec![] };
+    let precision = [None, Some(0.001), Some(0.1), Some(0.7)][rng.random_range(0..4)];
+    let window = rng.random_bool(0.2).then(|| {
+        let low = rng.random_range(0.0..0.9);
+        (low, low + 0.1)
+    });
+    let limit = rng.random_bool(0.2).then(|| rng.random_range(1..200));
+    Query { bounds, precision, window, limit, ..Query::default() }
+}
+
+fn segments(at: &str) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(format!("{at}/segments")).unwrap().map(|file| file.unwrap().path());
+    files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("pages-")).collect()
+}
+
+#[test]
+fn pages_of_runs_answer_as_all_runs_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    let table = build(&at);
+    let whole = table.snapshot().unwrap();
+    let info = whole.info().unwrap();
+    assert!(info.runs > 1_500 && info.replica_rows > 0 && segments(&at).len() == 1, "{info:?}");
+    let mut rng = SmallRng::seed_from_u64(2);
+    for held in [0, 1 << 18] {
+        let paged = Table::open(&at).unwrap();
+        paged.hold_at_most(held);
+        let paged = paged.snapshot().unwrap();
+        assert_eq!(paged.rows().unwrap(), whole.rows().unwrap());
+        for _ in 0..120 {
+            let query = questions(&mut rng);
+            assert_eq!(ask(&paged, &query).0, ask(&whole, &query).0, "{query:?}");
+            let exact = Query { limit: None, ..query };
+            assert_eq!(paged.count(&exact).unwrap(), whole.count(&exact).unwrap(), "{exact:?}");
+        }
+    }
+}
+
+#[test]
+fn a_small_question_reads_few_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    build(&at);
+    let pages: u64 = segments(&at).iter().map(|path| path.metadata().unwrap().len()).sum();
+    let mut rng = SmallRng::seed_from_u64(5);
+    let snapshot = || Table::open(&at).unwrap().snapshot().unwrap();
+    for _ in 0..5 {
+        let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
+        let (_, first) = ask(&snapshot(), &query);
+        assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
+        // Pages; zone maps and rows of the bulk's segment, of two optimizations' and two commits'.
+        assert!(first.round_trips <= 16, "{first:?}");
+    }
+    // What was read once is not read again.
+    let (snapshot, query) = (snapshot(), Query { precision: Some(0.001), ..Query::default() });
+    let (_, first) = ask(&snapshot, &query);
+    let (_, again) = ask(&snapshot, &query);
+    assert!(again.round_trips < first.round_trips, "{again:?} after {first:?}");
+}
+
+#[test]
+fn a_table_in_pages_is_written_and_rewritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    build(&at);
+    let table = Table::open(&at).unwrap();
+    table.hold_at_most(100);
+    let mut writer = table.writer(&WriterOptions { name: Some("late".into()), ..Default::default() }).unwrap();
+    let mut truth = COMMITS * ROWS;
+    let mut rng = SmallRng::seed_from_u64(4);
+    for round in 0..6 {
+        writer.append(&rows(truth)).unwrap();
+        writer.commit().unwrap();
+        truth += ROWS;
+        match round % 3 {
+            0 => drop(table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap()),
+            1 => assert!(table.checkpoint().unwrap()),
+            _ => drop(table.clean(Duration::ZERO).unwrap()),
+        }
+        let (ids, _) = ask(&table.snapshot().unwrap(), &Query::default());
+        assert_eq!(ids, (0..truth).collect::<Vec<_>>());
+        let fresh = Table::open(&at).unwrap().snapshot().unwrap();
+        for _ in 0..20 {
+            let query = questions(&mut rng);
+            assert_eq!(ask(&table.snapshot().unwrap(), &query).0, ask(&fresh, &query).0, "{query:?}");
+        }
+    }
+    let report = table.verify(&VerifyOptions { deep: true, ..Default::default() }, &mut |_, _| {}).unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+    assert_eq!(report.rows, truth as u64);
+}
+
+#[test]
+fn pages_outlive_the_handles_that_need_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    let writes = build(&at);
+    let reads = Table::open(&at).unwrap();
+    reads.hold_at_most(0);
+    let pinned = reads.snapshot().unwrap();
+    let mut writer = writes.writer(&WriterOptions { name: Some("late".into()), ..Default::default() }).unwrap();
+    for round in 0..4 {
+        writer.append(&rows((COMMITS + round) * ROWS)).unwrap();
+        writer.commit().unwrap();
+        assert!(writes.checkpoint().unwrap());
+        writes.clean(Duration::ZERO).unwrap();
+    }
+    // Cleaning leaves young files alone. Later it would take those that no checkpoint names.
+    let mut files = segments(&at);
+    files.sort();
+    assert_eq!(files.len(), 5);
+    files[..3].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    assert_eq!(ask(&reads.snapshot().unwrap(), &Query::default()).0.len() as i64, (COMMITS + 4) * ROWS);
+    // A snapshot whose pages are gone says so; the files of its rows are gone as well, in general.
+    match pinned.query(&Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>()) {
+        Err(Error::SnapshotExpired { .. }) | Ok(Err(Error::SnapshotExpired { .. })) => {}
+        other => panic!("{:?}", other.map(|batches| batches.map(|batches| batches.len()))),
+    }
+}
+
+#[test]
+fn a_damaged_page_is_named_and_costs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    drop(build(&at));
+    let file = segments(&at).remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&file, bytes).unwrap();
+    let snapshot = Table::open(&at).unwrap().snapshot().unwrap();
+    let error = snapshot.query(&Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>());
+    let error = error.and_then(|batches| batches).unwrap_err().to_string();
+    assert!(error.contains("segments/pages-") && error.contains("checksum"), "{error}");
+    let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
+    assert!(report.findings.iter().any(|finding| finding.contains("segments/pages-")), "{report:?}");
+    // The logs say the same.
+    let to = folder.path().join("saved").display().to_string();
+    let report = Table::salvage(&at, &to, &Default::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((report.rows, report.rows_lost), ((COMMITS * ROWS) as u64, 0));
+}
