@@ -38,7 +38,7 @@ pub const MOST_HELD: u64 = 1 << 18;
 /// A writer takes so many pages of a directory that is not held as a whole.
 const WRITER_PAGES: usize = 256;
 /// Pages that are read in one go.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 64;
 /// So many runs a checkpoint holds itself.
 pub const INLINE: u64 = 256;
 
