@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
 from ._errors import InvalidInput
+from ._figures import Explanation
 from ._questions import Questions
 from ._split import Split
 
@@ -33,6 +35,40 @@ class InDirectory(Questions):
     def location(self) -> str:
         """The directory that holds the table."""
         return self._table.location()
+
+    def explain(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        *,
+        fit: str | os.PathLike[str] | None = None,
+    ) -> Explanation:
+        """Runs a query, throws its answer away, and says where its time went.
+
+        Args:
+            box, precision, window, limit, columns, where, steps: As for `query`.
+            fit: What ``kubist model fit -o FILE`` wrote for this place: then it also says
+                how long the requests should have taken.
+
+        Example:
+            >>> t.explain(precision=0.01, fit="droplets.fit.json").predicted
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            limit=limit,
+            columns=columns,
+            where=where,
+            steps=steps,
+        )
+        text = None if fit is None else Path(fit).read_text(encoding="utf-8")
+        return Explanation.parse(self._pinned().explain(question, text))
 
     def splits(
         self,

@@ -200,3 +200,13 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
         run("drop", again, "--yes")
     run("drop", location, "--yes")
     assert "there is nothing" in run("info", location, code=3)
+
+
+def test_requests_say_who_answered(location: str) -> None:
+    data = drops()
+    table = kubist.create(location, data.schema, ["x", "y"], identity=["id"])
+    table.append(data)
+    explained = kubist.open(location).explain()
+    assert explained.stats.rows_returned == ROWS
+    assert sum(explained.stages.hosts.values()) == explained.stages.requests > 0
+    assert explained.stages.store_seconds > 0

@@ -9,6 +9,7 @@ pub use kubist_index::outlook::Replication;
 
 use crate::alter::Metadata;
 use crate::error::{Error, Result};
+use crate::trace::Trace;
 
 /// An indexed column and the part of its type that the data is expected in.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +138,8 @@ pub struct Query {
     /// What would have to hold more records of `per_cell`, or values of `trajectories`, in
     /// memory is refused: for who answers strangers.
     pub most_held: Option<u64>,
+    /// Notes where its time goes; see `Snapshot::explain`.
+    pub trace: Option<Trace>,
     /// Set it from another thread to stop the query soon.
     pub cancel: Cancel,
 }

@@ -24,6 +24,7 @@ use crate::frame::Frame;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
+use crate::trace::{self, Trace};
 use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
@@ -71,6 +72,7 @@ pub(crate) struct Question {
     only_box: bool,
     /// Dimensions that have an end.
     bounded: [bool; MAX_DIMENSIONS],
+    pub trace: Option<Trace>,
     pub cancel: Cancel,
 }
 
@@ -100,6 +102,7 @@ impl Question {
             bounded: [false; MAX_DIMENSIONS],
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
             frame,
+            trace: query.trace.clone(),
             cancel: query.cancel.clone(),
         };
         for bound in &query.bounds {
@@ -159,7 +162,7 @@ impl Question {
     /// Runs that may hold records with priorities in `range`, in depth-first
     /// order of cubes, and what it cost to know.
     pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
-        let (visits, stats) = self.planned(range)?;
+        let (visits, stats) = trace::of_plan(self.trace.as_ref(), || self.planned(range))?;
         let Some(part) = self.part.as_ref().map(Part::grid_box) else { return Ok((visits, stats)) };
         Ok((visits.into_iter().filter_map(|visit| self.inside(visit, &part)).collect(), stats))
     }
@@ -215,7 +218,9 @@ impl Question {
         let question = self.clone();
         Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
-            each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)
+            trace::of_rows(question.trace.as_ref(), || {
+                each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)
+            })
         })
     }
 
