@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -80,6 +80,7 @@ class InDirectory(Questions):
         where: str | None = None,
         steps: int | tuple[int | None, int | None] | None = None,
         inclusion: str | None = None,
+        by: Literal["space", "hosts"] = "space",
     ) -> list[Split]:
         """Cuts a query into ``n`` disjoint parts, for several processes or machines.
 
@@ -90,6 +91,9 @@ class InDirectory(Questions):
         Args:
             n: How many parts; some may be empty.
             box, precision, window, columns, where, steps, inclusion: As for `query`.
+            by: ``"hosts"`` cuts a table that is in a cluster along the cluster's ring, so
+                that each part can be read from one host, the first of its
+                ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
 
         Example:
             >>> with multiprocessing.Pool() as pool:
@@ -105,7 +109,9 @@ class InDirectory(Questions):
             inclusion=inclusion,
         )
         parts = _box.count("n", n, least=1, most=2**16)
-        return [Split(text) for text in self._pinned().splits(question, parts)]
+        if by not in ("space", "hosts"):
+            raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
+        return [Split(text) for text in self._pinned().splits(question, parts, by == "hosts")]
 
     def copy_to(
         self,

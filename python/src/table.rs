@@ -351,9 +351,12 @@ impl Snapshot {
     }
 
     /// Disjoint parts of a query, each as JSON.
-    fn splits(&self, py: Python<'_>, query: &Query, parts: usize) -> PyResult<Vec<String>> {
+    fn splits(&self, py: Python<'_>, query: &Query, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
         let query = query.fresh();
-        let splits = run(py, &query.cancel, || self.0.get()?.splits(&query, parts))?;
+        let splits = run(py, &query.cancel, || match by_host {
+            true => self.0.get()?.splits_by_host(&query, parts),
+            false => self.0.get()?.splits(&query, parts),
+        })?;
         splits.iter().map(as_json).collect()
     }
 

@@ -245,6 +245,14 @@ def test_a_million_trajectories_fit_into_a_question(path: Path) -> None:
     assert np.array_equal(np.sort(found), np.sort(rows["pid"][rows["x"] >= 0.25]))
 
 
+def test_without_a_cluster_parts_by_hosts_are_parts_of_space(path: Path) -> None:
+    t = cloud(path, 20_000)
+    assert t.splits(4, by="hosts") == t.splits(4)
+    assert all(part.preferred_hosts == [] for part in t.splits(4))
+    with pytest.raises(kubist.InvalidInput, match="'space' or by 'hosts'"):
+        t.splits(4, by="rows")  # type: ignore[arg-type]
+
+
 def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
     t = cloud(path)
     explained = t.explain(box={"x": (0.2, 0.4)}, precision=0.5, columns=["x"])

@@ -39,6 +39,7 @@ mod place;
 mod query;
 mod replicate;
 mod rewrite;
+mod ring;
 mod runs;
 mod salvage;
 mod schema;

@@ -108,6 +108,9 @@ pub struct Part {
     pub(crate) low: [u32; MAX_DIMENSIONS],
     pub(crate) high: [u32; MAX_DIMENSIONS],
     pub(crate) priorities: (u64, u64),
+    /// Only runs that lie in these stretches of a cluster's ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Vec<(i64, i64)>>,
 }
 
 /// A question to a snapshot. The default asks for everything.

@@ -17,19 +17,23 @@ use kubist_expr::{Predicate, Value};
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::start::Start;
+use kubist_store::Home;
 
 use crate::codec::zone_map::ZoneMap;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
+use crate::ring;
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
 use crate::trace::{self, Trace};
 use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
+pub(crate) use scan::Visit;
 pub(crate) use scan::Wanted;
-use scan::{Scanned, Visit, scan};
+use scan::{Scanned, scan};
 pub use stream::QueryStream;
 
 /// About how many rows one task reads.
@@ -164,14 +168,41 @@ impl Question {
     pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let (visits, stats) = trace::of_plan(self.trace.as_ref(), || self.planned(range))?;
         let Some(part) = self.part.as_ref().map(Part::grid_box) else { return Ok((visits, stats)) };
+        let visits = self.on_ring(visits)?;
         Ok((visits.into_iter().filter_map(|visit| self.inside(visit, &part)).collect(), stats))
+    }
+
+    /// Those that lie in the part of a cluster's ring that is asked for.
+    fn on_ring(&self, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
+        if let Some(tokens) = self.part.as_ref().and_then(|part| part.tokens.as_ref()) {
+            let homes = self.homes(&visits)?;
+            if homes.len() < visits.len() {
+                return Err(Error::invalid("a part of a cluster's ring is read from the cluster"));
+            }
+            let mut homes = homes.into_iter();
+            visits.retain(|_| homes.next().is_some_and(|home| ring::holds(tokens, home.token)));
+        }
+        Ok(visits)
+    }
+
+    /// Where runs lie in a cluster: where their first bytes do.
+    pub fn homes(&self, visits: &[Visit]) -> Result<Vec<Home>> {
+        let place = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
+        let places: Vec<(Arc<str>, u64)> = visits.iter().map(place).collect();
+        let places: Vec<(&str, u64)> = places.iter().map(|(segment, offset)| (&**segment, *offset)).collect();
+        self.snapshot.core.store.homes(&places).map_err(store_error)
     }
 
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         if let Some(found) = self.looked_up(range)? {
             return Ok(found);
         }
-        let plan = self.snapshot.view.directory.plan(&self.grid_box, range);
+        let directory = &self.snapshot.view.directory;
+        let plan = match self.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
+            // Each record is in one primary run; copies lie anywhere on the ring.
+            true => directory.plan_from(&[Start::ROOT], &self.grid_box, range),
+            false => directory.plan(&self.grid_box, range),
+        };
         let k = self.snapshot.core.geometry.dimensions();
         let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
             let place = &visit.run.payload;
@@ -283,7 +314,7 @@ impl Question {
     }
 
     /// About how many rows of a run have a priority in `range` and lie in the box.
-    fn rows_of(&self, visit: &Visit, range: PriorityRange) -> f64 {
+    pub fn rows_of(&self, visit: &Visit, range: PriorityRange) -> f64 {
         let (first, last) = visit.run.priorities;
         let share =
             (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);
