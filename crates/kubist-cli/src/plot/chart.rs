@@ -86,7 +86,7 @@ fn draw(charts: &[Chart], title: &str) -> Canvas {
     let width = (WIDTH * charts.len() as i64) as usize;
     let mut canvas = Canvas::new(width, (TITLE + HEIGHT) as usize, BACKGROUND);
     let typeface = Typeface::new();
-    let short = typeface.shortened(title, TITLE_TEXT, width as f32 - 40.0);
+    let short = typeface.shortened(title, TITLE_TEXT, width as f32 - (LEFT + RIGHT) as f32);
     typeface.write(&mut canvas, &short, TITLE_TEXT, (LEFT as f32, 40.0), Anchor::Start, TEXT);
     for (place, chart) in charts.iter().enumerate() {
         let plot = Rect {
