@@ -16,7 +16,7 @@ use crate::{args, human, model, parse};
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
 
 const STAGES: [Stage; 4] = [
-    ("planned", [200, 205, 214], |_| 0.0, |request| request.asked),
+    ("planned", [186, 196, 222], |_| 0.0, |request| request.asked),
     ("queued", [230, 120, 20], |request| request.asked, |request| request.sent),
     ("in the store", [31, 119, 180], |request| request.sent, |request| request.answered),
     ("decoded", [44, 140, 60], |request| request.answered, |request| request.decoded),
