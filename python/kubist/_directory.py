@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _kubist
 from ._errors import InvalidInput
+from ._figures import Explanation
 from ._questions import Questions
 from ._split import Split
 
@@ -34,6 +36,40 @@ class InDirectory(Questions):
         """The directory that holds the table."""
         return self._table.location()
 
+    def explain(
+        self,
+        box: Box | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        *,
+        fit: str | os.PathLike[str] | None = None,
+    ) -> Explanation:
+        """Runs a query, throws its answer away, and says where its time went.
+
+        Args:
+            box, precision, window, limit, columns, where, steps: As for `query`.
+            fit: What ``kubist model fit -o FILE`` wrote for this place: then it also says
+                how long the requests should have taken.
+
+        Example:
+            >>> t.explain(precision=0.01, fit="droplets.fit.json").predicted
+        """
+        question = self._question(
+            box=box,
+            precision=precision,
+            window=window,
+            limit=limit,
+            columns=columns,
+            where=where,
+            steps=steps,
+        )
+        text = None if fit is None else Path(fit).read_text(encoding="utf-8")
+        return Explanation.parse(self._pinned().explain(question, text))
+
     def splits(
         self,
         n: int,
@@ -44,6 +80,7 @@ class InDirectory(Questions):
         where: str | None = None,
         steps: int | tuple[int | None, int | None] | None = None,
         inclusion: str | None = None,
+        by: Literal["space", "hosts"] = "space",
     ) -> list[Split]:
         """Cuts a query into ``n`` disjoint parts, for several processes or machines.
 
@@ -54,6 +91,9 @@ class InDirectory(Questions):
         Args:
             n: How many parts; some may be empty.
             box, precision, window, columns, where, steps, inclusion: As for `query`.
+            by: ``"hosts"`` cuts a table that is in a cluster along the cluster's ring, so
+                that each part can be read from one host, the first of its
+                ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
 
         Example:
             >>> with multiprocessing.Pool() as pool:
@@ -69,7 +109,9 @@ class InDirectory(Questions):
             inclusion=inclusion,
         )
         parts = _box.count("n", n, least=1, most=2**16)
-        return [Split(text) for text in self._pinned().splits(question, parts)]
+        if by not in ("space", "hosts"):
+            raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
+        return [Split(text) for text in self._pinned().splits(question, parts, by == "hosts")]
 
     def copy_to(
         self,

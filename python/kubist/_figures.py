@@ -72,6 +72,56 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """Where a query's time went. Requests overlap: all of them together take longer than it."""
+
+    planned_seconds: float
+    """Until the first rows were asked for."""
+    requests: int
+    bytes: int
+    queued_seconds: float
+    """Of all requests: waiting for room among those on their way."""
+    store_seconds: float
+    """Of all requests: from when they were sent to when they were answered."""
+    decoded_seconds: float
+    """Of all threads: making rows of what was read."""
+    hosts: dict[str, int]
+    """Requests that each host answered; none for a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A query that was run, its answer thrown away: what it cost and where its time went."""
+
+    stats: Stats
+    precision: float
+    stages: Stages
+    requests: list[dict[str, Any]]
+    """Of each request the seconds at which it was ``asked``, ``sent``, ``answered`` and its
+    rows ``decoded``, its ``bytes`` and its ``host``."""
+    predicted: dict[str, Any] | None
+    """By a fit of the scalability model: ``seconds``, the ``error`` of that (0.1: it took 10 %
+    longer), and the parts: ``nodes_ms``, ``sending_ms``, ``fetching_ms``."""
+
+    @classmethod
+    def parse(cls, text: str) -> Explanation:
+        values = json.loads(text)
+        parts = {"stats": _of(Stats, values["stats"]), "stages": _of(Stages, values["stages"])}
+        return _of(cls, {**values, **parts})
+
+    def __repr__(self) -> str:
+        stages, ms = self.stages, f"{self.stats.seconds * 1000:.3g} ms"
+        if self.predicted is not None:
+            ms += f", {self.predicted['seconds'] * 1000:.3g} ms predicted"
+        return (
+            f"<kubist.Explanation {self.stats.rows_returned:,} rows in {ms}; "
+            f"{stages.requests:,} requests for {size(stages.bytes)}: "
+            f"queued {stages.queued_seconds:.3g} s, in the store {stages.store_seconds:.3g} s; "
+            f"planned {stages.planned_seconds:.3g} s, decoded {stages.decoded_seconds:.3g} s>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """An indexed column and its grid."""
 

@@ -59,7 +59,7 @@ class Split:
 
     @property
     def preferred_hosts(self) -> list[str]:
-        """Hosts that are nearest to its data; none for a directory."""
+        """Hosts that keep most of its data, the best first; none for a directory."""
         return json.loads(self._text)["preferred_hosts"]
 
     def query(self) -> Result:

@@ -340,10 +340,24 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// Disjoint parts of a query, each as JSON.
-    fn splits(&self, py: Python<'_>, query: &Query, parts: usize) -> PyResult<Vec<String>> {
+    /// Where a query's time goes, as JSON; with a fit as JSON also where it should.
+    fn explain(&self, py: Python<'_>, query: &Query, fit: Option<&str>) -> PyResult<String> {
+        let fitted: Option<kubist::Fitted> = fit
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
         let query = query.fresh();
-        let splits = run(py, &query.cancel, || self.0.get()?.splits(&query, parts))?;
+        let explanation = run(py, &query.cancel, || self.0.get()?.explain(&query, fitted.as_ref()))?;
+        as_json(&explanation)
+    }
+
+    /// Disjoint parts of a query, each as JSON.
+    fn splits(&self, py: Python<'_>, query: &Query, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
+        let query = query.fresh();
+        let splits = run(py, &query.cancel, || match by_host {
+            true => self.0.get()?.splits_by_host(&query, parts),
+            false => self.0.get()?.splits(&query, parts),
+        })?;
         splits.iter().map(as_json).collect()
     }
 

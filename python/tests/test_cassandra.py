@@ -200,3 +200,25 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
         run("drop", again, "--yes")
     run("drop", location, "--yes")
     assert "there is nothing" in run("info", location, code=3)
+
+
+def test_parts_are_read_where_they_lie(location: str) -> None:
+    data = drops()
+    table = kubist.create(location, data.schema, ["x", "y"], identity=["id"], capacity=64)
+    table.append(data)
+    for question in [{}, {"box": {"x": (0.2, 0.7)}, "precision": 0.5}]:
+        for by in ["space", "hosts"]:
+            parts = table.splits(6, by=by, **question)  # type: ignore[arg-type]
+            answers = pa.concat_tables([part.to_arrow() for part in parts]).sort_by("id")
+            assert answers.equals(table.query(**question).to_arrow().sort_by("id")), (by, question)
+            assert any(part.preferred_hosts for part in parts)
+
+
+def test_requests_say_who_answered(location: str) -> None:
+    data = drops()
+    table = kubist.create(location, data.schema, ["x", "y"], identity=["id"])
+    table.append(data)
+    explained = kubist.open(location).explain()
+    assert explained.stats.rows_returned == ROWS
+    assert sum(explained.stages.hosts.values()) == explained.stages.requests > 0
+    assert explained.stages.store_seconds > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 from collections import Counter
@@ -242,3 +243,43 @@ def test_a_million_trajectories_fit_into_a_question(path: Path) -> None:
     answer = t.trajectories(box={"x": (0.25, None)}, by="pid", columns=["pid"])
     found = answer.to_arrow()["pid"].to_numpy()
     assert np.array_equal(np.sort(found), np.sort(rows["pid"][rows["x"] >= 0.25]))
+
+
+def test_without_a_cluster_parts_by_hosts_are_parts_of_space(path: Path) -> None:
+    t = cloud(path, 20_000)
+    assert t.splits(4, by="hosts") == t.splits(4)
+    assert all(part.preferred_hosts == [] for part in t.splits(4))
+    with pytest.raises(kubist.InvalidInput, match="'space' or by 'hosts'"):
+        t.splits(4, by="rows")  # type: ignore[arg-type]
+
+
+def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
+    t = cloud(path)
+    explained = t.explain(box={"x": (0.2, 0.4)}, precision=0.5, columns=["x"])
+    rows = len(t.query(box={"x": (0.2, 0.4)}, precision=0.5).to_arrow())
+    assert explained.stats.rows_returned == rows
+    assert explained.stages.requests == len(explained.requests) > 0
+    assert explained.stages.bytes == explained.stats.bytes_read
+    assert explained.stages.hosts == {} and explained.predicted is None
+    for request in explained.requests:
+        moments = [request[stage] for stage in ("asked", "sent", "answered", "decoded")]
+        assert moments == sorted(moments) and moments[-1] <= explained.stats.seconds
+    assert f"{rows:,} rows in" in repr(explained)
+    no_fit = tmp_path / "fit.json"
+    no_fit.write_text("{}")
+    with pytest.raises(kubist.InvalidInput, match="fit: it is none"):
+        t.explain(fit=no_fit)
+    # Memory answers in no time; a cluster as slow as the papers' does not.
+    line = {"ms": 1.163, "ms_per_element": 0.0387}
+    model = {
+        "request": {"line": line, "beyond": None},
+        "speedup": {"at_one_element": 12.562, "per_ln_element": -1.084, "least": 1.0},
+        "send_ms": 0.019,
+        "fetch": {"ms": 0.0, "ms_per_element": 0.0},
+    }
+    fit = {"model": model, "nodes": 1, "requests": [], "levels": [], "client": []}
+    about = {"location": "t", "hosts": [], "table": None, "decode_ms_per_byte": 0.0}
+    no_fit.write_text(json.dumps({**about, **fit, "measured": []}))
+    predicted = t.explain(fit=no_fit).predicted
+    assert predicted is not None
+    assert predicted["seconds"] > 1 and predicted["error"] < 0

@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
-use kubist_store::{Error, Result};
+use kubist_store::{Error, Home, Request, Result, Watch};
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
@@ -22,6 +23,7 @@ pub const BLOCK: u64 = 32 << 10;
 /// The bytes of a partition.
 const BUCKET: u64 = 1 << 20;
 
+const TABLE: &str = "kubist_blocks";
 const WRITE: &str =
     "INSERT INTO kubist_blocks (store, name, bucket, start, bytes) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP 1";
 const READ: &str =
@@ -29,7 +31,8 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// What a segment's writer has on its way at most lies within so many buckets.
+/// What a segment's writer has on its way at most: within so many buckets.
+pub const MOST_SENT: usize = 96;
 const ON_THE_WAY: i32 = 4;
 
 /// Where a block that begins at `start` must end.
@@ -43,15 +46,17 @@ fn bucket(offset: u64) -> Result<i32> {
 }
 
 pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Bytes) -> Result<()> {
-    let _room = link.room.acquire().await.expect("it is never closed");
-    link.run(WRITE, &(store, name, bucket(start)?, start as i64, bytes)).await
+    let (stay, length) = (link.room.enter().await, bytes.len());
+    link.run(WRITE, &(store, name, bucket(start)?, start as i64, bytes)).await?;
+    stay.end(length);
+    Ok(())
 }
 
 /// Writes a value whole, from offset 0 on.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
-    let mut writes = iter(writes).buffer_unordered(link.place.parallel);
+    let mut writes = iter(writes).buffer_unordered(link.room.most());
     while let Some(written) = writes.next().await {
         written?;
     }
@@ -66,16 +71,42 @@ pub async fn read(
     name: &str,
     ranges: &[Range<u64>],
 ) -> Result<Vec<std::result::Result<Bytes, u64>>> {
+    read_watched(link, store, name, ranges, &|_| {}).await
+}
+
+pub async fn read_watched(
+    link: &Link,
+    store: Uuid,
+    name: &str,
+    ranges: &[Range<u64>],
+    watch: Watch<'_>,
+) -> Result<Vec<std::result::Result<Bytes, u64>>> {
     let mut wanted: Vec<Range<u64>> = ranges.iter().filter(|range| !range.is_empty()).flat_map(in_buckets).collect();
     wanted.sort_unstable_by_key(|range| range.start);
     let wanted = merged(wanted);
-    let fetches = wanted.into_iter().map(|range| fetch(link, store, name, range));
-    let mut fetches = iter(fetches).buffer_unordered(link.place.parallel);
+    let fetches = wanted.into_iter().map(|range| fetch(link, store, name, range, watch));
+    let mut fetches = iter(fetches).buffer_unordered(link.room.most());
     let mut blocks = BTreeMap::new();
     while let Some(fetched) = fetches.next().await {
         blocks.extend(fetched?);
     }
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
+}
+
+/// Where bytes lie, each given by a name and an offset.
+pub async fn homes(link: &Link, store: Uuid, places: &[(&str, u64)]) -> Result<Vec<Home>> {
+    let mut homes: Vec<Home> = Vec::with_capacity(places.len());
+    let mut last = None;
+    for (name, offset) in places {
+        let partition = Some((name, bucket(*offset)?));
+        let home = match homes.last() {
+            Some(home) if last == partition => home.clone(),
+            _ => link.home(READ, &(store, name, bucket(*offset)?, 0i64, 0i64), TABLE).await?,
+        };
+        last = partition;
+        homes.push(home);
+    }
+    Ok(homes)
 }
 
 /// Cut where partitions end, and beginning where a block may begin.
@@ -102,19 +133,31 @@ fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 type Blocks = Vec<(u64, Bytes)>;
 
-async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>) -> Result<Blocks> {
-    let found = ask(link, store, name, &range, Agreed::One).await?;
+async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>, watch: Watch<'_>) -> Result<Blocks> {
+    let found = ask(link, store, name, &range, Agreed::One, watch).await?;
     match reaches(&found, &range) {
         true => Ok(found),
         // That replica missed a block; a majority has it, and will tell it so.
-        false => ask(link, store, name, &range, Agreed::Enough).await,
+        false => ask(link, store, name, &range, Agreed::Enough, watch).await,
     }
 }
 
-async fn ask(link: &Link, store: Uuid, name: &str, range: &Range<u64>, agreed: Agreed) -> Result<Blocks> {
-    let _room = link.room.acquire().await.expect("it is never closed");
+async fn ask(
+    link: &Link,
+    store: Uuid,
+    name: &str,
+    range: &Range<u64>,
+    agreed: Agreed,
+    watch: Watch<'_>,
+) -> Result<Blocks> {
+    let asked = Instant::now();
+    let stay = link.room.enter().await;
+    let sent = Instant::now();
     let values = (store, name, bucket(range.start)?, range.start as i64, range.end as i64);
-    let found: Vec<(i64, Bytes)> = link.all(READ, &values, agreed).await?;
+    let (found, host): (Vec<(i64, Bytes)>, _) = link.all_from(READ, &values, agreed).await?;
+    let bytes = found.iter().map(|(_, bytes)| bytes.len()).sum();
+    stay.end(bytes);
+    watch(Request { asked, sent, answered: Instant::now(), bytes: bytes as u64, host: Some(host.to_string()) });
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 

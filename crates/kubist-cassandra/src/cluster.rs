@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use kubist_store::{Error, Result};
+use kubist_store::{Error, Home, Result};
 use scylla::client::PoolSize;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
@@ -23,11 +24,12 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::place::Place;
 use crate::process::Process;
+use crate::room::Room;
 use crate::schema;
 
 /// A cluster that does not let anybody in answers, or fails to, within this.
@@ -36,6 +38,10 @@ const CONNECT: Duration = Duration::from_secs(3);
 const ATTEMPT: Duration = Duration::from_secs(6);
 /// How often the nodes are asked whether they agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
+/// Where the search for the best number of blocks on their way ends.
+const FEWEST: usize = 4;
+const MOST_OF_A_NODE: usize = 64;
+const MOST: usize = 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -65,7 +71,7 @@ pub struct Link {
     pub place: Arc<Place>,
     cluster: Arc<Cluster>,
     /// Keeps the blocks on their way within bounds.
-    pub room: Arc<Semaphore>,
+    pub room: Arc<Room>,
     process: u32,
 }
 
@@ -97,7 +103,12 @@ impl Link {
         let process = here(&place)?;
         let slot = process.session(place.session_key());
         let cluster = process.runtime.block_on(slot.get_or_try_init(|| connect(&place)))?.clone();
-        let room = Arc::new(Semaphore::new(place.parallel));
+        let nodes = cluster.session.get_cluster_state().get_nodes_info().len().max(1);
+        let room = match place.tuned {
+            true => Room::new(place.parallel, FEWEST, (MOST_OF_A_NODE * nodes).min(MOST)),
+            false => Room::new(place.parallel, place.parallel, place.parallel),
+        };
+        let room = Arc::new(room);
         Ok(Link { place: Arc::new(place), cluster, room, process: std::process::id() })
     }
 
@@ -137,6 +148,11 @@ impl Link {
 
     pub fn nodes(&self) -> usize {
         self.cluster.session.get_cluster_state().get_nodes_info().len()
+    }
+
+    pub fn hosts(&self) -> Vec<String> {
+        let state = self.cluster.session.get_cluster_state();
+        state.get_nodes_info().iter().map(|node| node.address.ip().to_string()).collect()
     }
 
     /// From here on statements are about the place's keyspace, which exists.
@@ -205,7 +221,33 @@ impl Link {
         Ok(first)
     }
 
-    /// Rows one after the other, fetched so many at a time, until `take` has enough.
+    /// All rows, and the host that answered.
+    pub async fn all_from<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<(Vec<T>, IpAddr)>
+    where
+        T: for<'r> DeserializeRow<'r, 'r>,
+    {
+        let mut rows = Vec::new();
+        let take = |row| {
+            rows.push(row);
+            true
+        };
+        let host = self.scan(cql, values, agreed, None, take).await?;
+        Ok((rows, host))
+    }
+
+    /// Where the partition lies that a statement about a table is for.
+    pub async fn home(&self, cql: &'static str, values: &impl SerializeRow, table: &str) -> Result<Home> {
+        let statement = self.statement(cql, Agreed::One, None).await.map_err(|error| self.failed(&error.into()))?;
+        let token = statement.calculate_token(values).map_err(|error| self.odd(error))?;
+        let token = token.ok_or_else(|| self.odd("a statement that names no partition"))?;
+        let state = self.cluster.session.get_cluster_state();
+        let kept = state.get_token_endpoints(&self.place.keyspace, table, token);
+        let hosts = kept.into_iter().map(|(node, _)| node.address.ip().to_string()).collect();
+        Ok(Home { token: token.value(), hosts })
+    }
+
+    /// Rows one after the other, fetched so many at a time, until `take` has enough; and who
+    /// answered last.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -213,22 +255,23 @@ impl Link {
         agreed: Agreed,
         at_a_time: Option<i32>,
         mut take: impl FnMut(T) -> bool,
-    ) -> Result<()>
+    ) -> Result<IpAddr>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
     {
         let mut page = PagingState::start();
         loop {
             let (answer, next) = self.ask(cql, values, agreed, at_a_time, page).await?;
+            let host = answer.request_coordinator().node().address.ip();
             let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;
             for row in rows.rows::<T>().map_err(|error| self.odd(error))? {
                 if !take(row.map_err(|error| self.odd(error))?) {
-                    return Ok(());
+                    return Ok(host);
                 }
             }
             match next {
                 PagingStateResponse::HasMorePages { state } => page = state,
-                PagingStateResponse::NoMorePages => return Ok(()),
+                PagingStateResponse::NoMorePages => return Ok(host),
             }
         }
     }
@@ -249,7 +292,7 @@ impl Link {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(error) if passes(&error) && pauses.next().await => {}
+                Err(error) if passes(&error) && pauses.next().await => self.room.failed(),
                 Err(error) => return Err(self.failed(&error)),
             }
         }

@@ -16,7 +16,7 @@ pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 const PORT: u16 = 9042;
 /// How long one operation goes on trying.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Blocks on their way at once.
+/// Blocks on their way at once, before better is known.
 const PARALLEL: usize = 32;
 
 /// A table's place in a cluster, and how it is to be used.
@@ -32,6 +32,8 @@ pub struct Place {
     pub replication: Option<String>,
     pub patience: Duration,
     pub parallel: usize,
+    /// Whether `parallel` is only where the search for the best number begins.
+    pub tuned: bool,
     shown: String,
 }
 
@@ -98,6 +100,7 @@ impl Place {
             replication: None,
             patience: PATIENCE,
             parallel: PARALLEL,
+            tuned: true,
         };
         kubist_store::names::check_part(table).map_err(|error| error.to_string())?;
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
@@ -133,6 +136,7 @@ impl Place {
             "parallel" => {
                 let blocks = value.parse().ok().filter(|blocks| (1..=1024).contains(blocks));
                 self.parallel = blocks.ok_or_else(|| bad("1 to 1024 blocks at once"))?;
+                self.tuned = false;
             }
             _ => {
                 return Err(format!(
@@ -206,10 +210,11 @@ mod tests {
         assert_eq!(place.hosts, ["a:9042", "b:9043", "[::1]:9042"]);
         assert_eq!((place.keyspace.as_str(), place.table.as_str()), ("science", "drops.2"));
         assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::Quorum, None));
+        assert!(place.tuned);
         let text = "cassandra://h/k/t?consistency=all&replication=dc1:3,dc2:2&patience=60&parallel=8";
         let place = Place::parse(text).unwrap();
         assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
-        assert_eq!((place.patience, place.parallel), (Duration::from_secs(60), 8));
+        assert_eq!((place.patience, place.parallel, place.tuned), (Duration::from_secs(60), 8, false));
         assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
     }
 

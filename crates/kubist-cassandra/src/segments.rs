@@ -19,11 +19,11 @@ use std::sync::{Mutex, PoisonError};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
 use kubist_store::names::check_part;
-use kubist_store::{Error, Kept, Result, Segment, Size};
+use kubist_store::{Error, Kept, Result, Segment, Size, Watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::blocks::{self, BLOCK, end_of_block};
+use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
@@ -105,6 +105,7 @@ pub async fn read(
     lengths: &Lengths,
     name: &str,
     ranges: &[Range<u64>],
+    watch: Watch<'_>,
 ) -> Result<Vec<Bytes>> {
     check_part(name)?;
     let missing = || Error::Missing { file: file(link, name) };
@@ -120,7 +121,7 @@ pub async fn read(
         return Err(damaged(range, what));
     }
     let mut found = Vec::with_capacity(ranges.len());
-    for (bytes, range) in blocks::read(link, store, name, ranges).await?.into_iter().zip(ranges) {
+    for (bytes, range) in blocks::read_watched(link, store, name, ranges, watch).await?.into_iter().zip(ranges) {
         match bytes {
             Ok(bytes) => found.push(bytes),
             Err(hole) => {
@@ -188,9 +189,9 @@ impl CassandraSegment {
         let (link, store, name, start) = (self.link.clone(), self.store, self.name.clone(), self.start);
         self.start += bytes.len() as u64;
         self.sent.push(self.link.begin(async move { blocks::write(&link, store, &name, start, bytes).await })?);
-        let most = self.link.place.parallel;
-        if self.sent.len() >= 2 * most {
-            let oldest: Vec<_> = self.sent.drain(..most).collect();
+        let most = MOST_SENT.min(2 * self.link.room.most());
+        if self.sent.len() >= most {
+            let oldest: Vec<_> = self.sent.drain(..most / 2).collect();
             self.wait_for(oldest)?;
         }
         Ok(())

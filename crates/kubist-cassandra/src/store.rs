@@ -5,14 +5,14 @@ use std::ops::Range;
 use bytes::Bytes;
 use futures_util::future::try_join3;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, local_scratch};
+use kubist_store::{Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, Watch, local_scratch};
 use uuid::Uuid;
 
 use crate::cluster::Link;
 use crate::objects::Folders;
 use crate::place::Place;
 use crate::segments::Lengths;
-use crate::{identity, logs, objects, schema, segments};
+use crate::{blocks, identity, logs, objects, schema, segments};
 
 /// A store in tables of an Apache Cassandra cluster, or of another database that speaks its
 /// protocol. See the crate's head.
@@ -102,7 +102,11 @@ impl Store for CassandraStore {
     }
 
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges))
+        self.read_watched(segment, ranges, &|_| {})
+    }
+
+    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+        self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch))
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
@@ -140,6 +144,14 @@ impl Store for CassandraStore {
 
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
         self.link.wait(logs::read(&self.link, self.id, writer, from))
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        self.link.hosts()
+    }
+
+    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
+        self.link.wait(blocks::homes(&self.link, self.id, places))
     }
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {

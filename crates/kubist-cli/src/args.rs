@@ -32,6 +32,7 @@ pub enum Command {
     Ingest(Ingest),
     Query(Query),
     Estimate(Estimate),
+    Explain(Explain),
     Info(Info),
     Verify(Verify),
     Salvage(Salvage),
@@ -43,6 +44,8 @@ pub enum Command {
     Copy(Copy),
     Drop(Drop),
     View(View),
+    #[command(subcommand)]
+    Model(Model),
     /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
     ParaviewPath,
 }
@@ -191,6 +194,38 @@ pub struct Query {
     #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
     pub count: bool,
     /// Print the cost as JSON: on standard output if the records go to a file
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a query and say where its time went
+///
+/// The answer is thrown away. Stages overlap: times of requests are of all of them together.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist explain airway.kubist --box x=0.1:0.2
+  kubist explain cassandra://host1/science/droplets --precision 1% --fit droplets.fit.json --plot stages.png
+
+Exit codes: see kubist --help")]
+pub struct Explain {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    #[command(flatten)]
+    pub region: Region,
+    /// The columns to return
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// At most so many records: those of lowest priority, a uniform sample
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// What `kubist model fit -o` wrote for this place: says how long it should have taken
+    #[arg(long, value_name = "FILE")]
+    pub fit: Option<PathBuf>,
+    /// Draw when each request was in which stage into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print it as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -569,6 +604,66 @@ pub struct Drop {
     #[arg(long)]
     pub force: bool,
     /// Print what was deleted as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Fit the scalability model to a cluster, and ask it
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    Fit(Fit),
+    Advise(Advise),
+}
+
+/// Measure what requests cost here, and fit the scalability model to it
+///
+/// Takes about 20 s, writes some 20 MiB beside the location, and deletes them.
+/// Measure when nobody else is at work. What the figures mean is in docs/scalability.md.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist model fit cassandra://host1,host2/science/droplets -o droplets.fit.json
+  kubist model fit /scratch/run.kubist --plot fit.png
+
+Exit codes: see kubist --help")]
+pub struct Fit {
+    /// A directory or cassandra://hosts/keyspace/table; there need be no table
+    pub location: Location,
+    /// Where the fit goes, as JSON, for `kubist model advise` and `kubist explain`
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Draw measured and fitted times into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the fit as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say which sizes and how many requests at once are best for so many nodes
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist model advise droplets.fit.json --nodes 16
+  kubist model advise cassandra://host1/science/droplets --nodes 8 --rows 1000000 --plot advice.png
+
+Exit codes: see kubist --help")]
+pub struct Advise {
+    /// What `kubist model fit -o` wrote, or a location to measure now
+    pub fit: Location,
+    /// Nodes to be, all like those that were measured
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub nodes: u32,
+    /// Records that a query returns [default: those of the table, or a million]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// Stored bytes of a record [default: the table's, or 36]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub row_bytes: Option<u32>,
+    /// Draw predicted times by size and nodes into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the advice as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -9,6 +9,7 @@ mod args;
 mod copy;
 mod drop;
 mod estimate;
+mod explain;
 mod failure;
 mod fit;
 mod human;
@@ -16,6 +17,7 @@ mod info;
 mod ingest;
 mod interrupt;
 mod location;
+mod model;
 mod output;
 mod paraview;
 mod parse;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Ingest(command) => ingest::run(command, &cancel),
         Command::Query(command) => query::run(command, &cancel),
         Command::Estimate(command) => estimate::run(command, &cancel),
+        Command::Explain(command) => explain::run(command, &cancel),
         Command::Info(command) => info::run(command),
         Command::Verify(command) => verify::run(command, &cancel),
         Command::Salvage(command) => salvage::run(command, &cancel),
@@ -64,6 +67,8 @@ fn main() -> ExitCode {
         Command::Alter(command) => alter::run(command),
         Command::Copy(command) => copy::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
+        Command::Model(args::Model::Fit(command)) => model::fit(command, &cancel),
+        Command::Model(args::Model::Advise(command)) => model::advise(command, &cancel),
         Command::ParaviewPath => paraview::run(),
         Command::View(command) => view::run(command, &cancel),
     };

@@ -11,6 +11,8 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -56,6 +58,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`Error::Missing`](crate::Error).
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
+    /// The same, and tells `watch` of each request to whatever keeps the bytes.
+    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+        let asked = Instant::now();
+        let found = self.read(segment, ranges)?;
+        let bytes = found.iter().map(|bytes| bytes.len() as u64).sum();
+        watch(Request { asked, sent: asked, answered: Instant::now(), bytes, host: None });
+        Ok(found)
+    }
+
     /// The end of the segment's last byte, at least what was synced; `None` if
     /// there is no such segment.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
@@ -100,6 +111,17 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
     }
 
+    /// The hosts that keep the store's bytes; none if they are where this process is.
+    fn hosts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Where bytes of segments lie, each given by a segment and an offset; empty if they are
+    /// where this process is.
+    fn homes(&self, _places: &[(&str, u64)]) -> Result<Vec<Home>> {
+        Ok(Vec::new())
+    }
+
     /// Private space for spilling, gone when dropped (or the process dies).
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
 
@@ -115,6 +137,31 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
+
+/// Where bytes lie on the ring of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The place on the ring: the same for ever, whichever hosts there are.
+    pub token: i64,
+    /// Those that keep it now, the first of the ring first.
+    pub hosts: Arc<[String]>,
+}
+
+/// A request to whatever keeps the bytes, when it is over.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// It was known to be needed.
+    pub asked: Instant,
+    /// There was room for it.
+    pub sent: Instant,
+    pub answered: Instant,
+    pub bytes: u64,
+    /// Who answered; `None`: this machine.
+    pub host: Option<String>,
+}
+
+/// Takes requests, from any thread.
+pub type Watch<'a> = &'a (dyn Fn(Request) + Sync);
 
 /// Something that a store keeps, and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::checkpoint::{self, PAGES_SEGMENT};
 use crate::error::{Error, Result, store_error};
 use crate::table::Core;
+use crate::trace;
 
 /// Pieces closer than this are read in one go (block-index paper, threshold alpha * beta
 /// / B): what a system call costs, from memory; the system itself reads ahead on a disk.
@@ -72,7 +73,8 @@ pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
         }
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
         cost += Cost { bytes, round_trips: 1 };
-        let buffers = core.store.read(segment, &ranges).map_err(|error| explain(core, segment, error))?;
+        let buffers =
+            trace::read(core.store.as_ref(), segment, &ranges).map_err(|error| explain(core, segment, error))?;
         for (place, range) in places.into_iter().zip(range_of) {
             let start = (pieces[place].offset - ranges[range].start) as usize;
             found[place] = buffers[range].slice(start..start + pieces[place].length as usize);

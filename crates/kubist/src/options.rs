@@ -10,6 +10,7 @@ pub use kubist_index::outlook::Replication;
 use crate::alter::Metadata;
 use crate::error::{Error, Result};
 use crate::fetch::Cost;
+use crate::trace::Trace;
 
 /// An indexed column and the part of its type that the data is expected in.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +109,9 @@ pub struct Part {
     pub(crate) low: [u32; MAX_DIMENSIONS],
     pub(crate) high: [u32; MAX_DIMENSIONS],
     pub(crate) priorities: (u64, u64),
+    /// Only runs that lie in these stretches of a cluster's ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Vec<(i64, i64)>>,
 }
 
 /// A question to a snapshot. The default asks for everything.
@@ -138,6 +142,8 @@ pub struct Query {
     /// What would have to hold more records of `per_cell`, or values of `trajectories`, in
     /// memory is refused: for who answers strangers.
     pub most_held: Option<u64>,
+    /// Notes where its time goes; see `Snapshot::explain`.
+    pub trace: Option<Trace>,
     /// Set it from another thread to stop the query soon.
     pub cancel: Cancel,
 }

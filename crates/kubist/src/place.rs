@@ -115,6 +115,18 @@ fn holds(directory: &Path, name: &str) -> bool {
     directory.join(name).exists()
 }
 
+/// The location of a place of its own beside this one, under a name that goes on with
+/// `suffix`; if it is a cluster, with so many requests on their way at once.
+pub(crate) fn beside(location: &str, suffix: &str, in_flight: usize) -> String {
+    match location.split_once("://") {
+        Some((scheme, rest)) if scheme != "file" => {
+            let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+            format!("{scheme}://{place}{suffix}?{settings}&parallel={in_flight}")
+        }
+        _ => format!("{}{suffix}", location.trim_end_matches('/')),
+    }
+}
+
 /// A location that leads to the same table from any directory.
 pub(crate) fn absolute(location: &str) -> String {
     let path = match Place::of(location) {
@@ -146,6 +158,18 @@ mod tests {
             ("/data/a:b@c", "/data/a:b@c"),
         ] {
             assert_eq!(without_password(location), shown);
+        }
+    }
+
+    #[test]
+    fn a_place_beside_has_the_same_way_to_it() {
+        for (location, other) in [
+            ("/data/run", "/data/run.fit"),
+            ("file:///data/run/", "file:///data/run.fit"),
+            ("cassandra://ada:s@h,i/k/t", "cassandra://ada:s@h,i/k/t.fit?&parallel=8"),
+            ("cassandra://h/k/t?patience=3", "cassandra://h/k/t.fit?patience=3&parallel=8"),
+        ] {
+            assert_eq!(beside(location, ".fit", 8), other);
         }
     }
 

@@ -17,18 +17,23 @@ use kubist_expr::{Predicate, Value};
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::start::Start;
+use kubist_store::Home;
 
 use crate::codec::zone_map::ZoneMap;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
+use crate::ring;
 use crate::schema::STEP;
 use crate::snapshot::Snapshot;
+use crate::trace::{self, Trace};
 use lookup::LookedUp;
 use pipeline::Pipeline;
 pub use refine::Refine;
+pub(crate) use scan::Visit;
 pub(crate) use scan::Wanted;
-use scan::{Scanned, Visit, scan};
+use scan::{Scanned, scan};
 pub use stream::QueryStream;
 
 /// About how many rows one task reads.
@@ -71,6 +76,7 @@ pub(crate) struct Question {
     only_box: bool,
     /// Dimensions that have an end.
     bounded: [bool; MAX_DIMENSIONS],
+    pub trace: Option<Trace>,
     pub cancel: Cancel,
 }
 
@@ -100,6 +106,7 @@ impl Question {
             bounded: [false; MAX_DIMENSIONS],
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
             frame,
+            trace: query.trace.clone(),
             cancel: query.cancel.clone(),
         };
         for bound in &query.bounds {
@@ -159,9 +166,31 @@ impl Question {
     /// Runs that may hold records with priorities in `range`, in depth-first
     /// order of cubes, and what it cost to know.
     pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
-        let (visits, stats) = self.planned(range)?;
+        let (visits, stats) = trace::of_plan(self.trace.as_ref(), || self.planned(range))?;
         let Some(part) = self.part.as_ref().map(Part::grid_box) else { return Ok((visits, stats)) };
+        let visits = self.on_ring(visits)?;
         Ok((visits.into_iter().filter_map(|visit| self.inside(visit, &part)).collect(), stats))
+    }
+
+    /// Those that lie in the part of a cluster's ring that is asked for.
+    fn on_ring(&self, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
+        if let Some(tokens) = self.part.as_ref().and_then(|part| part.tokens.as_ref()) {
+            let homes = self.homes(&visits)?;
+            if homes.len() < visits.len() {
+                return Err(Error::invalid("a part of a cluster's ring is read from the cluster"));
+            }
+            let mut homes = homes.into_iter();
+            visits.retain(|_| homes.next().is_some_and(|home| ring::holds(tokens, home.token)));
+        }
+        Ok(visits)
+    }
+
+    /// Where runs lie in a cluster: where their first bytes do.
+    pub fn homes(&self, visits: &[Visit]) -> Result<Vec<Home>> {
+        let place = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
+        let places: Vec<(Arc<str>, u64)> = visits.iter().map(place).collect();
+        let places: Vec<(&str, u64)> = places.iter().map(|(segment, offset)| (&**segment, *offset)).collect();
+        self.snapshot.core.store.homes(&places).map_err(store_error)
     }
 
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
@@ -170,7 +199,11 @@ impl Question {
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
         let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats)?;
-        let plan = directory.plan(&self.grid_box, range);
+        let plan = match self.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
+            // Each record is in one primary run; copies lie anywhere on the ring.
+            true => directory.plan_from(&[Start::ROOT], &self.grid_box, range),
+            false => directory.plan(&self.grid_box, range),
+        };
         let k = core.geometry.dimensions();
         let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
             let place = &visit.run.payload;
@@ -216,7 +249,9 @@ impl Question {
         let question = self.clone();
         Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
-            each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)
+            trace::of_rows(question.trace.as_ref(), || {
+                each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)
+            })
         })
     }
 
@@ -281,7 +316,7 @@ impl Question {
     }
 
     /// About how many rows of a run have a priority in `range` and lie in the box.
-    fn rows_of(&self, visit: &Visit, range: PriorityRange) -> f64 {
+    pub fn rows_of(&self, visit: &Visit, range: PriorityRange) -> f64 {
         let (first, last) = visit.run.priorities;
         let share =
             (range.last.min(last) as f64 - range.first.max(first) as f64) / (last as f64 - first as f64).max(1.0);

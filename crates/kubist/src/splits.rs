@@ -4,18 +4,25 @@
 //! record is in exactly one part, whatever reads it and however its rows are stored. The
 //! cuts halve a sample of the answer, again and again, across the dimension in which it
 //! spreads furthest. That makes compact parts of about equal rows; where records lie in
-//! one point, parts are ranges of priority. A part names the moment that it is of, and
+//! one point, parts are ranges of priority. In a cluster parts can be stretches of its ring
+//! instead: whole runs, read where they lie. A part names the moment that it is of, and
 //! answers from that moment or not at all.
+
+use std::sync::Arc;
 
 use kubist_index::cube::{Geometry, GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+use kubist_store::Home;
 use serde::{Deserialize, Serialize};
 
+use crate::entry::Location;
 use crate::error::{Error, Result};
 use crate::moment::Moment;
 use crate::options::{Bound, Cancel, Part, Query};
 use crate::place;
-use crate::query::{QueryStream, Question};
+use crate::query::{QueryStream, Question, Visit};
+use crate::ring::{self, Share};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 
@@ -43,7 +50,7 @@ pub struct Split {
     part: Part,
     /// About how many records it holds.
     pub rows: u64,
-    /// Hosts that are nearest to its data; none for a local directory.
+    /// Hosts that keep most of its data, the best first; none for a local directory.
     pub preferred_hosts: Vec<String>,
 }
 
@@ -80,6 +87,46 @@ impl Snapshot {
     /// exactly the records of the query, each once. `limit` and `per_cell` choose among
     /// all records, so they cannot be cut.
     pub fn splits(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
+        let question = self.to_be_cut(query, parts)?;
+        let geometry = self.core.geometry;
+        let (mut sample, rows) = self.sample(&question, query, parts)?;
+        let everything = everything(&geometry);
+        let mut cut = Vec::with_capacity(parts);
+        halve(&geometry, &mut sample, everything, parts, &mut cut);
+        let known = sample.len().max(1) as f64;
+        let lying = self.lying(&question)?;
+        let split = |(part, sampled): (Part, usize)| {
+            let meets = |run: &Run<Location>| {
+                let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
+                sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
+            };
+            let within = lying.iter().filter(|(run, ..)| meets(run));
+            let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
+            self.split(query, part.clone(), rows * sampled as f64 / known, hosts)
+        };
+        Ok(cut.into_iter().map(split).collect())
+    }
+
+    /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
+    /// cluster as far as that can be: together they return exactly the records of the query.
+    /// They are stretches of the cluster's ring and not compact in space (thesis, listing
+    /// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
+    pub fn splits_by_host(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
+        let question = self.to_be_cut(query, parts)?;
+        if self.core.store.hosts().is_empty() {
+            return self.splits(query, parts);
+        }
+        let lying = self.lying(&question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
+        let everything = everything(&self.core.geometry);
+        let split = |share: Share| {
+            let part = Part { tokens: Some(share.tokens), ..everything.clone() };
+            self.split(query, part, share.rows, share.hosts)
+        };
+        Ok(ring::cut(lying, parts).into_iter().map(split).collect())
+    }
+
+    /// A query that can be cut into so many parts.
+    fn to_be_cut(&self, query: &Query, parts: usize) -> Result<Question> {
         if parts == 0 || parts > MOST_PARTS {
             return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
         }
@@ -88,16 +135,12 @@ impl Snapshot {
                 "a query with limit or per_cell cannot be cut: both choose among all of its records",
             ));
         }
-        let question = Question::new(self, query)?;
-        let geometry = self.core.geometry;
-        let (mut sample, rows) = self.sample(&question, query, parts)?;
-        let everything = Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX) };
-        let mut cut = Vec::with_capacity(parts);
-        halve(&geometry, &mut sample, everything, parts, &mut cut);
-        let known = sample.len().max(1) as f64;
-        let location = place::absolute(self.core.store.location());
-        let split = |(part, sampled): (Part, usize)| Split {
-            location: location.clone(),
+        Question::new(self, query)
+    }
+
+    fn split(&self, query: &Query, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
+        Split {
+            location: place::absolute(self.core.store.location()),
             moment: self.moment(),
             filter: filter(query),
             precision: query.precision,
@@ -106,10 +149,24 @@ impl Snapshot {
             steps: query.steps,
             inclusion: query.inclusion.clone(),
             part,
-            rows: (rows * sampled as f64 / known) as u64,
-            preferred_hosts: Vec::new(),
+            rows: rows as u64,
+            preferred_hosts,
+        }
+    }
+
+    /// The runs that a question reads, where they lie in a cluster, and about how many
+    /// records of the answer each has; nothing if there is no cluster.
+    fn lying(&self, question: &Question) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
+        let (Some(range), false) = (question.range(), self.core.store.hosts().is_empty()) else {
+            return Ok(Vec::new());
         };
-        Ok(cut.into_iter().map(split).collect())
+        let (visits, _) = question.visits(range)?;
+        let homes = question.homes(&visits)?;
+        let lying = |(visit, home): (Visit, Home)| {
+            let rows = question.rows_of(&visit, range);
+            (visit.run, home, rows)
+        };
+        Ok(visits.into_iter().zip(homes).map(lying).collect())
     }
 
     /// Coordinates of a uniform sample of the answer, and about how many records it has.
@@ -135,6 +192,10 @@ impl Snapshot {
         let rows = points.len() as f64 / share.clamp(f64::MIN_POSITIVE, 1.0);
         Ok((points, rows))
     }
+}
+
+fn everything(geometry: &Geometry) -> Part {
+    Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX), tokens: None }
 }
 
 /// Box and condition as one condition.

@@ -66,6 +66,15 @@ impl Canvas {
         self.fill(Rect { x: x + width, y, width: t, height }, color);
     }
 
+    /// Is a pixel neither black, white nor grey?
+    pub fn is_colored(&self, x: i64, y: i64) -> bool {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
+            return false;
+        };
+        let far = |[red, green, blue]: Color| red.max(green).max(blue) - red.min(green).min(blue) > 24;
+        x < self.width && y < self.height && far(self.pixels[y * self.width + x])
+    }
+
     /// A PNG that carries `texts` (keyword, text) beside the pixels.
     pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<()> {
         let (width, height) = (self.width as u32, self.height as u32);

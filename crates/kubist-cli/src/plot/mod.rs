@@ -4,6 +4,7 @@
 //! how much of the region it is.
 
 mod canvas;
+pub mod chart;
 mod coloring;
 pub mod colormap;
 mod layout;
@@ -12,7 +13,7 @@ mod points;
 mod spec;
 mod splat;
 mod text;
-mod ticks;
+pub mod ticks;
 
 use std::io::{BufWriter, Write};
 

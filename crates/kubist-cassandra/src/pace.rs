@@ -1,0 +1,204 @@
+//! How many requests are best on their way at once, learned from the answers.
+//!
+//! As long as requests wait to be sent, the cluster serves so many at a time, and what it does
+//! in a second is their number over the time that each takes (Little's law). So the time of
+//! requests alone says whether more at once bring more: now and then a step up is tried, and
+//! kept if the rate grows with it; then a step down, and kept if nothing is lost. Where more
+//! requests only wait for each other, latency grows with their number and the rate does not,
+//! so it comes to rest where a queue would begin. Best numbers differ by the size of requests
+//! and by cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and
+//! large ones), which is why none is fixed.
+//!
+//! Pure: times are handed in.
+
+/// A step is by this factor.
+const STEP: f64 = 1.5;
+/// A step up is worth it if the rate grows by this share of the step.
+const WORTH: f64 = 0.3;
+/// A step down is, if this share of the rate is left.
+const ENOUGH: f64 = 0.95;
+/// Answers that a rate is of, for each request on its way.
+const WINDOW: usize = 8;
+/// Windows between one step that failed and the next.
+const REST: u32 = 8;
+
+/// The number of requests on their way, and what is known of it.
+#[derive(Debug)]
+pub struct Pace {
+    limit: usize,
+    least: usize,
+    most: usize,
+    /// Answers still to come to requests that were sent before the last step.
+    old: usize,
+    answers: usize,
+    work: f64,
+    seconds: f64,
+    trial: Trial,
+    up_next: bool,
+}
+
+#[derive(Debug)]
+enum Trial {
+    /// Nothing is tried for so many windows.
+    Rest(u32),
+    Up(Before),
+    Down(Before),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    limit: usize,
+    rate: f64,
+}
+
+impl Pace {
+    /// Begins with `limit` and stays within the ends.
+    pub fn new(limit: usize, least: usize, most: usize) -> Pace {
+        let limit = limit.clamp(least, most);
+        let (answers, work, seconds) = (0, 0.0, 0.0);
+        Pace { limit, least, most, old: 0, answers, work, seconds, trial: Trial::Rest(0), up_next: true }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// A request was answered that was sent when no more could be: how much it asked for, in
+    /// any unit, and how long it took.
+    pub fn answered(&mut self, work: f64, seconds: f64) {
+        if self.least == self.most {
+            return;
+        }
+        if self.old > 0 {
+            self.old -= 1;
+            return;
+        }
+        self.answers += 1;
+        self.work += work;
+        self.seconds += seconds;
+        if self.answers >= WINDOW * self.limit {
+            let rate = self.limit as f64 * self.work / self.seconds.max(f64::MIN_POSITIVE);
+            (self.answers, self.work, self.seconds) = (0, 0.0, 0.0);
+            self.judge(rate);
+        }
+    }
+
+    /// The cluster could not do what it was asked to.
+    pub fn failed(&mut self) {
+        // Others that were on their way fail for the same reason.
+        if self.old == 0 {
+            self.settle(self.limit / 2);
+        }
+    }
+
+    fn judge(&mut self, rate: f64) {
+        let grown = |before: Before| {
+            let step = self.limit as f64 / before.limit as f64 - 1.0;
+            rate >= before.rate * (1.0 + WORTH * step)
+        };
+        let now = Before { limit: self.limit, rate };
+        match self.trial {
+            Trial::Rest(0) => self.step(self.up_next, now),
+            Trial::Rest(left) => self.trial = Trial::Rest(left - 1),
+            Trial::Up(before) if grown(before) => self.step(true, now),
+            Trial::Down(before) if rate >= ENOUGH * before.rate => self.step(false, now),
+            Trial::Up(before) | Trial::Down(before) => self.settle(before.limit),
+        }
+    }
+
+    fn step(&mut self, up: bool, now: Before) {
+        self.up_next = !up;
+        let limit = self.limit as f64;
+        let next = if up { (limit * STEP).ceil() } else { (limit / STEP).floor() } as usize;
+        let next = next.clamp(self.least, self.most);
+        self.trial = match up {
+            _ if next == self.limit => Trial::Rest(REST),
+            true => Trial::Up(now),
+            false => Trial::Down(now),
+        };
+        self.go(next);
+    }
+
+    fn settle(&mut self, limit: usize) {
+        self.trial = Trial::Rest(REST);
+        self.go(limit.clamp(self.least, self.most));
+    }
+
+    fn go(&mut self, limit: usize) {
+        if limit != self.limit {
+            (self.answers, self.work, self.seconds) = (0, 0.0, 0.0);
+            (self.old, self.limit) = (self.limit, limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    /// A cluster that serves `best` requests side by side in a second each; more wait.
+    fn serve(pace: &mut Pace, best: f64, answers: usize, rng: &mut SmallRng) {
+        for _ in 0..answers {
+            let work = 1.0 + f64::from(rng.random_range(0..32u32));
+            // Times scatter as they do where requests meet by chance.
+            let luck = -(1.0 - rng.random::<f64>()).ln();
+            pace.answered(work, work * luck * (pace.limit() as f64 / best).max(1.0));
+        }
+    }
+
+    #[test]
+    fn it_comes_to_rest_where_more_do_not_help() {
+        for seed in 0..20 {
+            let mut rng = SmallRng::seed_from_u64(seed);
+            for (begin, best) in [(32, 6.0), (32, 24.0), (8, 100.0), (200, 12.0)] {
+                let mut pace = Pace::new(begin, 4, 256);
+                serve(&mut pace, best, 200_000, &mut rng);
+                let mut rates = Vec::new();
+                for _ in 0..50 {
+                    serve(&mut pace, best, 1000, &mut rng);
+                    rates.push((pace.limit() as f64 / best).min(1.0));
+                    assert!(pace.limit() as f64 <= 6.0 * best, "seed {seed}, best {best}: {}", pace.limit());
+                }
+                let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+                assert!(rate > 0.75, "seed {seed}, best {best}: {rate} of what can be had");
+            }
+        }
+    }
+
+    #[test]
+    fn it_follows_a_cluster_that_changes() {
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut pace = Pace::new(32, 4, 256);
+        for best in [8.0, 120.0, 8.0] {
+            serve(&mut pace, best, 400_000, &mut rng);
+            assert!((0.5..4.0).contains(&(pace.limit() as f64 / best)), "{} for {best}", pace.limit());
+        }
+    }
+
+    #[test]
+    fn failures_halve_it_once() {
+        let mut pace = Pace::new(32, 4, 256);
+        (0..32).for_each(|_| pace.failed());
+        assert_eq!(pace.limit(), 16);
+        let mut rng = SmallRng::seed_from_u64(1);
+        serve(&mut pace, 100.0, 32, &mut rng);
+        pace.failed();
+        assert_eq!(pace.limit(), 8);
+        (0..100).for_each(|_| {
+            serve(&mut pace, 100.0, 8, &mut rng);
+            pace.failed();
+        });
+        assert_eq!(pace.limit(), 4);
+    }
+
+    #[test]
+    fn a_fixed_one_stays() {
+        let mut pace = Pace::new(7, 7, 7);
+        serve(&mut pace, 100.0, 10_000, &mut SmallRng::seed_from_u64(1));
+        pace.failed();
+        assert_eq!(pace.limit(), 7);
+    }
+}

@@ -1,0 +1,139 @@
+//! `kubist explain`: where the time of a query went.
+
+use std::fmt::Write as _;
+
+use kubist::{Cancel, Explanation, Query, RequestTimes, Table};
+
+use crate::failure::Result;
+use crate::output::{PendingFile, print, print_json};
+use crate::plot::chart::{self, Chart, Series};
+use crate::plot::colormap::Color;
+use crate::plot::ticks::Scale;
+use crate::query::cost;
+use crate::{args, human, model, parse};
+
+/// What a stage of a request is called and drawn in, and between which moments it lies.
+type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
+
+const STAGES: [Stage; 4] = [
+    ("planned", [186, 196, 222], |_| 0.0, |request| request.asked),
+    ("queued", [230, 120, 20], |request| request.asked, |request| request.sent),
+    ("in the store", [31, 119, 180], |request| request.sent, |request| request.answered),
+    ("decoded", [44, 140, 60], |request| request.answered, |request| request.decoded),
+];
+
+pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
+    let fitted = command.fit.as_deref().map(model::read).transpose()?;
+    let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
+    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let query = Query {
+        bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
+        precision: command.region.precision,
+        limit: command.limit,
+        columns: command.columns.clone(),
+        filter: command.region.filter.clone(),
+        cancel: cancel.clone(),
+        ..Query::default()
+    };
+    let explanation = snapshot.explain(&query, fitted.as_ref())?;
+    if let Some(picture) = picture {
+        let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);
+        chart::write(&[stages(&explanation)], &title, picture)?;
+    }
+    if command.json { print_json(&explanation) } else { print(&page(&explanation)) }
+}
+
+fn page(explanation: &Explanation) -> String {
+    let Explanation { stats, precision, stages, predicted, .. } = explanation;
+    let mut page = cost(stats, *precision) + "\n";
+    let mut line = |name: &str, text: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "{name:<14}{text}");
+    };
+    let each = |seconds: f64| match stages.requests {
+        0 => human::duration(seconds),
+        requests => format!("{}, {} each", human::duration(seconds), human::duration(seconds / requests as f64)),
+    };
+    let hosts: Vec<String> = stages.hosts.iter().map(|(host, requests)| format!("{host} {requests}")).collect();
+    let hosts = if hosts.is_empty() { String::new() } else { format!(" ({})", hosts.join(", ")) };
+    line(
+        "requests",
+        match stages.requests {
+            0 => "none".to_string(),
+            requests => format!("{} of {}{hosts}", human::count(requests), human::bytes(stages.bytes / requests)),
+        },
+    );
+    line("planned", human::duration(stages.planned_seconds));
+    line("queued", each(stages.queued_seconds));
+    line("in the store", each(stages.store_seconds));
+    line("decoded", human::duration(stages.decoded_seconds));
+    if let Some(predicted) = predicted {
+        let prediction = &predicted.prediction;
+        line(
+            "predicted",
+            format!(
+                "{} (nodes {}, sending {}, fetching {}); it took {:+.0} %",
+                human::duration(predicted.seconds),
+                human::duration(prediction.nodes_ms / 1e3),
+                human::duration(prediction.sending_ms / 1e3),
+                human::duration(prediction.fetching_ms / 1e3),
+                100.0 * predicted.error
+            ),
+        );
+    }
+    page
+}
+
+/// Thesis figure 2.16: when each request was in which stage. A row for each, by host.
+fn stages(explanation: &Explanation) -> Chart {
+    let mut requests: Vec<&RequestTimes> = explanation.requests.iter().collect();
+    requests.sort_by(|a, b| a.host.cmp(&b.host).then(a.asked.total_cmp(&b.asked)));
+    let spans = |(name, color, begin, end): Stage| {
+        let rows = requests.iter().enumerate();
+        Series::spans(name, color, rows.map(|(row, of)| (1e3 * begin(of), 1e3 * end(of), row as f64)))
+    };
+    Chart {
+        title: "When each request was where".into(),
+        x: ("ms".into(), Scale::Linear),
+        y: ("request, by host".into(), Scale::Linear),
+        series: STAGES.map(spans).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubist::{Stages, Stats};
+
+    use super::*;
+
+    #[test]
+    fn an_explanation_reads_well() {
+        let request = |host: &str, asked: f64| RequestTimes {
+            asked,
+            sent: asked + 0.001,
+            answered: asked + 0.003,
+            decoded: 0.02,
+            bytes: 65536,
+            host: Some(host.into()),
+        };
+        let explanation = Explanation {
+            stats: Stats { rows_returned: 1000, seconds: 0.02, ..Stats::default() },
+            precision: 1.0,
+            stages: Stages {
+                planned_seconds: 0.001,
+                requests: 2,
+                bytes: 131_072,
+                queued_seconds: 0.002,
+                store_seconds: 0.004,
+                decoded_seconds: 0.003,
+                hosts: [("10.0.0.1".into(), 1), ("10.0.0.2".into(), 1)].into(),
+            },
+            requests: vec![request("10.0.0.2", 0.001), request("10.0.0.1", 0.002)],
+            predicted: None,
+        };
+        let text = page(&explanation);
+        assert!(text.contains("\nrequests      2 of 64.0 KiB (10.0.0.1 1, 10.0.0.2 1)\n"), "{text}");
+        assert!(text.contains("\nin the store  4.0 ms, 2.0 ms each\n"), "{text}");
+        assert_eq!(stages(&explanation).series.len(), 4);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a query did and how long each part of it took; and how long the scalability model
+//! says that it should have.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use kubist_model::Prediction;
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::measure::Fitted;
+use crate::options::{Query, Stats};
+use crate::snapshot::Snapshot;
+use crate::trace::Trace;
+
+/// A query that was run, and its answer thrown away.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    pub stats: Stats,
+    pub precision: f64,
+    pub stages: Stages,
+    /// In the order in which they were answered.
+    pub requests: Vec<RequestTimes>,
+    /// By a model that was handed in.
+    pub predicted: Option<Predicted>,
+}
+
+/// The time of each stage. Requests overlap, so that all of them together take longer than
+/// the query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stages {
+    /// Until the first rows were asked for.
+    pub planned_seconds: f64,
+    pub requests: u64,
+    pub bytes: u64,
+    /// Of all requests: they waited for room among those on their way.
+    pub queued_seconds: f64,
+    /// Of all requests: from when they were sent to when they were answered.
+    pub store_seconds: f64,
+    /// Of all threads: they made rows of what was read.
+    pub decoded_seconds: f64,
+    /// Requests that each host answered; none for a directory.
+    pub hosts: BTreeMap<String, u64>,
+}
+
+/// When a request was where, in seconds since the query began.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RequestTimes {
+    pub asked: f64,
+    pub sent: f64,
+    pub answered: f64,
+    /// The rows of the task that it was for were there.
+    pub decoded: f64,
+    pub bytes: u64,
+    pub host: Option<String>,
+}
+
+/// What the model says of the requests that the query made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Predicted {
+    pub seconds: f64,
+    /// How much longer it took than predicted: 0.1 is 10 %.
+    pub error: f64,
+    #[serde(flatten)]
+    pub prediction: Prediction,
+}
+
+impl Snapshot {
+    /// Runs a query to its end and says where its time went. With a model also how long its
+    /// requests should have taken.
+    pub fn explain(&self, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
+        let trace = Trace::default();
+        let begin = Instant::now();
+        let mut stream = self.query(&Query { trace: Some(trace.clone()), ..query.clone() })?;
+        for batch in &mut stream {
+            batch?;
+        }
+        let (mut stats, precision) = (stream.stats(), stream.precision());
+        // The stream's own time begins when the plan is made.
+        stats.seconds = begin.elapsed().as_secs_f64();
+        let since = |moment: Instant| moment.saturating_duration_since(begin).as_secs_f64();
+        let traced = trace.traced();
+        let mut requests: Vec<RequestTimes> = Vec::with_capacity(traced.requests.len());
+        requests.extend(traced.requests.iter().map(|(request, decoded)| RequestTimes {
+            asked: since(request.asked),
+            sent: since(request.sent),
+            answered: since(request.answered),
+            decoded: since(*decoded),
+            bytes: request.bytes,
+            host: request.host.clone(),
+        }));
+        requests.sort_by(|a, b| a.answered.total_cmp(&b.answered));
+        let mut stages = Stages {
+            planned_seconds: traced.planned.map_or(stats.seconds, since),
+            requests: requests.len() as u64,
+            decoded_seconds: traced.decoding.as_secs_f64(),
+            ..Stages::default()
+        };
+        for request in &requests {
+            stages.bytes += request.bytes;
+            stages.queued_seconds += request.sent - request.asked;
+            stages.store_seconds += request.answered - request.sent;
+            if let Some(host) = &request.host {
+                *stages.hosts.entry(host.clone()).or_default() += 1;
+            }
+        }
+        let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
+        Ok(Explanation { stats, precision, stages, requests, predicted })
+    }
+}
+
+fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {
+    let model = &fitted.fit.model;
+    let size = stages.bytes as f64 / stages.requests as f64;
+    let prediction = model.predict_requests(stages.requests as f64, size, f64::from(fitted.fit.nodes));
+    // Few requests keep no node busy; none of them is shorter than when it is alone.
+    let predicted = prediction.ms().max(model.request.at(size)) / 1e3;
+    Predicted { seconds: predicted, error: seconds / predicted - 1.0, prediction }
+}

@@ -1,0 +1,267 @@
+//! What requests to a place cost, measured: the constants of the scalability model.
+//!
+//! It writes some 20 MiB of bytes that no compression shortens into a store of its own beside
+//! the location, reads them in requests of many sizes, with 1 to 64 of them on their way, and
+//! deletes the store. So it needs no table and touches none, and what it measures is a cluster
+//! that has the bytes in memory, as the paper does.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
+use kubist_model::{Fit, Measured};
+use kubist_store::{MemoryStore, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, store_error};
+use crate::options::{Cancel, Dimension, Domain, Query, TableOptions, Value, WriterOptions};
+use crate::place::{Place, beside, without_password};
+use crate::table::Table;
+
+const KIB: u64 = 1 << 10;
+/// Bytes of a request. A cluster answers at most a MiB at once.
+const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
+/// Requests on their way at once.
+const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Together they are at most so long, or memory is measured and not the nodes.
+const MOST_ON_THE_WAY: u64 = 16 << 20;
+/// How often everything is measured, and how long each time.
+const ROUNDS: usize = 3;
+const EACH: Duration = Duration::from_millis(80);
+/// Blocks of a cluster begin at multiples of it, and a read begins with a block.
+const STRIDE: u64 = 32 * KIB;
+/// So much of a segment is one partition.
+const PARTITION: u64 = 1 << 20;
+const WHOLE: u64 = 16 << 20;
+/// Small blocks of each size.
+const SMALL: u64 = 64;
+/// Threads that hand requests to a cluster, which bounds those on their way itself.
+const ASKING: u32 = 4;
+const DECODED_ROWS: i64 = 400_000;
+
+/// The scalability model of one place, and what it was fitted to. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Without a password.
+    pub location: String,
+    /// The nodes of a cluster; none of a directory.
+    pub hosts: Vec<String>,
+    /// Of the table at the location, if there is one.
+    pub table: Option<TableSize>,
+    /// What this machine needs to decode stored bytes of records, on all cores.
+    pub decode_ms_per_byte: f64,
+    #[serde(flatten)]
+    pub fit: Fit,
+    pub measured: Vec<Measured>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSize {
+    pub rows: u64,
+    pub bytes_per_row: f64,
+    pub capacity: u32,
+}
+
+impl Fitted {
+    /// Measures for about 20 s.
+    pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
+        let table = match Table::open(location) {
+            Ok(table) => {
+                let info = table.snapshot()?.info()?;
+                (info.rows > 0).then_some(TableSize {
+                    rows: info.rows,
+                    bytes_per_row: info.bytes_per_row,
+                    capacity: info.capacity,
+                })
+            }
+            Err(Error::NotATable { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let field = Field::make(location)?;
+        let mut measured = Vec::new();
+        for _ in 0..ROUNDS {
+            for size in SIZES {
+                for in_flight in LEVELS {
+                    cancel.check()?;
+                    if u64::from(in_flight) * size <= MOST_ON_THE_WAY {
+                        measured.push(field.measure(size, in_flight)?);
+                    }
+                }
+            }
+        }
+        let hosts = field.whole.hosts();
+        drop(field);
+        let decode_ms_per_byte = decode_ms_per_byte()?;
+        let nodes = hosts.len().max(1) as u32;
+        let fit = Fit::of(&measured, nodes, decode_ms_per_byte).map_err(Error::invalid)?;
+        Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
+    }
+}
+
+/// Bytes to read, in a store that is gone when it is dropped.
+struct Field {
+    whole: Arc<dyn Store>,
+    /// The same store, by how many requests it has on their way.
+    by_level: BTreeMap<u32, Arc<dyn Store>>,
+    /// Of each size a segment and where requests may begin.
+    places: BTreeMap<u64, (String, Vec<u64>)>,
+}
+
+impl Field {
+    fn make(location: &str) -> Result<Field> {
+        let suffix = format!(".fit-{}", std::process::id());
+        let at = |in_flight: u32| Place::of(&beside(location, &suffix, in_flight as usize));
+        let whole = at(LEVELS[LEVELS.len() - 1])?.vacant()?;
+        let mut field = Field { whole, by_level: BTreeMap::new(), places: BTreeMap::new() };
+        field.write().map_err(store_error)?;
+        for level in LEVELS {
+            let store = match field.whole.hosts()[..] {
+                // A directory does not bound requests: whoever asks does.
+                [] => field.whole.clone(),
+                _ => at(level)?.store()?,
+            };
+            field.by_level.insert(level, store);
+        }
+        Ok(field)
+    }
+
+    fn write(&mut self) -> kubist_store::Result<()> {
+        let mut noise = Noise(1);
+        let mut segment = self.whole.create_segment("whole")?;
+        let start = segment.append(&[&noise.bytes(WHOLE)])?;
+        segment.sync()?;
+        for size in SIZES {
+            if size >= STRIDE {
+                // None touches another, or a store would read them as one.
+                let stride = (2 * size).min(PARTITION);
+                let begins = (0..WHOLE / stride).map(|place| start + place * stride);
+                self.places.insert(size, ("whole".into(), begins.collect()));
+                continue;
+            }
+            let name = format!("small-{size}");
+            let mut segment = self.whole.create_segment(&name)?;
+            let mut begins = Vec::new();
+            for _ in 0..SMALL {
+                begins.push(segment.append(&[&noise.bytes(size)])?);
+                // What is not durable is no block of its own.
+                segment.sync()?;
+                segment.append(&[&noise.bytes(STRIDE - size)])?;
+            }
+            segment.sync()?;
+            self.places.insert(size, (name, begins));
+        }
+        Ok(())
+    }
+
+    fn measure(&self, size: u64, in_flight: u32) -> Result<Measured> {
+        let store = &self.by_level[&in_flight];
+        let (segment, begins) = &self.places[&size];
+        let (threads, at_once) = match store.hosts().len() {
+            0 => (in_flight, 1),
+            _ => (in_flight.min(ASKING), (u64::from(in_flight) * 4).min(MOST_ON_THE_WAY / size).max(1) as usize),
+        };
+        let (requests, seed) = (AtomicU32::new(0), AtomicU64::new(u64::from(in_flight) << 32 | size));
+        let (begin, spent) = (Instant::now(), process_seconds());
+        let work = || -> kubist_store::Result<()> {
+            let mut noise = Noise(seed.fetch_add(1 << 48, Ordering::Relaxed));
+            while begin.elapsed() < EACH {
+                let ranges = noise.some_of(begins, at_once, size);
+                store.read(segment, &ranges)?;
+                requests.fetch_add(ranges.len() as u32, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for other in others {
+                let of_other = other.join().map_err(|_| Error::Io("a measuring thread failed unexpectedly".into()))?;
+                done = done.and(of_other);
+            }
+            done.map_err(store_error)
+        })?;
+        Ok(Measured {
+            size: size as f64,
+            in_flight,
+            requests: requests.into_inner(),
+            seconds: begin.elapsed().as_secs_f64(),
+            client_seconds: process_seconds() - spent,
+        })
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        self.by_level.clear();
+        // What cannot be erased now is a store that nobody names.
+        let _ = self.whole.erase(&[]);
+    }
+}
+
+/// Numbers without a pattern (splitmix64).
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn bytes(&mut self, length: u64) -> Vec<u8> {
+        let words = (0..length / 8).flat_map(|_| self.next().to_le_bytes());
+        words.collect()
+    }
+
+    /// So many ranges that begin at different ones of these places, or at all of them.
+    fn some_of(&mut self, begins: &[u64], count: usize, size: u64) -> Vec<Range<u64>> {
+        let first = self.next() as usize;
+        let step = begins.len() / count.min(begins.len());
+        let places = (0..count.min(begins.len())).map(|place| begins[(first + place * step) % begins.len()]);
+        places.map(|begin| begin..begin + size).collect()
+    }
+}
+
+/// Seconds of all processors that this process has used.
+fn process_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+/// Reads a table of eight columns from memory.
+fn decode_ms_per_byte() -> Result<f64> {
+    let mut noise = Noise(2);
+    let mut numbers = || -> ArrayRef {
+        let number = |_| (noise.next() >> 40) as f32 / (1 << 24) as f32;
+        Arc::new((0..DECODED_ROWS).map(number).collect::<Float32Array>())
+    };
+    let mut columns: Vec<(&str, ArrayRef)> =
+        ["x", "y", "z", "u", "v", "w", "d"].into_iter().map(|name| (name, numbers())).collect();
+    columns.push(("id", Arc::new(Int64Array::from_iter_values(0..DECODED_ROWS))));
+    let batch = RecordBatch::try_from_iter(columns)?;
+    let linear = |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let options = TableOptions {
+        dimensions: ["x", "y", "z"].map(linear).to_vec(),
+        identity: vec!["id".into()],
+        ..TableOptions::default()
+    };
+    let table = Table::create_in(Arc::new(MemoryStore::new("decode")), batch.schema(), &options)?;
+    let mut writer = table.writer(&WriterOptions::default())?;
+    writer.append(&batch)?;
+    writer.commit()?;
+    let snapshot = table.snapshot()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let mut stream = snapshot.query(&Query::default())?;
+        for batch in &mut stream {
+            batch?;
+        }
+        let stats = stream.stats();
+        best = best.min(stats.seconds * 1e3 / stats.bytes_read as f64);
+    }
+    Ok(best)
+}
