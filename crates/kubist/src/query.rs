@@ -40,6 +40,8 @@ pub use stream::QueryStream;
 const TASK_ROWS: f64 = 65_536.0;
 /// And the last ones.
 const LAST_TASK_ROWS: f64 = 16_384.0;
+/// Tasks for each core, where they wait for a network.
+const WAITING: usize = 8;
 /// What any run costs, however few of its rows are asked for.
 const LEAST_VISIT_ROWS: f64 = 128.0;
 /// Runs of one task, whatever their rows.
@@ -247,7 +249,9 @@ impl Question {
             None => self.rows_of(visit, range).max(LEAST_VISIT_ROWS),
         });
         let question = self.clone();
-        Pipeline::start(ends.len(), self.cancel.clone(), move |task| {
+        // Where bytes come over a network most tasks wait for them.
+        let side_by_side = if self.snapshot.core.is_remote { WAITING } else { 1 } * pipeline::threads();
+        Pipeline::start(ends.len(), side_by_side, self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
             trace::of_rows(question.trace.as_ref(), || {
                 each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)

@@ -49,6 +49,8 @@ pub struct Table {
 /// What all handles, snapshots, queries and writers of a table share.
 pub(crate) struct Core {
     pub store: Arc<dyn Store>,
+    /// Its bytes come over a network.
+    pub is_remote: bool,
     pub header: Header,
     /// The columns of the table's creation; those of a moment are its view's.
     pub created: Arc<TableSchema>,
@@ -167,6 +169,7 @@ impl Table {
         let geometry =
             Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
         let core = Core {
+            is_remote: !store.hosts().is_empty(),
             store,
             header,
             created: Arc::new(schema),

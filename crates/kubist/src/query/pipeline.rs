@@ -66,8 +66,10 @@ pub fn threads() -> usize {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
+    /// Does so many tasks, some of them side by side.
     pub fn start(
         tasks: usize,
+        side_by_side: usize,
         cancel: Cancel,
         work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
     ) -> Pipeline<T> {
@@ -75,14 +77,14 @@ impl<T: Send + 'static> Pipeline<T> {
         let shared = Arc::new(Shared {
             work: Box::new(work),
             tasks,
-            window: 2 * threads(),
+            window: 2 * side_by_side,
             cancel,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
         // A single task is done by whoever asks for it.
         if tasks > 1 {
-            for _ in 0..threads().min(tasks) {
+            for _ in 0..side_by_side.min(tasks) {
                 let shared = shared.clone();
                 crate::workers::spawn(move || {
                     while let Some(task) = shared.claim() {
@@ -171,7 +173,7 @@ mod tests {
     fn results_come_in_order_and_not_too_many_ahead() {
         let begun = Arc::new(AtomicUsize::new(0));
         let seen = begun.clone();
-        let mut pipeline = Pipeline::start(200, Cancel::default(), move |task| {
+        let mut pipeline = Pipeline::start(200, threads(), Cancel::default(), move |task| {
             seen.fetch_add(1, Ordering::SeqCst);
             Ok(task)
         });
@@ -186,12 +188,12 @@ mod tests {
     fn an_error_or_a_panic_ends_it() {
         for bad in [3, 0] {
             let work = move |task| if task == bad { Err(Error::Cancelled) } else { Ok(task) };
-            let mut pipeline = Pipeline::start(50, Cancel::default(), work);
+            let mut pipeline = Pipeline::start(50, threads(), Cancel::default(), work);
             assert_eq!(pipeline.by_ref().take_while(Result::is_ok).count(), bad);
             assert!(pipeline.next().is_none());
         }
         let cancel = Cancel::default();
         cancel.set();
-        assert!(matches!(Pipeline::start(5, cancel, Ok).next(), Some(Err(Error::Cancelled))));
+        assert!(matches!(Pipeline::start(5, threads(), cancel, Ok).next(), Some(Err(Error::Cancelled))));
     }
 }
