@@ -57,6 +57,8 @@ pub enum Agreed {
     One,
     /// As many as the place asks for: a majority, by default.
     Enough,
+    /// A majority, once it has finished the transactions that it knows of.
+    Serially,
 }
 
 /// A store's way to its cluster.
@@ -249,7 +251,8 @@ impl Link {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(error) if passes(&error) && pauses.next().await => {}
+                // A node may not have heard of a new table yet.
+                Err(error) if (passes(&error) || schema::is_missing(&error)) && pauses.next().await => {}
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -275,6 +278,7 @@ impl Link {
         statement.set_consistency(match agreed {
             Agreed::One => Consistency::LocalOne,
             Agreed::Enough => self.place.agreement.consistency(),
+            Agreed::Serially => Consistency::Serial,
         });
         statement.set_serial_consistency(Some(SerialConsistency::Serial));
         if let Some(rows) = at_a_time {
