@@ -16,7 +16,10 @@ use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::deserialize::row::DeserializeRow;
-use scylla::errors::{DbError, ExecutionError, NewSessionError, PrepareError, RequestAttemptError};
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError, MetadataError,
+    NewSessionError, PrepareError, RequestAttemptError,
+};
 use scylla::response::query_result::QueryResult;
 use scylla::response::{PagingState, PagingStateResponse};
 use scylla::serialize::row::SerializeRow;
@@ -26,9 +29,9 @@ use scylla::value::{CqlValue, Row};
 use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
 
-use crate::place::Place;
+use crate::place::{PASSWORD_VARIABLE, Place};
 use crate::process::Process;
-use crate::schema;
+use crate::{schema, tls};
 
 /// A cluster that does not let anybody in answers, or fails to, within this.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -345,6 +348,9 @@ async fn connect(place: &Place) -> Result<Arc<Cluster>> {
     if let Some(user) = &place.user {
         builder = builder.user(user, place.password.clone().unwrap_or_default());
     }
+    if let Some(authorities) = &place.authorities {
+        builder = builder.tls_context(Some(tls::trusting(authorities)?));
+    }
     let session = builder.build().await.map_err(|error| refused(place, &error))?;
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
@@ -353,10 +359,33 @@ async fn connect(place: &Place) -> Result<Arc<Cluster>> {
 fn refused(place: &Place, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
+            last_connection_error: error,
+        })) => not_let_in(place, error),
         error => deepest(error),
     };
     let hosts = place.hosts.join(", ");
     Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+}
+
+fn not_let_in(place: &Place, error: &ConnectionError) -> String {
+    use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
+    let request = match error {
+        ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
+        ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
+        error => return deepest(error),
+    };
+    match (request, &place.user, &place.password) {
+        (MissingAuthentication, ..) => "it wants a user and a password".into(),
+        (DbError(..), Some(user), None) => {
+            format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
+        }
+        (DbError(_, text), ..) => text.clone(),
+        (BrokenConnection(_), ..) if place.authorities.is_none() => {
+            "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
+        }
+        (error, ..) => deepest(error),
+    }
 }
 
 /// What an error is about in the end.

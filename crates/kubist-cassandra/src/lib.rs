@@ -38,6 +38,7 @@ mod process;
 mod schema;
 mod segments;
 mod store;
+mod tls;
 
 pub use place::{Agreement, PASSWORD_VARIABLE, Place, SCHEME};
 pub use store::CassandraStore;

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use common::{Database, fresh, hosts, store};
+use common::{Database, STRANGER, fresh, hosts, store};
 use kubist_cassandra::{CassandraStore, Place};
 use kubist_store::{Error, LogTail, Store, conformance};
 use uuid::Uuid;
@@ -296,6 +296,18 @@ fn many_clients_make_the_same_keyspace() {
     });
     assert_eq!(CassandraStore::open(place).unwrap().get("table").unwrap().unwrap(), "mine");
     database.run(&format!("DROP KEYSPACE {keyspace}"), ());
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_node_without_tls_is_told_from_one_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.pem");
+    std::fs::write(&authority, STRANGER).unwrap();
+    match CassandraStore::create(fresh(&format!("tls=on&ca={}", authority.display()))) {
+        Err(error @ Error::Unreachable { .. }) => assert!(error.to_string().contains("no TLS"), "{error}"),
+        other => panic!("it has no TLS, and yet: {other:?}"),
+    }
 }
 
 #[test]
