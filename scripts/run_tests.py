@@ -18,7 +18,8 @@ CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fas
 CARGO += ["--target-dir", "target"]
 # What needs a cluster, and the engine's oracle once more with its tables there. Killed nodes
 # and the live tests take minutes: make cassandra-chaos.
-PROMISES = [*CARGO, "--test", "promises", "--", "--ignored"]
+CLUSTER = [*CARGO, "--test", "promises", "--test", "faults", "--", "--ignored"]
+CLUSTER += ["--test-threads", "4"]
 SECURE = [*CARGO, "--test", "secure", "--", "--ignored"]
 ENGINE = [*CARGO, "--test", "oracle"]
 NODES = [sys.executable, "scripts/cassandra.py"]
@@ -114,7 +115,7 @@ def run_all() -> list[Tally]:
         place = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
         suites = [
             run(CARGO),
-            run(PROMISES, **cluster),
+            run(CLUSTER, **cluster),
             run(ENGINE, **place),
             run(PYTEST, **cluster),
             run(PAGE),
