@@ -79,10 +79,11 @@ fn drop_table(table: Table, path: &str) {
 fn a_bad_network_loses_nothing() {
     let seed = number("SEED", 1);
     let (table, path) = fresh("network");
-    // Two clients, so that one goes on while the other stands still.
+    // Two clients, so that one goes on while the other stands still; one gives up soon.
     let proxies = [Proxy::before(&hosts(), seed), Proxy::before(&hosts(), !seed)];
-    let ways = proxies.iter().map(|proxy| format!("cassandra://{}/{path}", proxy.hosts())).collect();
-    let work = Work::new(ways, 4);
+    let ways = proxies.iter().zip([10, 1]);
+    let ways = ways.map(|(proxy, patience)| format!("cassandra://{}/{path}?patience={patience}", proxy.hosts()));
+    let work = Work::new(ways.collect(), 4);
     let mut worst = (Duration::ZERO, Duration::ZERO);
     work.goes_on_during(3, 1, || {
         work.wait_for_commits(3);

@@ -148,7 +148,7 @@ impl Network {
                     thread::sleep(Duration::from_millis(match dice {
                         0..700 => 0,
                         700..994 => rng.random_range(0..20),
-                        _ => rng.random_range(1_000..4_000),
+                        _ => rng.random_range(1_000..9_000),
                     }));
                     if dice < 3 {
                         // In the middle of a request or of an answer.
