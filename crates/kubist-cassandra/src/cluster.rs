@@ -423,6 +423,9 @@ fn passes(error: &ExecutionError) -> bool {
 }
 
 fn why(error: &ExecutionError) -> String {
+    if let ExecutionError::RequestTimeout(after) = error {
+        return format!("no answer came within {} s", after.as_secs());
+    }
     if let ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, text)) = error {
         match error {
             DbError::Unavailable { required, alive, .. } => {
