@@ -17,7 +17,8 @@
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
 # make cassandra-up     three Cassandra nodes on this machine, or NODES=n; needs Java 17 and Maven
 # make cassandra-down   ends them, and removes their data
-# make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n
+# make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
+#                       network for as many times 15 seconds
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -144,6 +145,8 @@ cassandra-chaos: ROUNDS := $(if $(filter command line environment,$(origin ROUND
 cassandra-chaos: cassandra-up
 	ROUNDS=$(ROUNDS) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
 	  cargo test --release --locked --workspace --target-dir target --test cluster -- --ignored --nocapture
+	STORM=$$((15 * $(ROUNDS))) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
+	  cargo test --release --locked --workspace --target-dir target --test faults -- --ignored --nocapture
 	KUBIST_TEST_STORE=cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests \
 	  cargo test --release --locked --workspace --target-dir target --test live
 

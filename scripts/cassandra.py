@@ -1,6 +1,7 @@
 """Real Apache Cassandra nodes on this machine, to try Kubist's tables on and to test them with.
 
     cassandra.py up [--nodes 3]   as many nodes as asked for, on 127.0.0.1, 127.0.0.2, ...
+    cassandra.py up --secure      one that demands TLS and a password, by itself, on 127.0.0.9
     cassandra.py status           which of them run
     cassandra.py kill N           ends node N at once (kill -9)
     cassandra.py stop N           ends node N in order
@@ -12,6 +13,9 @@ of the path, or of /usr/lib/jvm. All of it lives in the folder CASSANDRA_HOME, o
 only processes that were started from there are ever ended. Nodes keep what they have
 acknowledged through kill -9; they do not sync their commit log, so a power failure may take
 it. For anything but trying and testing, use a cluster that somebody looks after.
+
+The secure node's user and password are cassandra and cassandra, and its certificate is in
+node-9/ca.pem.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ JARS = HOME / "lib"
 VERSION = "5.0.9"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 PORT = 9042
+# The number of the node that demands TLS and a password: a cluster of its own.
+SECURE = 9
 # The exit code where there is no Java 17, or no Maven, or nothing can be fetched.
 NOT_TO_BE_HAD = 3
 # A node answers within seconds; on a busy machine within a minute or two.
@@ -84,6 +90,12 @@ class Unavailable(Failed):
     """Cassandra cannot be had on this machine; the text says why."""
 
 
+def run(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+
+
 def java() -> Path:
     """A Java 17: Cassandra 5.0 runs on nothing newer."""
     places = [Path(home) / "bin/java" for home in [os.environ.get("JAVA_HOME")] if home]
@@ -127,6 +139,7 @@ class Node:
         self.folder = HOME / f"node-{number}"
         self.address = f"127.0.0.{number}"
         self.log = self.folder / "system.log"
+        self.is_secure = number == SECURE
 
     @property
     def pid(self) -> int | None:
@@ -144,10 +157,27 @@ class Node:
             client.settimeout(1)
             return client.connect_ex((self.address, PORT)) == 0
 
-    def configure(self, nodes: int) -> None:
+    def secured(self, program: Path) -> str:
+        """The settings by which it demands TLS and a password, and its certificate."""
+        keys, password = self.folder / "keys.p12", "kubist"
+        keytool = [program.resolve().parent / "keytool", "-keystore", keys, "-storepass", password]
+        name = ["-alias", "node", "-dname", "CN=kubist", "-ext", f"san=ip:{self.address}"]
+        run(*keytool, "-genkeypair", "-keyalg", "RSA", "-validity", "3650", *name)
+        run(*keytool, "-exportcert", "-alias", "node", "-rfc", "-file", self.folder / "ca.pem")
+        return f"""\
+authenticator: PasswordAuthenticator
+client_encryption_options:
+  enabled: true
+  optional: false
+  keystore: {keys}
+  keystore_password: {password}
+"""
+
+    def configure(self, cluster: list[Node], program: Path) -> None:
+        """As one of these."""
         self.folder.mkdir(parents=True)
-        token = -(2**63) + (self.number - 1) * 2**64 // nodes
-        seeds = ",".join(Node(number).address for number in range(1, nodes + 1))
+        token = -(2**63) + cluster.index(self) * 2**64 // len(cluster)
+        seeds = ",".join(node.address for node in cluster)
         (self.folder / "cassandra.yaml").write_text(f"""\
 cluster_name: kubist
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
@@ -170,7 +200,7 @@ concurrent_compactors: 1
 auto_snapshot: false
 storage_compatibility_mode: NONE
 disk_access_mode: mmap_index_only
-""")
+{self.secured(program) if self.is_secure else ""}""")
         (self.folder / "logback.xml").write_text(f"""\
 <configuration>
   <appender name="file" class="ch.qos.logback.core.FileAppender">
@@ -231,6 +261,14 @@ disk_access_mode: mmap_index_only
                 raise Failed(f"node {self.number} does not answer; see {self.folder}/system.log")
             time.sleep(0.1)
 
+    def wait_for_user(self) -> None:
+        """Until it knows its first user, which it makes by itself."""
+        begin = time.monotonic()
+        while "Created default superuser role" not in self.log.read_text(errors="replace"):
+            if time.monotonic() - begin > PATIENCE:
+                raise Failed(f"node {self.number} makes no user; see {self.log}")
+            time.sleep(0.1)
+
     def has_ended(self) -> bool:
         """Looks twice: between two programs a process has no command for a moment."""
         for _ in range(2):
@@ -269,9 +307,14 @@ def nodes() -> list[Node]:
     return [Node(number) for number in sorted(numbers)]
 
 
+def members() -> list[Node]:
+    """The nodes of the cluster: all but the secure one, which is by itself."""
+    return [node for node in nodes() if not node.is_secure]
+
+
 def up(count: int) -> None:
     """Starts a cluster, or what does not run of the one that is there."""
-    known = nodes()
+    known = members()
     if known and len(known) != count:
         raise Failed(f"a cluster of {len(known)} is there: take it down first")
     program = java()
@@ -282,7 +325,7 @@ def up(count: int) -> None:
         if not known:
             if node.answers():
                 raise Failed(f"somebody else listens on {node.address}:{PORT}")
-            node.configure(count)
+            node.configure(cluster, program)
         node.start(program)
     for node in cluster:
         node.wait_for_answers()
@@ -291,6 +334,21 @@ def up(count: int) -> None:
     say(
         f"{count} nodes are up after {time.monotonic() - begin:.1f} s: cassandra://{hosts}/KEYSPACE/TABLE"
     )
+
+
+def up_secure() -> None:
+    """Starts the secure node, unless it runs."""
+    program = java()
+    fetch_jars()
+    node, begin = Node(SECURE), time.monotonic()
+    if not node.folder.exists():
+        node.configure([node], program)
+    node.start(program)
+    node.wait_for_answers()
+    node.wait_for_user()
+    place = f"cassandra://cassandra:cassandra@{node.address}/KEYSPACE/TABLE?tls=on"
+    took = time.monotonic() - begin
+    say(f"the secure node is up after {took:.1f} s: {place}&ca={node.folder}/ca.pem")
 
 
 def down() -> None:
@@ -322,7 +380,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up").add_argument("--nodes", type=int, default=3, choices=range(1, 10))
+    up_parser = commands.add_parser("up")
+    up_parser.add_argument("--nodes", type=int, default=3, choices=range(1, SECURE))
+    up_parser.add_argument("--secure", action="store_true")
     for name in ["down", "status"]:
         commands.add_parser(name)
     for name in ["kill", "stop", "start"]:
@@ -330,6 +390,8 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         match asked.command:
+            case "up" if asked.secure:
+                up_secure()
             case "up":
                 up(asked.nodes)
             case "down":
@@ -344,7 +406,8 @@ def main() -> int:
                 node = one(asked.number)
                 node.start(java())
                 node.wait_for_answers()
-                node.wait_for_peers(sum(other.answers() for other in nodes()) - 1)
+                if not node.is_secure:
+                    node.wait_for_peers(sum(other.answers() for other in members()) - 1)
     except Failed as error:
         print(error, file=sys.stderr)
         return NOT_TO_BE_HAD if isinstance(error, Unavailable) else 1

@@ -18,7 +18,9 @@ CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fas
 CARGO += ["--target-dir", "target"]
 # What needs a cluster, and the engine's oracle once more with its tables there. Killed nodes
 # and the live tests take minutes: make cassandra-chaos.
-PROMISES = [*CARGO, "--test", "promises", "--", "--ignored"]
+CLUSTER = [*CARGO, "--test", "promises", "--test", "faults", "--", "--ignored"]
+CLUSTER += ["--test-threads", "4"]
+SECURE = [*CARGO, "--test", "secure", "--", "--ignored"]
 ENGINE = [*CARGO, "--test", "oracle"]
 NODES = [sys.executable, "scripts/cassandra.py"]
 # What it answers where Cassandra is not to be had; any other failure is one.
@@ -90,13 +92,15 @@ def run(command: list[str], **variables: str) -> Tally:
     return tally
 
 
-def nodes(command: str) -> int:
-    """Does what a command of scripts/cassandra.py says, in a folder of the tests' own."""
-    home = {
-        "CASSANDRA_HOME": os.environ.setdefault("CASSANDRA_HOME", str(ROOT / "target/cassandra"))
-    }
-    done = subprocess.run([*NODES, command], cwd=ROOT, env=os.environ | home, check=False)
-    return done.returncode
+def home() -> Path:
+    """The folder of the nodes: the tests' own, unless the caller names one."""
+    return Path(os.environ.get("CASSANDRA_HOME", ROOT / "target/cassandra")).resolve()
+
+
+def nodes(*command: str) -> int:
+    """Does what a command of scripts/cassandra.py says."""
+    told = os.environ | {"CASSANDRA_HOME": str(home())}
+    return subprocess.run([*NODES, *command], cwd=ROOT, env=told, check=False).returncode
 
 
 def run_all() -> list[Tally]:
@@ -109,13 +113,16 @@ def run_all() -> list[Tally]:
             return [run(CARGO), run(PYTEST), run(PAGE), Tally(failed=1)]
         cluster = {"KUBIST_TEST_CASSANDRA": HOSTS}
         place = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
-        return [
+        suites = [
             run(CARGO),
-            run(PROMISES, **cluster),
+            run(CLUSTER, **cluster),
             run(ENGINE, **place),
             run(PYTEST, **cluster),
             run(PAGE),
         ]
+        if nodes("up", "--secure") != 0:
+            return [*suites, Tally(failed=1)]
+        return [*suites, run(SECURE, KUBIST_TEST_CASSANDRA_CA=str(home() / "node-9/ca.pem"))]
     finally:
         nodes("down")
 

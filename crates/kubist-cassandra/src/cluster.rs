@@ -17,7 +17,10 @@ use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::deserialize::row::DeserializeRow;
-use scylla::errors::{DbError, ExecutionError, NewSessionError, PrepareError, RequestAttemptError};
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError, MetadataError,
+    NewSessionError, PrepareError, RequestAttemptError,
+};
 use scylla::response::query_result::QueryResult;
 use scylla::response::{PagingState, PagingStateResponse};
 use scylla::serialize::row::SerializeRow;
@@ -27,10 +30,10 @@ use scylla::value::{CqlValue, Row};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::place::Place;
+use crate::place::{PASSWORD_VARIABLE, Place};
 use crate::process::Process;
 use crate::room::Room;
-use crate::schema;
+use crate::{schema, tls};
 
 /// A cluster that does not let anybody in answers, or fails to, within this.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -63,6 +66,8 @@ pub enum Agreed {
     One,
     /// As many as the place asks for: a majority, by default.
     Enough,
+    /// A majority, once it has finished the transactions that it knows of.
+    Serially,
 }
 
 /// A store's way to its cluster.
@@ -292,7 +297,10 @@ impl Link {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(error) if passes(&error) && pauses.next().await => self.room.failed(),
+                // A node may not have heard of a new table yet.
+                Err(error) if (passes(&error) || schema::is_missing(&error)) && pauses.next().await => {
+                    self.room.failed();
+                }
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -318,6 +326,7 @@ impl Link {
         statement.set_consistency(match agreed {
             Agreed::One => Consistency::LocalOne,
             Agreed::Enough => self.place.agreement.consistency(),
+            Agreed::Serially => Consistency::Serial,
         });
         statement.set_serial_consistency(Some(SerialConsistency::Serial));
         if let Some(rows) = at_a_time {
@@ -384,6 +393,9 @@ async fn connect(place: &Place) -> Result<Arc<Cluster>> {
     if let Some(user) = &place.user {
         builder = builder.user(user, place.password.clone().unwrap_or_default());
     }
+    if let Some(authorities) = &place.authorities {
+        builder = builder.tls_context(Some(tls::trusting(authorities)?));
+    }
     let session = builder.build().await.map_err(|error| refused(place, &error))?;
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
@@ -392,10 +404,33 @@ async fn connect(place: &Place) -> Result<Arc<Cluster>> {
 fn refused(place: &Place, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
+            last_connection_error: error,
+        })) => not_let_in(place, error),
         error => deepest(error),
     };
     let hosts = place.hosts.join(", ");
     Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+}
+
+fn not_let_in(place: &Place, error: &ConnectionError) -> String {
+    use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
+    let request = match error {
+        ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
+        ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
+        error => return deepest(error),
+    };
+    match (request, &place.user, &place.password) {
+        (MissingAuthentication, ..) => "it wants a user and a password".into(),
+        (DbError(..), Some(user), None) => {
+            format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
+        }
+        (DbError(_, text), ..) => text.clone(),
+        (BrokenConnection(_), ..) if place.authorities.is_none() => {
+            "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
+        }
+        (error, ..) => deepest(error),
+    }
 }
 
 /// What an error is about in the end.
@@ -433,6 +468,9 @@ fn passes(error: &ExecutionError) -> bool {
 }
 
 fn why(error: &ExecutionError) -> String {
+    if let ExecutionError::RequestTimeout(after) = error {
+        return format!("no answer came within {} s", after.as_secs());
+    }
     if let ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, text)) = error {
         match error {
             DbError::Unavailable { required, alive, .. } => {

@@ -1,6 +1,7 @@
 //! Who holds a log, as a text: enough to see, on the same machine, that a process is dead.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use uuid::Uuid;
 
@@ -38,9 +39,10 @@ impl Holder {
         if format!("{boot} {namespace}") != machine() || boot.is_empty() || start.is_empty() {
             return false;
         }
-        match began(process).as_deref() == Some(start) {
-            true => process == std::process::id() && !here.holders().contains(text),
-            false => true,
+        match began(process) {
+            Some(began) if began == start => process == std::process::id() && !here.holders().contains(text),
+            Some(_) => true,
+            None => is_gone(process),
         }
     }
 }
@@ -50,6 +52,18 @@ fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("{} {}", boot.trim(), namespace.display().to_string().replace(' ', ""))
+}
+
+/// Has a process ended for which [`began`] has nothing? One that the system hides from us is
+/// another user's, and may live.
+fn is_gone(process: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{process}/stat")) {
+        // It only waits to be buried.
+        Ok(_) => true,
+        // Process 1 is always there: whoever does not see it does not see others' processes.
+        Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
+        Err(_) => false,
+    }
 }
 
 /// When a process began, in the system's ticks since it was booted; `None` if there is none.

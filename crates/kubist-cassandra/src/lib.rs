@@ -17,9 +17,11 @@
 //! - **A store is an id, not a name** (`identity`): what a dropped table left behind is
 //!   never another's.
 //! - **A name that comes back does no harm.** A replica that slept for longer than the
-//!   database remembers deletions may bring back an object's or a segment's row. Segments'
-//!   names are not used again, what the engine deletes is what nothing needs any more, and
-//!   the same happens in a directory after a power failure.
+//!   database remembers deletions (an hour) may bring back an object's or a segment's row.
+//!   Segments' names are not used again, what the engine deletes is what nothing needs any
+//!   more, and the same happens in a directory after a power failure. A table's own name
+//!   must not come back: its deletion is remembered for ten days, in which a cluster that
+//!   had a node away has to be repaired.
 //!
 //! This crate alone knows the network. It must not know what a table is.
 
@@ -38,6 +40,7 @@ mod room;
 mod schema;
 mod segments;
 mod store;
+mod tls;
 
 pub use place::{Agreement, PASSWORD_VARIABLE, Place, SCHEME};
 pub use store::CassandraStore;

@@ -48,8 +48,10 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::check_part;
 use kubist_store::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Size};
+use scylla::value::MaybeUnset::{Set, Unset};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
@@ -257,13 +259,15 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
 /// A log's bytes, and one for each of its entries: from the position where it ends.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
-    let ends = try_join_all(names.iter().map(|name| extent(link, store, name))).await?;
+    let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.place.parallel);
+    let ends: Vec<u64> = ends.try_collect().await?;
     Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
 }
 
 pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
     let mut position = extent(link, store, writer).await?;
-    try_join_all((0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await)).await?;
+    let deletions = (0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await);
+    iter(deletions).buffered(link.place.parallel).try_collect::<()>().await?;
     // What follows a hole.
     loop {
         position = (position / BUCKET + 1) * BUCKET;
@@ -340,7 +344,8 @@ impl CassandraLog {
     }
 
     async fn write(&self, part: usize, head: Option<(i64, i64)>, bytes: &[u8]) -> Result<()> {
-        let (length, checksum) = head.unzip();
+        // Unset, for a null would be a deletion.
+        let (length, checksum) = head.map_or((Unset, Unset), |(length, checksum)| (Set(length), Set(checksum)));
         let bytes = Bytes::copy_from_slice(bytes);
         let key = (self.store, &self.writer, bucket(self.position), self.position as i64, self.epoch, part as i32);
         let (store, writer, bucket, position, epoch, part) = key;

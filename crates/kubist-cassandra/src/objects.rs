@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::{check_object, object_and_folder};
 use kubist_store::{Error, Kept, Result, Size};
 use uuid::Uuid;
@@ -33,9 +34,6 @@ const DELETE: &str = "DELETE FROM kubist_objects WHERE store = ? AND folder = ? 
 const LIST: &str = "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ?";
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
-
-/// Nonce, length, checksum, value.
-type Found = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
 
 /// Folders that this handle knows to be listed, none of them an object.
 #[derive(Debug, Default)]
@@ -77,10 +75,35 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
     Ok(won)
 }
 
-async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
+/// A row of an object, all of it.
+struct Found {
+    nonce: Uuid,
+    length: u64,
+    checksum: i64,
+    value: Option<Bytes>,
+}
+
+/// An object's row, as a majority has it. The condition of a deletion asks for the nonce
+/// alone, and so may repair no more of a row than that: one that is there in part is asked
+/// for once more, as transactions do, which brings it whole or finds that it is gone.
+async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
     let (folder, leaf) = parts(name);
-    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
-    Ok(found.is_some())
+    type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
+    for agreed in [Agreed::Enough, Agreed::Serially] {
+        match link.first::<Row>(FIND, &(store, folder, leaf), agreed).await? {
+            None => return Ok(None),
+            Some((Some(nonce), Some(length), Some(checksum), value)) if value.is_some() || length > IN_ROW as i64 => {
+                return Ok(Some(Found { nonce, length: length as u64, checksum, value }));
+            }
+            Some(_) => {}
+        }
+    }
+    let what = "its row is there only in part".into();
+    Err(Error::Damaged { file: format!("{}/{name}", link.place), offset: 0, what })
+}
+
+async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
+    Ok(find(link, store, name).await?.is_some())
 }
 
 /// Refuses a name that is a folder with something in it.
@@ -112,14 +135,12 @@ async fn list_folder(link: &Link, store: Uuid, folders: &Folders, folder: &str, 
 
 pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> {
     check_object(name)?;
-    let (folder, leaf) = parts(name);
     loop {
-        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
-        let Some((Some(nonce), Some(length), Some(checksum), value)) = found else { return Ok(None) };
+        let Some(Found { nonce, length, checksum, value }) = find(link, store, name).await? else { return Ok(None) };
         let value = match value {
             Some(value) => Some(value),
             None => {
-                let whole = 0..length as u64;
+                let whole = 0..length;
                 let read = blocks::read(link, store, &blocks_of(nonce), &[whole]).await?;
                 read.into_iter().next().and_then(|value| value.ok())
             }
@@ -137,9 +158,7 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
 }
 
 async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<bool> {
-    let (folder, leaf) = parts(name);
-    let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
-    Ok(found.is_some_and(|found| found.0 == Some(nonce)))
+    Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
 /// Names that begin with `prefix`, and the bytes of their values, in the names' order.
@@ -148,7 +167,8 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
     let below = async {
         let mut folders = names::list(link, store, Kind::Folder).await?;
         folders.retain(|folder| folder != own && folder.starts_with(prefix));
-        Ok(try_join_all(folders.iter().map(|folder| in_folder(link, store, folder))).await?.concat())
+        let found = iter(&folders).map(|folder| in_folder(link, store, folder)).buffered(link.place.parallel);
+        Ok(found.try_collect::<Vec<_>>().await?.concat())
     };
     let (mut found, below) = try_join(in_folder(link, store, own), below).await?;
     found.retain(|(name, _)| name.starts_with(prefix));
@@ -172,23 +192,22 @@ async fn is_folder_empty(link: &Link, store: Uuid, folder: &str) -> Result<bool>
 pub async fn is_empty(link: &Link, store: Uuid) -> Result<bool> {
     let mut folders = names::list(link, store, Kind::Folder).await?;
     folders.push(String::new());
-    let empty = try_join_all(folders.iter().map(|folder| is_folder_empty(link, store, folder))).await?;
-    Ok(!empty.contains(&false))
+    let empty = iter(&folders).map(|folder| is_folder_empty(link, store, folder)).buffered(link.place.parallel);
+    empty.try_fold(true, async |all, empty| Ok(all && empty)).await
 }
 
 pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
     loop {
-        let found: Option<Found> = link.first(FIND, &(store, folder, leaf), Agreed::Enough).await?;
-        let Some((Some(nonce), length, _, value)) = found else { return Ok(()) };
+        let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
         // Somebody deleted it and put another: once more.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }
         if value.is_none() {
-            blocks::delete(link, store, &blocks_of(nonce), length.unwrap_or(0) as u64).await?;
+            blocks::delete(link, store, &blocks_of(nonce), length).await?;
         }
         return Ok(());
     }

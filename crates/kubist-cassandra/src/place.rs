@@ -25,6 +25,8 @@ pub struct Place {
     pub hosts: Vec<String>,
     pub user: Option<String>,
     pub password: Option<String>,
+    /// The file with the certificates that vouch for the nodes; `None` without TLS.
+    pub authorities: Option<String>,
     pub keyspace: String,
     pub table: String,
     pub agreement: Agreement,
@@ -94,6 +96,7 @@ impl Place {
             hosts,
             user,
             password,
+            authorities: None,
             keyspace: identifier(keyspace)?,
             table: table.to_owned(),
             agreement: Agreement::Quorum,
@@ -103,8 +106,14 @@ impl Place {
             tuned: true,
         };
         kubist_store::names::check_part(table).map_err(|error| error.to_string())?;
+        let mut tls = false;
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
-            place.set(setting)?;
+            place.set(setting, &mut tls)?;
+        }
+        match (tls, &place.authorities) {
+            (true, None) => return Err("tls=on needs ca=FILE: who vouches for the nodes, as PEM".into()),
+            (false, Some(_)) => return Err("ca=FILE is for tls=on".into()),
+            _ => {}
         }
         if !settings.is_empty() {
             place.shown += &format!("?{settings}");
@@ -112,7 +121,7 @@ impl Place {
         Ok(place)
     }
 
-    fn set(&mut self, setting: &str) -> Result<(), String> {
+    fn set(&mut self, setting: &str, tls: &mut bool) -> Result<(), String> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let bad = |what: &str| format!("{name}={value}: it is {what}");
         match name {
@@ -138,9 +147,17 @@ impl Place {
                 self.parallel = blocks.ok_or_else(|| bad("1 to 1024 blocks at once"))?;
                 self.tuned = false;
             }
+            "tls" => {
+                *tls = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(bad("on or off")),
+                }
+            }
+            "ca" => self.authorities = Some(decoded(value)?),
             _ => {
                 return Err(format!(
-                    "{name:?} is no setting: there are consistency, replication, patience and parallel"
+                    "{name:?} is no setting: there are consistency, replication, patience, parallel, tls and ca"
                 ));
             }
         }
@@ -149,7 +166,7 @@ impl Place {
 
     /// What tells the sessions of a process apart.
     pub fn session_key(&self) -> String {
-        format!("{:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.keyspace)
+        format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
 }
 
@@ -181,9 +198,9 @@ fn identifier(name: &str) -> Result<String, String> {
     }
 }
 
-/// Undoes percent-encoding, by which a password may have any character.
+/// Undoes percent-encoding, by which a password or a file's name may have any character.
 fn decoded(text: &str) -> Result<String, String> {
-    let wrong = || "user or password: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
+    let wrong = || "user, password or file: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -216,6 +233,10 @@ mod tests {
         assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
         assert_eq!((place.patience, place.parallel, place.tuned), (Duration::from_secs(60), 8, false));
         assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
+        let place = Place::parse("cassandra://h/k/t?ca=/a%26b/ca.pem&tls=on").unwrap();
+        assert_eq!(place.authorities.as_deref(), Some("/a&b/ca.pem"));
+        assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
+        assert_eq!(Place::parse("cassandra://h/k/t?tls=off").unwrap().authorities, None);
     }
 
     #[test]
@@ -256,6 +277,9 @@ mod tests {
             ("cassandra://h/k/t?replication=dc1", "data center"),
             ("cassandra://h/k/t?patience=0", "3600"),
             ("cassandra://h/k/t?parallel=x", "1024"),
+            ("cassandra://h/k/t?tls=yes", "on or off"),
+            ("cassandra://h/k/t?tls=on", "needs ca="),
+            ("cassandra://h/k/t?ca=/ca.pem", "for tls=on"),
         ] {
             let error = Place::parse(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

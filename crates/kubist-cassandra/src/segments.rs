@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::future::try_join_all;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::check_part;
 use kubist_store::{Error, Kept, Result, Segment, Size, Watch};
 use tokio::task::JoinHandle;
@@ -149,7 +149,8 @@ pub async fn delete(link: &Link, store: Uuid, lengths: &Lengths, name: &str) -> 
 
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
-    let lengths = try_join_all(names.iter().map(|name| find(link, store, name))).await?;
+    let lengths = iter(&names).map(|name| find(link, store, name)).buffered(link.place.parallel);
+    let lengths: Vec<_> = lengths.try_collect().await?;
     let size = |(name, found): (String, Option<(u64, bool)>)| {
         let (bytes, gone) = found?;
         Some(Size { kind: if gone { Kept::Temporary } else { Kept::Segment }, name, bytes })

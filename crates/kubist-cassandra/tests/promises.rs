@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use common::{Database, fresh, hosts, store};
+use common::{Database, STRANGER, fresh, hosts, store};
 use kubist_cassandra::{CassandraStore, Place};
 use kubist_store::{Error, LogTail, Store, conformance};
 use uuid::Uuid;
@@ -163,6 +163,44 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     }
 }
 
+/// The chain stops where a partition ends, and nothing in that partition follows.
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
+    let database = Database::open();
+    for of_another_epoch in [false, true] {
+        let (store, _, id) = known_store(&database);
+        let mut owner = store.own_log("w").unwrap();
+        owner.append(b"first").unwrap();
+        let lost = owner.append(b"second").unwrap();
+        owner.append(&vec![3; 20_000_000]).unwrap();
+        if of_another_epoch {
+            drop(owner);
+            owner = store.own_log("w").unwrap();
+        }
+        owner.append(b"behind").unwrap();
+        drop(owner);
+        let remove = "WHERE store = ? AND writer = 'w' AND bucket = 0 AND position >= ?";
+        database.run(&format!("DELETE FROM {KEYSPACE}.kubist_log {remove}"), (id, lost as i64));
+        let (sound, damage) = store.read_sound_log("w", 0).unwrap();
+        assert_eq!(sound.next, lost);
+        assert!(matches!(damage, Some(Error::Damaged { offset, .. }) if offset == lost), "{damage:?}");
+    }
+}
+
+/// Neither absent, for somebody put it, nor there.
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn an_object_that_is_there_in_part_is_damaged() {
+    let database = Database::open();
+    let (store, _, id) = known_store(&database);
+    let part = "SET nonce = uuid(), length = 4 WHERE store = ? AND folder = '' AND name = 'table'";
+    database.run(&format!("UPDATE {KEYSPACE}.kubist_objects {part}"), (id,));
+    for answer in [store.get("table").map(drop), store.put_if_absent("table", b"another").map(drop)] {
+        assert!(matches!(answer, Err(Error::Damaged { .. })), "{answer:?}");
+    }
+}
+
 /// What a deletion has left would be taken for the new segment's, or its bytes for deleted.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
@@ -258,6 +296,18 @@ fn many_clients_make_the_same_keyspace() {
     });
     assert_eq!(CassandraStore::open(place).unwrap().get("table").unwrap().unwrap(), "mine");
     database.run(&format!("DROP KEYSPACE {keyspace}"), ());
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_node_without_tls_is_told_from_one_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.pem");
+    std::fs::write(&authority, STRANGER).unwrap();
+    match CassandraStore::create(fresh(&format!("tls=on&ca={}", authority.display()))) {
+        Err(error @ Error::Unreachable { .. }) => assert!(error.to_string().contains("no TLS"), "{error}"),
+        other => panic!("it has no TLS, and yet: {other:?}"),
+    }
 }
 
 #[test]

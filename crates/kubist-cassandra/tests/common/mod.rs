@@ -10,6 +10,19 @@ use kubist_cassandra::{CassandraStore, Place};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// A certificate that vouches for no node.
+pub const STRANGER: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBPzCB5qADAgECAgkAnEPm1txZ9pYwCgYIKoZIzj0EAwIwEzERMA8GA1UEAxMI
+c3RyYW5nZXIwIBcNMjYxMTIyMTQyMTIyWhgPMjEyNjEwMjkxNDIxMjJaMBMxETAP
+BgNVBAMTCHN0cmFuZ2VyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8GRIWnif
+dbT/P0GCXq95I0R4S5uBdACxPjT3qLnwFbyOf7uKMbd9j9T2UyqGtxcL6NVyn22o
+M1yRO0o/MD0RNaMhMB8wHQYDVR0OBBYEFEmmX/Yfu5iJWiqMVzdWtRQ7MSJLMAoG
+CCqGSM49BAMCA0gAMEUCIQDfguKgLHPLKqLl9z3TniKlHXA9k/otasXP9fodNQ0d
+0AIgesVErG2K8dvJLpq0W5fog6ix9hhD/H3mZCJH6jeLJEs=
+-----END CERTIFICATE-----
+";
+
 pub fn hosts() -> String {
     std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts: see scripts/cassandra.py")
 }

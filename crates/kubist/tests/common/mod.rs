@@ -4,7 +4,9 @@
 #![allow(dead_code)] // each test takes what it needs
 
 pub mod planted;
+pub mod proxy;
 pub mod stopping;
+pub mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,35 @@
+//! Connections that nobody else can read, to nodes that prove who they are.
+//!
+//! A node's certificate must be vouched for by one in the file that the place names, be
+//! valid now, and be for the node's address: that is all that the driver knows of a node.
+
+use std::sync::Arc;
+
+use kubist_store::{Error, Result};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::{ClientConfig, RootCertStore};
+
+/// How to connect, trusting whom the certificates in a PEM file vouch for.
+pub fn trusting(authorities: &str) -> Result<Arc<ClientConfig>> {
+    let io = |source| Error::Io { operation: "read certificates from", file: authorities.to_owned(), source };
+    let unusable = |what: String| io(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    let failed = |error| match error {
+        pem::Error::Io(source) => io(source),
+        other => unusable(other.to_string()),
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authorities).map_err(failed)? {
+        roots.add(certificate.map_err(failed)?).map_err(|error| unusable(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable("no certificate is in it".into()));
+    }
+    Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+}
+
+/// Did a connection fail because the other side speaks something else?
+pub fn is_not_spoken(error: &std::io::Error) -> bool {
+    let source = error.get_ref().and_then(|source| source.downcast_ref());
+    matches!(source, Some(rustls::Error::InvalidMessage(_)))
+}
