@@ -8,7 +8,10 @@
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
-# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path
+# make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
+#                   of a TABLE also how soon the page shows it in a browser
+# make bench-directory   a table of 10 million runs: memory, and round trips of a small question
+# make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -28,7 +31,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-peers bench-estimates instructions coverage structures crash stress clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -78,10 +81,19 @@ bench-replication:
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
+	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
 	target/release/examples/bench_lookup
+
+bench-directory:
+	cargo build --release --locked --workspace --target-dir target --example bench_directory
+	target/release/examples/bench_directory
+
+bench-cluster: cassandra-up
+	cargo build --release --locked --workspace --target-dir target --example bench_cluster
+	target/release/examples/bench_cluster --at cassandra://127.0.0.1/bench
 # In an environment of its own. What cannot be had is said in the tables: PostGIS comes
 # from `apt-get install postgis postgresql`, the converter of COPC from crates.io.
 BENCH       := bench/.venv/bin

@@ -105,6 +105,7 @@ class Explanation:
 
     @classmethod
     def parse(cls, text: str) -> Explanation:
+        """Reads what the engine says."""
         values = json.loads(text)
         parts = {"stats": _of(Stats, values["stats"]), "stages": _of(Stages, values["stages"])}
         return _of(cls, {**values, **parts})
@@ -410,6 +411,8 @@ for _kind in (
     DiskUse,
     Dropped,
     Stats,
+    Stages,
+    Explanation,
     Dimension,
     Column,
     WriterInfo,

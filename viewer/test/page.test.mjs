@@ -1,37 +1,15 @@
 // The page in a real browser, against a real server and the droplets of the example.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { found, kubist, launch, root, serve } from "./browser.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
-const root = resolve(here, "../..");
-const kubist = process.env.KUBIST ?? join(root, "target/release/kubist");
 const steps = join(root, "examples/airway/steps");
-
-const browsers = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
-const found = [process.env.CHROMIUM, ...browsers.map((name) => `/usr/bin/${name}`)].find((path) => path && existsSync(path));
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
-
-/** A server that runs until it is stopped. */
-async function serve(tables, port = 0) {
-  const child = spawn(kubist, ["view", ...tables, "--port", String(port)], { stdio: ["ignore", "pipe", "inherit"] });
-  const url = await new Promise((done, failed) => {
-    let text = "";
-    child.stdout.on("data", (part) => {
-      text += part;
-      if (text.includes("\n")) done(text.trim());
-    });
-    child.on("exit", (code) => failed(new Error(`kubist view ended with ${code}`)));
-  });
-  const stop = () => new Promise((done) => (child.once("exit", done), child.kill("SIGTERM")));
-  return { url, port: Number(new URL(url).port), stop };
-}
 
 function run(...argumentsOf) {
   const done = spawnSync(kubist, argumentsOf, { encoding: "utf8" });
@@ -51,8 +29,7 @@ describe("the page", { skip }, () => {
     // The last step comes later: from a running simulation.
     run("ingest", table, ...files.slice(0, -1), "--dimensions", "x,y,z,time", "--domain", domains, "--identity", "pid,time", "--unit", unit);
     server = await serve([table]);
-    const software = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
-    browser = await chromium.launch({ executablePath: found, args: ["--no-sandbox", ...software] });
+    browser = await launch();
   });
 
   after(async () => {
