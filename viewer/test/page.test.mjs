@@ -476,7 +476,7 @@ describe("the page", { skip }, () => {
 
   test("pictures for the documents", async () => {
     const page = await open("axes=x,y,z&color=ux&where=NOT+deposited", { viewport: { width: 1360, height: 800 } });
-    await page.screenshot({ path: join(here, "../results/explorer.png") });
+    await page.screenshot({ path: join(root, "viewer/results/explorer.png") });
     await close(page);
   });
 });
