@@ -65,7 +65,8 @@ class Stats:
         looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
         return (
             f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
-            f"{size(self.bytes_read)} in {self.pages_read:,} pages, {self.round_trips:,} round trips, "
+            f"{size(self.bytes_read)} in {self.pages_read:,} pages, "
+            f"{self.round_trips:,} round trips, "
             f"{self.cubes_visited:,} cubes{looked_up}, "
             f"{self.seconds * 1000:.3g} ms>"
         )
