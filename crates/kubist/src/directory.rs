@@ -171,7 +171,7 @@ pub struct Runs {
     pub base: Option<Arc<Base>>,
     /// What came since the base; all there is if there is none.
     recent: Arc<Directory>,
-    /// Of both.
+    /// Runs of either that are no more.
     removed: Arc<SpreadSet<RunId>>,
     /// All, once that was asked for often enough.
     whole: std::sync::OnceLock<Arc<Directory>>,
@@ -256,9 +256,8 @@ impl Runs {
     }
 
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
-    /// through, and as many of the others as are held anyway: what it does not know of a
-    /// cube it takes for a cutoff of 1 and no rows, which is safe (thesis 4.4.3: any upper
-    /// bound of a cutoff is).
+    /// through, and some of the others: what it does not know of a cube it takes for a cutoff
+    /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
     pub fn worth_knowing(&self, core: &Core) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|base| !core.holds(base.runs())) else {
             return self.whole(core);
