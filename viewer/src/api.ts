@@ -185,7 +185,7 @@ export async function points(
   table: string,
   question: PointsQuestion,
   take: (frame: Frame) => void,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<void> {
   const response = await post(`${of(table)}/points`, question, signal);
   const frames = new FrameReader(question.position.length, question.columns.length, take);

@@ -10,15 +10,16 @@ import * as api from "./api";
 import { hues, ramp, type Rgb } from "./colormaps";
 import { Facts } from "./facts";
 import { Live, pause } from "./live";
-import { Filling, isGone, type Asked } from "./loader";
+import { Filling, isGone } from "./loader";
 import { fromAddress, toAddress, type Filter, type Look } from "./look";
 import { Overlay } from "./overlay";
 import { nearest } from "./pick";
 import { Player } from "./player";
+import { askedOf, endsOf, settle, SLOTS, type Asked } from "./question";
 import { regionOf, selectionOf } from "./region";
 import { RoiBox } from "./roi";
 import { Frame, Scene } from "./scene";
-import { OPEN, SLOTS } from "./shader";
+import { OPEN } from "./shader";
 import { Trails } from "./trails";
 
 /** After the root has come, how long a filling may take to replace one of something else. */
@@ -98,7 +99,7 @@ export class App {
 
   async start(): Promise<void> {
     // It was asked for before this script was here.
-    await this.go(this.look.table, window.kubistFirst);
+    await this.go(this.look.table, window.kubistFirst?.opened);
   }
 
   /** Goes to a table, however often that takes, unless another is chosen meanwhile. */
@@ -121,12 +122,12 @@ export class App {
     this.live.stop();
     this.drop();
     this.shown = { rows: 0, precision: [1, 1], busy: true };
-    const { tables, info, histograms } = await opened;
+    const known = await opened;
     if (choice !== this.choices) return;
-    this.tables = tables;
-    this.look.table = info.name;
-    this.facts = new Facts(info, new Map(histograms.map((column) => [column.name, column])));
-    this.chooseDefaults();
+    this.tables = known.tables;
+    this.look.table = known.info.name;
+    this.facts = Facts.of(known);
+    settle(this.look, this.facts);
     this.setFrame(this.look.camera);
     this.applyTheme();
     this.rebuild();
@@ -134,29 +135,11 @@ export class App {
     this.live.begin();
   }
 
-  private chooseDefaults(): void {
-    const { look } = this;
-    const facts = this.facts!;
-    const places = new Set(facts.places.map((column) => column.name));
-    if (look.axes.length < 2 || !look.axes.every((axis) => places.has(axis))) {
-      look.axes = facts.axes;
-      look.stretch = facts.differ(look.axes);
-      look.roi = null;
-    }
-    if (!facts.knows(look.color)) look.color = null;
-    if (look.color === null && !location.hash.includes("color=")) {
-      const told = [...look.axes, ...facts.info.identity];
-      look.color = facts.numeric.find((column) => column.kind === "number" && !told.includes(column.name))?.name ?? null;
-    }
-    look.filters = look.filters.filter((filter) => facts.knows(filter.column)).slice(0, SLOTS - 2);
-    if (look.time && !facts.knows(look.time.column)) look.time = null;
-  }
-
   private setFrame(camera: number[] | null): void {
-    const ends = this.look.axes.map((axis) => this.facts!.extent(axis));
-    const flat = ends.length < 3;
+    const { low, high } = endsOf(this.look, this.facts!);
+    const flat = low.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
-    const frame = new Frame(ends.map((end) => end[0]), ends.map((end) => end[1]), this.look.stretch, aspect);
+    const frame = new Frame(low, high, this.look.stretch, aspect);
     this.scene.setFrame(frame, camera);
     this.roi.set(this.look.roi, this.look.axes);
   }
@@ -305,24 +288,6 @@ export class App {
 
   /* Questions */
 
-  private question(): Asked {
-    const { look } = this;
-    const facts = this.facts!;
-    const names = [look.color, ...look.filters.map((filter) => filter.column), this.player.column];
-    const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
-      const { low = 0, high = 0, values } = facts.histograms.get(name) ?? {};
-      // Values far from 0 beside their spread would lose it as float32.
-      const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
-      return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
-    });
-    return {
-      table: look.table,
-      region: { ...regionOf(look, facts), version: facts.info.version },
-      axes: look.axes,
-      columns,
-    };
-  }
-
   private drop(): void {
     this.current?.close();
     this.next?.close();
@@ -352,7 +317,7 @@ export class App {
     const root = before?.tree.root;
     const guess = this.look.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
     const total = guess > 0 && before?.asked.region.box?.[this.look.time!.column] ? guess : this.facts.info.rows;
-    this.next = new Filling(this.scene, this.question(), low, high, total, () => this.invalidate(), failed);
+    this.next = new Filling(this.scene, askedOf(this.look, this.facts), low, high, total, () => this.invalidate(), failed);
     this.nextSince = 0;
     this.shown.busy = true;
     this.total = null;

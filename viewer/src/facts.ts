@@ -1,12 +1,16 @@
 /** What is known of a table: its columns, and how their values are spread. */
 
-import type { Column, Histogram, TableInfo } from "./api";
+import type { Column, Histogram, Opened, TableInfo } from "./api";
 
 export class Facts {
   constructor(
     public info: TableInfo,
     readonly histograms: Map<string, Histogram>,
   ) {}
+
+  static of({ info, histograms }: Opened): Facts {
+    return new Facts(info, new Map(histograms.map((column) => [column.name, column])));
+  }
 
   column(name: string): Column {
     return this.info.columns.find((column) => column.name === name)!;

@@ -8,7 +8,7 @@ import { nearestIndex } from "./player";
 import { pythonLines } from "./python";
 import { selectionOf } from "./region";
 import { RoiBox } from "./roi";
-import { SLOTS } from "./shader";
+import { SLOTS } from "./question";
 import { Brush, choice, el, tick } from "./widgets";
 
 export class Panel {

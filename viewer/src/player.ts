@@ -1,6 +1,7 @@
 /** Time, by steps or as a range that slides. */
 
 import type { App } from "./app";
+import { timeOf } from "./question";
 
 /** Milliseconds that a picture stays, at least. */
 const PACE = 160;
@@ -12,9 +13,8 @@ export class Player {
 
   constructor(private readonly app: App) {}
 
-  /** The column that time is played along, if there is one. */
   get column(): string | null {
-    return this.app.look.time?.column ?? this.app.facts?.time ?? null;
+    return this.app.facts && timeOf(this.app.look, this.app.facts);
   }
 
   /** The moments that can be stepped through; none: time is a range that slides. */

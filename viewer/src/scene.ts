@@ -22,7 +22,8 @@ import {
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
-import { makeMaterial, makeTrailMaterial, SLOTS } from "./shader";
+import { SLOTS } from "./question";
+import { makeMaterial, makeTrailMaterial } from "./shader";
 import type { Cell, Eye } from "./tree";
 
 const FIELD = 40;

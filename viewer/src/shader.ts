@@ -1,9 +1,7 @@
 /** How a point is placed, chosen and coloured on the graphics card. */
 
 import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
-
-/** Columns that come with each point, at most. */
-export const SLOTS = 8;
+import { SLOTS } from "./question";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
 

@@ -10,7 +10,8 @@ import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
 import * as api from "./api";
 import type { App } from "./app";
 import { joined } from "./frames";
-import { isGone, type Asked } from "./loader";
+import { isGone } from "./loader";
+import type { Asked } from "./question";
 import { narrow, regionOf, selectionOf } from "./region";
 
 const MOST_PATHS = 200;

@@ -163,8 +163,15 @@ impl Link {
     /// From here on statements are about the place's keyspace, which exists.
     pub async fn enter_keyspace(&self) -> Result<()> {
         let enter = async || {
-            let entered = self.cluster.session.use_keyspace(&self.place.keyspace, false).await;
-            entered.map_err(|error| self.failed(&ExecutionError::UseKeyspaceError(error)))
+            let mut pauses = Pauses::new(self.place.patience);
+            loop {
+                let entered = self.cluster.session.use_keyspace(&self.place.keyspace, false).await;
+                match entered.map_err(ExecutionError::UseKeyspaceError) {
+                    Ok(()) => return Ok(()),
+                    Err(error) if may_pass(&error) && pauses.next().await => {}
+                    Err(error) => return Err(self.failed(&error)),
+                }
+            }
         };
         self.cluster.in_keyspace.get_or_try_init(enter).await.copied()
     }
@@ -175,7 +182,7 @@ impl Link {
         loop {
             match self.cluster.session.query_unpaged(cql, ()).await {
                 Ok(_) => return Ok(()),
-                Err(error) if passes(&error) && pauses.next().await => {}
+                Err(error) if may_pass(&error) && pauses.next().await => {}
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -297,10 +304,7 @@ impl Link {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                // A node may not have heard of a new table yet.
-                Err(error) if (passes(&error) || schema::is_missing(&error)) && pauses.next().await => {
-                    self.room.failed();
-                }
+                Err(error) if may_pass(&error) && pauses.next().await => self.room.failed(),
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -443,7 +447,11 @@ fn deepest(error: &dyn std::error::Error) -> String {
 }
 
 /// May the same request be answered later?
-fn passes(error: &ExecutionError) -> bool {
+fn may_pass(error: &ExecutionError) -> bool {
+    // A node may not have heard of a new keyspace or table yet.
+    if schema::is_missing(error) {
+        return true;
+    }
     let attempt = |error: &RequestAttemptError| match error {
         RequestAttemptError::DbError(error, _) => !matches!(
             error,

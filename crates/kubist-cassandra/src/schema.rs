@@ -114,8 +114,8 @@ pub async fn make(link: &Link) -> Result<()> {
 /// Was a statement refused because keyspace or table is not there (yet, on that node)?
 pub fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
-    text.contains("unconfigured table")
-        || (text.contains("able ") || text.contains("eyspace")) && text.contains("does not exist")
+    let absent = text.contains("does not exist") || text.contains("doesn't exist");
+    text.contains("unconfigured table") || absent && (text.contains("able ") || text.contains("eyspace"))
 }
 
 #[cfg(test)]

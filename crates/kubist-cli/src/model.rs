@@ -140,7 +140,8 @@ struct Counsel {
 pub fn advise(command: &args::Advise, cancel: &Cancel) -> Result<()> {
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let path = Path::new(&*command.fit);
-    let fitted = if path.is_file() { read(path)? } else { measure(&command.fit, cancel)? };
+    let is_place = path.is_dir() || command.fit.contains("://");
+    let fitted = if is_place { measure(&command.fit, cancel)? } else { read(path)? };
     let (counsel, work) = counsel(&fitted, command);
     if let Some(picture) = picture {
         let charts = advice_charts(&fitted.fit.model, &counsel, &work);

@@ -53,6 +53,7 @@ fn what_is_no_fit_is_said() {
     place.run("model advise fit.json --nodes 4").fails(2, &["fit.json", "no fit", "kubist model fit"]);
     place.run("explain t --fit fit.json").fails(2, &["no fit"]);
     place.run("explain t --fit nowhere.json").fails(3, &["nowhere.json"]);
+    place.run("model advise nowhere.json --nodes 4").fails(3, &["nowhere.json: no such file"]);
     place.run("model advise fit.json --nodes 0").fails(2, &["nodes"]);
     place.run("model fit nowhere/t -o nowhere/fit.json").fails(3, &["nowhere/fit.json"]);
 }

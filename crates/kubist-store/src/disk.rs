@@ -103,6 +103,11 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks for the bytes to be written out soon: a hint, which never fails.
     fn start_writeback(&self, range: Range<u64>);
 
+    /// Would a byte be read without waiting for the device? `false` if nobody can tell.
+    fn is_in_memory(&self, _offset: u64) -> bool {
+        false
+    }
+
     /// Asks for the bytes to be read from the device soon: a hint, which never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 

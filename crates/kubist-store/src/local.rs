@@ -33,6 +33,7 @@ mod whole;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -54,6 +55,7 @@ pub struct LocalStore {
     folders: Folders,
     temporaries: Temporaries,
     open_files: OpenFiles,
+    waited: AtomicBool,
 }
 
 /// Opens the store in an existing directory; [`Error::Missing`] if there is
@@ -91,6 +93,7 @@ impl LocalStore {
             folders: Folders::new(disk.clone(), path),
             temporaries: Temporaries::default(),
             open_files: OpenFiles::new(disk.clone()),
+            waited: AtomicBool::default(),
             root: path.to_path_buf(),
             location,
             disk,
@@ -134,6 +137,10 @@ impl Store for LocalStore {
 
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         segments::read(self, segment, ranges)
+    }
+
+    fn waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {

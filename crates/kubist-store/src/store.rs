@@ -67,6 +67,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(found)
     }
 
+    /// Did the last read wait for a device, instead of finding its bytes in memory?
+    fn waited(&self) -> bool {
+        false
+    }
+
     /// The end of the segment's last byte, at least what was synced; `None` if
     /// there is no such segment.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;

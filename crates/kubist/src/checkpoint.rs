@@ -239,9 +239,11 @@ impl Table {
         Ok(true)
     }
 
-    /// Is so much new since the last checkpoint that one is worth writing?
-    pub(crate) fn checkpoint_is_due(&self) -> bool {
+    /// Is so much new since the last checkpoint that one is worth writing? `unseen` runs came
+    /// with an entry that was just written, which nobody has read yet.
+    pub(crate) fn checkpoint_is_due(&self, unseen: u64) -> bool {
         let (entries, new_runs, runs) = self.core.since_checkpoint();
+        let (new_runs, runs) = (new_runs + unseen, runs + unseen);
         (entries >= ENTRIES || new_runs >= RUNS)
             && (new_runs * 4 >= runs || entries >= 16 * ENTRIES || new_runs >= MANY_RUNS)
     }

@@ -221,7 +221,7 @@ impl Table {
 
     /// A checkpoint spares others the reading of what was rewritten.
     fn conclude(&self, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
-        let wanted = if options.one_round { self.checkpoint_is_due() } else { report.rewrites > 0 };
+        let wanted = if options.one_round { self.checkpoint_is_due(0) } else { report.rewrites > 0 };
         if wanted {
             self.checkpoint()?;
         }

@@ -29,7 +29,7 @@ use crate::schema::STEP;
 use crate::snapshot::Snapshot;
 use crate::trace::{self, Trace};
 use lookup::LookedUp;
-use pipeline::Pipeline;
+use pipeline::{Crew, Pipeline};
 pub use refine::Refine;
 pub(crate) use scan::Visit;
 pub(crate) use scan::Wanted;
@@ -42,6 +42,8 @@ const TASK_ROWS: f64 = 65_536.0;
 const LAST_TASK_ROWS: f64 = 16_384.0;
 /// Tasks for each core, where they wait for a network.
 const WAITING: usize = 8;
+/// And while they wait for a device: what it reads meanwhile is paid for in memory.
+const WAITING_FOR_A_DEVICE: usize = 2;
 /// What any run costs, however few of its rows are asked for.
 const LEAST_VISIT_ROWS: f64 = 128.0;
 /// Runs of one task, whatever their rows.
@@ -249,9 +251,12 @@ impl Question {
             None => self.rows_of(visit, range).max(LEAST_VISIT_ROWS),
         });
         let question = self.clone();
-        // Where bytes come over a network most tasks wait for them.
-        let side_by_side = if self.snapshot.core.is_remote { WAITING } else { 1 } * pipeline::threads();
-        Pipeline::start(ends.len(), side_by_side, self.cancel.clone(), move |task| {
+        let (core, threads) = (self.snapshot.core.clone(), pipeline::threads());
+        let crew = match core.is_remote {
+            true => Crew::of(WAITING * threads),
+            false => Crew::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
+        };
+        Pipeline::start(ends.len(), crew, self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };
             trace::of_rows(question.trace.as_ref(), || {
                 each(scan(&question, &visits[first..ends[task]], range, &wanted, &*skip)?)

@@ -333,6 +333,7 @@ impl Writer {
         let (sequence, rows) = (self.sequence + 1, entry.rows);
         entry.sequence = sequence;
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
+        let runs = entry.commit.runs.len() as u64;
         let entry = entry.encode(&self.core.geometry);
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
@@ -341,7 +342,7 @@ impl Writer {
             self.segment = None;
         }
         let table = Table { core: self.core.clone() };
-        if table.checkpoint_is_due() {
+        if table.checkpoint_is_due(runs) {
             // The commit is done; a checkpoint only makes opening faster.
             let _ = table.checkpoint();
         }

@@ -44,6 +44,7 @@ from kubist.paraview.reading import (  # noqa: E402
     open_at,
     quoted,
     seconds,
+    together,
 )
 
 
@@ -350,7 +351,6 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _ask(self, question):
         self._drop_answer()
         snapshot = self._snapshot
-        share, points = question.share(snapshot)
         controller = vtkMultiProcessController.GetGlobalController()
         ranks = 1 if controller is None else controller.GetNumberOfProcesses()
 
@@ -359,40 +359,49 @@ class KubistTable(VTKPythonAlgorithmBase):
                 box=question.box, where=question.where, columns=question.columns, window=(low, high)
             )
 
-        if ranks > 1 and isinstance(snapshot, kubist.RemoteSnapshot):
-            # A server answers no parts: one rank shows all of it.
-            self._answer = Answer(
-                whole, [(0.0, share)] if controller.GetLocalProcessId() == 0 else []
-            )
-        elif ranks > 1:
-            part = self._part(controller, ranks, question, share)
-            self._answer = Answer(lambda *_: part.query(), [(0.0, share)])
-        elif self._in_window():
-            self._answer = Answer(whole, levels(share, share * FIRST_POINTS / max(points, 1)))
+        if ranks > 1:
+            self._answer = self._shared_answer(controller, ranks, question, whole)
         else:
-            self._answer = Answer(whole, [(0.0, share)])
+            share, points = question.share(snapshot)
+            first = share * FIRST_POINTS / max(points, 1) if self._in_window() else share
+            self._answer = Answer(whole, levels(share, first))
         self._asked = (question.key(), id(snapshot))
         if self._in_window():
             self._answer.begin()
-        else:
+        elif ranks == 1:
             self._answer.read()
 
-    def _part(self, controller, ranks, question, share):
-        """This rank's part of what rank 0 cuts: all of one moment."""
+    def _shared_answer(self, controller, ranks, question, whole):
+        """This rank's part of what rank 0 cuts, all of one moment; it is read already."""
         from vtkmodules.vtkParallelMPI4Py import vtkMPI4PyCommunicator
 
         world = vtkMPI4PyCommunicator.ConvertToPython(controller.GetCommunicator())
-        parts = None
-        if world.rank == 0:
-            parts = self._snapshot.splits(
+        snapshot = self._snapshot
+
+        def cut():
+            if world.rank > 0:
+                return None
+            share, _ = question.share(snapshot)
+            if isinstance(snapshot, kubist.RemoteSnapshot):
+                # A server answers no parts: one rank shows all of it.
+                return [share, *[None] * (ranks - 1)]
+            parts = snapshot.splits(
                 ranks,
                 box=question.box,
                 where=question.where,
                 columns=question.columns,
                 precision=share,
             )
-            parts = [part.to_json() for part in parts]
-        return kubist.Split.from_json(world.scatter(parts, root=0))
+            return [part.to_json() for part in parts]
+
+        part = world.scatter(together(world, cut), root=0)
+        if isinstance(part, str):
+            answer = Answer(lambda *_: kubist.Split.from_json(part).query(), [(0.0, 1.0)])
+        else:
+            answer = Answer(whole, [] if part is None else [(0.0, part)])
+        answer.read()
+        together(world, answer.take)
+        return answer
 
     def _fill(self, data, frames, question):
         def column(name):

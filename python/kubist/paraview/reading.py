@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,8 +29,10 @@ __all__ = [
     "open_at",
     "quoted",
     "seconds",
+    "together",
 ]
 
+Made = TypeVar("Made")
 Array = np.ndarray[Any, Any]
 Snapshot = LocalSnapshot | RemoteSnapshot
 
@@ -149,6 +151,7 @@ class Answer:
         self._changed = threading.Condition()
         self._frames: list[dict[str, Array]] = []
         self._taken = 0
+        self._told = False
         self._done = self._stopped = False
         self._result: Result | None = None
         self._error: Exception | None = None
@@ -194,17 +197,35 @@ class Answer:
         return self._done
 
     def has_more(self) -> bool:
-        """Is there more than was taken last?"""
-        return len(self._frames) > self._taken
+        """Is there more than was taken last, or an error that nobody heard of?"""
+        return len(self._frames) > self._taken or (self._error is not None and not self._told)
 
     def take(self, patience: float | None = None) -> list[dict[str, Array]]:
         """What is there, once there is something, or after so many seconds."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._done or self._frames), patience)
             if self._error is not None:
+                self._told = True
                 raise self._error
             self._taken = len(self._frames)
             return list(self._frames)
+
+
+def together(world: Any, work: Callable[[], Made]) -> Made:
+    """What this rank makes of it; where it fails on one rank it fails on all of them.
+
+    Otherwise those that go on would wait for ever for the one that does not.
+    """
+    made, error = None, None
+    try:
+        made = work()
+    except Exception as raised:
+        error = raised
+    errors = [raised for raised in world.allgather(error) if raised is not None]
+    if errors:
+        expired = [raised for raised in errors if isinstance(raised, kubist.SnapshotExpired)]
+        raise (expired or errors)[0]
+    return cast(Made, made)
 
 
 class News:

@@ -133,6 +133,13 @@ impl DiskFile for OsFile {
         let _ = range;
     }
 
+    #[cfg(target_os = "linux")]
+    fn is_in_memory(&self, offset: u64) -> bool {
+        let mut byte = [0];
+        let into = &mut [io::IoSliceMut::new(&mut byte)];
+        rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).is_ok()
+    }
+
     fn start_reading(&self, range: Range<u64>) {
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::WillNeed);

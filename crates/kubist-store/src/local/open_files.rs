@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -18,8 +17,8 @@ use crate::{Error, Result};
 /// Well below the 1024 open files that a process usually may have.
 const MOST: usize = 256;
 
-/// Reading from memory takes no longer than this, and a nanosecond a byte.
-const MEMORY_DELAY: Duration = Duration::from_micros(100);
+/// So many of the ranges that are read together tell whether all are in memory.
+const LOOKED_AT: usize = 4;
 /// Ranges closer than this are asked of the device as one.
 const ASKED_GAP: u64 = 64 << 10;
 
@@ -99,21 +98,16 @@ impl OpenFile {
         Ok(length)
     }
 
-    /// Exactly the bytes of each range. What waits for the device once will wait again:
-    /// then all that is left is asked for together, before it is waited for one by one.
-    pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let mut found = Vec::with_capacity(ranges.len());
-        let mut asked = false;
-        for (place, range) in ranges.iter().enumerate() {
-            let begin = Instant::now();
-            found.push(self.read(range)?);
-            let from_memory = MEMORY_DELAY + Duration::from_nanos(range.end - range.start);
-            if !asked && begin.elapsed() > from_memory {
-                asked = true;
-                self.ask_for(&ranges[place + 1..]);
-            }
+    /// Exactly the bytes of each range, and whether they were waited for. What is not in memory
+    /// is asked for together, before it is waited for one by one.
+    pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
+        let mut looked_at = ranges.iter().step_by(ranges.len().div_ceil(LOOKED_AT).max(1));
+        let waits = !looked_at.all(|range| self.file.is_in_memory(range.start));
+        if waits {
+            self.ask_for(ranges);
         }
-        Ok(found)
+        let found = ranges.iter().map(|range| self.read(range)).collect::<Result<_>>()?;
+        Ok((found, waits))
     }
 
     fn ask_for(&self, ranges: &[Range<u64>]) {

@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -147,7 +148,9 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
         let file = path.display().to_string();
         return Err(Error::Missing { file });
     };
-    file.read_all(ranges)
+    let (found, waited) = file.read_all(ranges)?;
+    store.waited.store(waited, Ordering::Relaxed);
+    Ok(found)
 }
 
 pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {

@@ -15,17 +15,36 @@ pub struct Pipeline<T> {
     shared: Arc<Shared<T>>,
 }
 
+/// How many tasks are done side by side.
+pub struct Crew {
+    first: usize,
+    most: usize,
+    /// Asked after each task: do tasks wait, so that one more may work meanwhile?
+    waits: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Crew {
+    pub fn of(size: usize) -> Crew {
+        Crew { first: size, most: size, waits: Box::new(|| false) }
+    }
+
+    /// One that grows while tasks wait.
+    pub fn growing(first: usize, most: usize, waits: impl Fn() -> bool + Send + Sync + 'static) -> Crew {
+        Crew { first, most, waits: Box::new(waits) }
+    }
+}
+
 struct Shared<T> {
     work: Box<Work<T>>,
     tasks: usize,
-    /// How many tasks may be begun beyond the last result taken.
-    window: usize,
+    crew: Crew,
     cancel: Cancel,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
 
 struct State<T> {
+    workers: usize,
     next_task: usize,
     taken: usize,
     ready: BTreeMap<usize, Result<T>>,
@@ -50,12 +69,35 @@ impl<T> Shared<T> {
             if state.stopped || state.next_task >= self.tasks {
                 return None;
             }
-            if state.next_task < state.taken + self.window {
+            // Not too far beyond the last result that was taken.
+            if state.next_task < state.taken + 2 * state.workers {
                 state.next_task += 1;
                 return Some(state.next_task - 1);
             }
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
+    }
+}
+
+impl<T: Send + 'static> Shared<T> {
+    /// One more works at the tasks, and who works calls others while tasks wait.
+    fn hire(self: &Arc<Self>) {
+        let shared = self.clone();
+        crate::workers::spawn(move || {
+            while let Some(task) = shared.claim() {
+                let result = shared.run(task);
+                let mut state = shared.state();
+                state.ready.insert(task, result);
+                let busy = state.next_task < shared.tasks && !state.stopped;
+                let more = busy && state.workers < shared.crew.most && (shared.crew.waits)();
+                state.workers += usize::from(more);
+                drop(state);
+                shared.changed.notify_all();
+                if more {
+                    shared.hire();
+                }
+            }
+        });
     }
 }
 
@@ -69,31 +111,23 @@ impl<T: Send + 'static> Pipeline<T> {
     /// Does so many tasks, some of them side by side.
     pub fn start(
         tasks: usize,
-        side_by_side: usize,
+        crew: Crew,
         cancel: Cancel,
         work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        let state = State { next_task: 0, taken: 0, ready: BTreeMap::new(), stopped: false };
+        let workers = crew.first.min(tasks);
+        let state = State { workers, next_task: 0, taken: 0, ready: BTreeMap::new(), stopped: false };
         let shared = Arc::new(Shared {
             work: Box::new(work),
             tasks,
-            window: 2 * side_by_side,
+            crew,
             cancel,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
         // A single task is done by whoever asks for it.
         if tasks > 1 {
-            for _ in 0..side_by_side.min(tasks) {
-                let shared = shared.clone();
-                crate::workers::spawn(move || {
-                    while let Some(task) = shared.claim() {
-                        let result = shared.run(task);
-                        shared.state().ready.insert(task, result);
-                        shared.changed.notify_all();
-                    }
-                });
-            }
+            (0..workers).for_each(|_| shared.hire());
         }
         Pipeline { shared }
     }
@@ -173,7 +207,7 @@ mod tests {
     fn results_come_in_order_and_not_too_many_ahead() {
         let begun = Arc::new(AtomicUsize::new(0));
         let seen = begun.clone();
-        let mut pipeline = Pipeline::start(200, threads(), Cancel::default(), move |task| {
+        let mut pipeline = Pipeline::start(200, Crew::of(threads()), Cancel::default(), move |task| {
             seen.fetch_add(1, Ordering::SeqCst);
             Ok(task)
         });
@@ -185,15 +219,33 @@ mod tests {
     }
 
     #[test]
+    fn a_crew_grows_while_tasks_wait_and_no_further() {
+        for (waits, most) in [(true, 6), (false, 2)] {
+            let (now, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let (busy, seen) = (now, peak.clone());
+            let work = move |task| {
+                seen.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(2));
+                busy.fetch_sub(1, Ordering::SeqCst);
+                Ok(task)
+            };
+            let pipeline = Pipeline::start(300, Crew::growing(2, 6, move || waits), Cancel::default(), work);
+            assert_eq!(pipeline.map(Result::unwrap).collect::<Vec<_>>(), (0..300).collect::<Vec<_>>());
+            let peak = peak.load(Ordering::SeqCst);
+            assert!(peak <= most && (peak > 2) == waits, "{peak} side by side");
+        }
+    }
+
+    #[test]
     fn an_error_or_a_panic_ends_it() {
         for bad in [3, 0] {
             let work = move |task| if task == bad { Err(Error::Cancelled) } else { Ok(task) };
-            let mut pipeline = Pipeline::start(50, threads(), Cancel::default(), work);
+            let mut pipeline = Pipeline::start(50, Crew::of(threads()), Cancel::default(), work);
             assert_eq!(pipeline.by_ref().take_while(Result::is_ok).count(), bad);
             assert!(pipeline.next().is_none());
         }
         let cancel = Cancel::default();
         cancel.set();
-        assert!(matches!(Pipeline::start(5, threads(), cancel, Ok).next(), Some(Err(Error::Cancelled))));
+        assert!(matches!(Pipeline::start(5, Crew::of(threads()), cancel, Ok).next(), Some(Err(Error::Cancelled))));
     }
 }

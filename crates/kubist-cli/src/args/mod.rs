@@ -1,0 +1,81 @@
+//! The command line: names, help, and nothing that acts.
+
+mod model;
+mod read;
+mod show;
+mod write;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use self::model::{Advise, Fit, Model};
+pub use self::read::{Estimate, Explain, Format, Info, Query, Salvage, Tail, Verify};
+pub use self::show::{Aspect, Plot, View};
+pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize};
+use crate::parse::{self, Ranges};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the table, or what it holds, is not sound (also: verify found something)
+  2    wrong usage or wrong input: nothing of the failing input was written
+  3    something is not there, or is already there
+  4    the operating system or another process said no (full disk, permissions, busy)
+  130  interrupted (Ctrl-C): what was committed stays, whole";
+
+/// A store for particles and other point-like records: any region, at any
+/// precision, while it is being written.
+#[derive(Debug, Parser)]
+#[command(name = "kubist", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Kubist {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Ingest(Ingest),
+    Query(Query),
+    Estimate(Estimate),
+    Explain(Explain),
+    Info(Info),
+    Verify(Verify),
+    Salvage(Salvage),
+    Plot(Plot),
+    Optimize(Optimize),
+    Tail(Tail),
+    Clean(Clean),
+    Alter(Alter),
+    Copy(Copy),
+    Drop(Drop),
+    View(View),
+    #[command(subcommand)]
+    Model(Model),
+    /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
+    ParaviewPath,
+}
+
+/// Which records: shared by query and plot.
+#[derive(Debug, Args)]
+pub struct Region {
+    /// Closed ranges: x=0.1:0.2,y=:0.5,pid=7 (repeatable; all must hold)
+    ///
+    /// LOW..HIGH where an end has colons itself: time=2024-01-01T10:00..2024-01-01T11:00
+    #[arg(long = "box", value_name = "RANGES")]
+    pub ranges: Vec<Ranges>,
+    /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
+    #[arg(long = "where", value_name = "SQL")]
+    pub filter: Option<String>,
+    /// The share of the records to sample: 0.01 or 1%
+    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    pub precision: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Kubist::command().debug_assert();
+    }
+}

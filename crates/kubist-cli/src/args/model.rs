@@ -1,0 +1,67 @@
+//! The scalability model.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::location::Location;
+
+/// Fit the scalability model to a cluster, and ask it
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    Fit(Fit),
+    Advise(Advise),
+}
+
+/// Measure what requests cost here, and fit the scalability model to it
+///
+/// Takes about 20 s, writes some 20 MiB beside the location, and deletes them.
+/// Measure when nobody else is at work. What the figures mean is in docs/scalability.md.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist model fit cassandra://host1,host2/science/droplets -o droplets.fit.json
+  kubist model fit /scratch/run.kubist --plot fit.png
+
+Exit codes: see kubist --help")]
+pub struct Fit {
+    /// A directory or cassandra://hosts/keyspace/table; there need be no table
+    pub location: Location,
+    /// Where the fit goes, as JSON, for `kubist model advise` and `kubist explain`
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Draw measured and fitted times into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the fit as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say which sizes and how many requests at once are best for so many nodes
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist model advise droplets.fit.json --nodes 16
+  kubist model advise cassandra://host1/science/droplets --nodes 8 --rows 1000000 --plot advice.png
+
+Exit codes: see kubist --help")]
+pub struct Advise {
+    /// What `kubist model fit -o` wrote, or a table's location to measure it now
+    pub fit: Location,
+    /// Nodes to be, all like those that were measured
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub nodes: u32,
+    /// Records that a query returns [default: those of the table, or a million]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// Stored bytes of a record [default: the table's, or 36]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub row_bytes: Option<u32>,
+    /// Draw predicted times by size and nodes into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the advice as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,241 @@
+//! Commands that ask a table.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use kubist::PerCell;
+
+use super::Region;
+use crate::location::Location;
+use crate::parse;
+
+/// Get the records of a region, all or a sample
+///
+/// Prints a table on a terminal and CSV into a pipe. What the query cost goes to
+/// standard error. An output file gets its name only when it is whole.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist query airway.kubist --box x=0.1:0.2,y=:0.5 --precision 1%
+  kubist query airway.kubist --where 'diameter > 2e-5' --limit 1000 -o big.parquet
+  kubist query airway.kubist --box time=0.3 --columns x,y,z,ux --json -o now.arrow
+  kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
+  kubist query airway.kubist --box x=0:0.1 --count
+
+Exit codes: see kubist --help")]
+pub struct Query {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    #[command(flatten)]
+    pub region: Region,
+    /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
+    #[arg(long, value_name = "LO:HI", value_parser = parse::window)]
+    pub window: Option<(f64, f64)>,
+    /// The columns to return, in this order
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// At most so many records: those of lowest priority, a uniform sample
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// At most K records from each cell of a regular grid
+    #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
+    pub per_cell: Option<PerCell>,
+    /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub output: PathBuf,
+    /// What the records become, where the output's name does not say it
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Print only how many records there are
+    #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
+    pub count: bool,
+    /// Print the cost as JSON: on standard output if the records go to a file
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Format {
+    /// For people: the first 40 records, or as many as --limit says
+    Table,
+    /// Comma-separated text with a header
+    Csv,
+    Parquet,
+    /// Arrow IPC file (also Feather 2)
+    Arrow,
+    /// Arrow IPC stream
+    Arrows,
+}
+
+/// Run a query and say where its time went
+///
+/// The answer is thrown away. Stages overlap: times of requests are of all of them together.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist explain airway.kubist --box x=0.1:0.2
+  kubist explain cassandra://host1/science/droplets --precision 1% --fit droplets.fit.json --plot stages.png
+
+Exit codes: see kubist --help")]
+pub struct Explain {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    #[command(flatten)]
+    pub region: Region,
+    /// The columns to return
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// At most so many records: those of lowest priority, a uniform sample
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// What `kubist model fit -o` wrote for this place: says how long it should have taken
+    #[arg(long, value_name = "FILE")]
+    pub fit: Option<PathBuf>,
+    /// Draw when each request was in which stage into a PNG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Estimate aggregates from a sample, with error bars
+///
+/// Reads as little as the goal needs; what is read completely is exact, and says so.
+/// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
+/// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
+/// count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64). Without a goal and
+/// without a bound the goal is --error 1%.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist estimate airway.kubist 'mean(ux), p95(diameter)' --box x=0.1:0.2 --error 1%
+  kubist estimate airway.kubist 'count()' 'mean(deposited)' --group-by kind --within 0.5
+  kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --absolute 0.01 --json
+  kubist estimate airway.kubist 'histogram(diameter, 20)' --precision 1%
+
+Exit codes: see kubist --help")]
+pub struct Estimate {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// What to estimate, like 'mean(x), max(y)'
+    #[arg(required = true)]
+    pub aggregates: Vec<String>,
+    #[command(flatten)]
+    pub region: Region,
+    /// Columns by whose values records are grouped
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub group_by: Vec<String>,
+    /// Stop when half of each interval is at most this share of its value: 1% or 0.01
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    pub error: Option<f64>,
+    /// Stop when half of each interval is at most this, in the unit of the value
+    #[arg(long, value_name = "VALUE")]
+    pub absolute: Option<f64>,
+    /// Answer in this time
+    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    pub within: Option<std::time::Duration>,
+    /// Read about so many records at most
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// Read about so much at most, like 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub bytes: Option<usize>,
+    /// How often intervals hold the truth
+    #[arg(long, value_name = "SHARE", value_parser = parse::share, default_value = "95%")]
+    pub confidence: f64,
+    /// Read this share at either end of the values whatever its priority: for heavy tails
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    pub tails: Option<f64>,
+    /// Show each estimate as it comes, with intervals that hold whenever you stop (Ctrl-C)
+    #[arg(long)]
+    pub watch: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say what a table holds
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist info airway.kubist
+  kubist info airway.kubist --json | jq .rows
+
+Exit codes: see kubist --help")]
+pub struct Info {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Follow the commits of a table as they land
+///
+/// Prints a line for each change, until interrupted: how many records there are,
+/// and which writers committed how many.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist tail airway.kubist
+  kubist tail airway.kubist --json | jq .rows
+
+Exit codes: see kubist --help")]
+pub struct Tail {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Stop after so many changes
+    #[arg(long, value_name = "CHANGES")]
+    pub changes: Option<u64>,
+}
+
+/// Look whether a table is sound
+///
+/// Reads the header, the logs, the rewrites, the checkpoints and the bounds of all
+/// records, and sees that every file is there. With --deep it reads every record and
+/// checks all that queries rely on. Prints each finding on a line of its own, with
+/// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist verify airway.kubist
+  kubist verify airway.kubist --deep --json > report.json
+
+Exit codes: see kubist --help")]
+pub struct Verify {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Read every record
+    #[arg(long)]
+    pub deep: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Save what is sound of a damaged table into a new one
+///
+/// Takes every page that can be read, lost records from replicas where there are any,
+/// and older states where newer ones cannot be read. Says for each damaged place what
+/// it cost, and what cannot be known; the exit code is then 1. The damaged table is
+/// not changed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist salvage airway.kubist saved.kubist
+  kubist salvage airway.kubist saved.kubist --json > lost.json; kubist verify saved.kubist --deep
+
+Exit codes: see kubist --help")]
+pub struct Salvage {
+    /// The damaged table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The new table's directory, or cassandra://hosts/keyspace/table
+    pub other: Location,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}

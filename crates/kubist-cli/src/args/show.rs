@@ -1,0 +1,117 @@
+//! Commands that draw.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Region;
+use crate::location::Location;
+use crate::parse;
+use crate::plot::colormap::Colormap;
+
+/// Draw a picture of a region
+///
+/// Every point is a small disc; where discs meet, their values are averaged, so
+/// that the picture does not depend on the order of the records. Without --color
+/// the colour is the density. The sample is as large as --points allows.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist plot airway.kubist --axes x,y --color ux -o airway.png
+  kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --colormap magma -o now.png
+  kubist plot sky.kubist --axes ra,dec --points 1000000 --size 1600x900 --title Gaia -o sky.png
+
+Exit codes: see kubist --help")]
+pub struct Plot {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The two columns to draw: across, up
+    #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
+    pub axes: Vec<String>,
+    /// The column that colours the points [default: the density of the points]
+    #[arg(long, value_name = "COLUMN")]
+    pub color: Option<String>,
+    /// The picture, a PNG file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub region: Region,
+    /// At most so many points, a uniform sample [default: 200000, without --precision]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub points: Option<u64>,
+    /// Colours on a logarithmic scale
+    #[arg(long)]
+    pub log: bool,
+    /// What the colours span: 0:5, :5 or 0: [default: nearly all values; arrows mark those beyond]
+    #[arg(long, value_name = "LO:HI", value_parser = parse::number_range, allow_hyphen_values = true)]
+    pub range: Option<(Option<f64>, Option<f64>)>,
+    #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
+    pub colormap: Colormap,
+    /// Width and height in pixels [default: 1200 wide, as high as the data asks]
+    #[arg(long, value_name = "WxH", value_parser = parse::size)]
+    pub size: Option<(u32, u32)>,
+    /// Whether one unit is as long across as up; auto: yes for spatial axes of one unit
+    #[arg(long, value_enum, default_value_t = Aspect::Auto)]
+    pub aspect: Aspect,
+    /// A point's radius in pixels [default: smaller the more points]
+    #[arg(long, value_name = "PIXELS")]
+    pub point_size: Option<f32>,
+    /// Light on dark
+    #[arg(long)]
+    pub dark: bool,
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Print the cost and what was drawn as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Aspect {
+    Auto,
+    Equal,
+    Fill,
+}
+
+/// Look at tables in the browser
+///
+/// Serves the explorer page and the tables, for reading only, on this machine alone, and
+/// prints the address. What programs can ask there is in docs/http.md.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist view airway.kubist --open
+  kubist view run-1.kubist run-2.kubist --port 8080
+  kubist view ssh://ada@cluster.example/scratch/ada/run.kubist
+
+With ssh:// the tables are read where they lie: your own ssh logs in (with your keys and
+~/.ssh/config), starts kubist view there, and brings its port here; Ctrl-C ends both. The
+path is from the root; ssh://cluster/~/run.kubist is in your home.
+
+Exit codes: see kubist --help")]
+pub struct View {
+    /// The tables' directories, here or as ssh://[user@]host[:port]/path
+    #[arg(required = true)]
+    pub tables: Vec<Location>,
+    /// Where to listen; 0: any free port
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// The address to listen on; any but this machine's own demands a token
+    #[arg(long, default_value = "127.0.0.1")]
+    pub address: std::net::IpAddr,
+    /// What who asks must show: at least 16 letters and digits
+    ///
+    /// With - it is the first line of standard input, which other users of this machine
+    /// cannot see; the server then ends when standard input does.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// The command over there, if it is not on the path that ssh gives
+    #[arg(long, value_name = "COMMAND", default_value = "kubist")]
+    pub remote_kubist: String,
+    /// Start the browser
+    ///
+    /// It gets the address with the token on its command line, which other users of this
+    /// machine can see: where there are such, open the printed address yourself.
+    #[arg(long)]
+    pub open: bool,
+}

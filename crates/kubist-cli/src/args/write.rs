@@ -1,0 +1,256 @@
+//! Commands that change what is stored.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kubist::Replication;
+
+use crate::location::Location;
+use crate::parse::{self, Domains, Types, Units};
+
+/// Put files into a table; makes the table if there is none
+///
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, also gzipped, with
+/// a header line) and NPZ (arrays of one length are columns, an array u of shape
+/// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
+/// against the table before the first one is read. Each file is committed when it
+/// is read: it is then in the table whole, and survives whatever comes after.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
+  kubist ingest airway.kubist step_28.csv
+  kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
+  kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
+
+Exit codes: see kubist --help")]
+pub struct Ingest {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The files, in the order they are committed
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// 1 to 8 columns to index, of a new table
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub dimensions: Vec<String>,
+    /// The columns that tell records apart, of a new table: what a sample keeps or drops together
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan, of a new table
+    ///
+    /// A query with --where "pid = 17", or with a list of values, joined by AND with
+    /// whatever else, then reads only where such records are.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub lookup: Vec<String>,
+    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
+    ///
+    /// Records outside are kept and found all the same. Without it a domain is
+    /// learned from the first commit and widened.
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Vec<Domains>,
+    /// How many records a cube wants to keep, of a new table
+    #[arg(long, value_name = "RECORDS")]
+    pub capacity: Option<u32>,
+    /// Decides which records a sample holds, of a new table [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// What the optimizer copies into deeper cubes, of a new table: none, outlook, outlook(BOOST),
+    /// full or full(HEIGHT) [default: outlook(-1)]
+    ///
+    /// Copies make small boxes cheaper and the table larger.
+    #[arg(long, value_name = "POLICY")]
+    pub replication: Option<Replication>,
+    /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
+    #[arg(long, value_name = "TYPES")]
+    pub types: Option<Types>,
+    /// Units of columns, of a new table: x=m,v=m/s (repeatable)
+    #[arg(long, value_name = "UNITS")]
+    pub unit: Vec<Units>,
+    /// Something to keep with a new table, as JSON or else text (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
+    pub set: Vec<(String, serde_json::Value)>,
+    /// The columns to take; the others are left out
+    #[arg(long, value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// Between the fields of a CSV file: a character or tab [default: seen from the first line]
+    #[arg(long, value_parser = parse::delimiter)]
+    pub delimiter: Option<u8>,
+    /// The writer's name [default: the first free one of writer-1, writer-2, ...]
+    #[arg(long, value_name = "NAME")]
+    pub writer: Option<String>,
+    /// One commit per file (the default)
+    #[arg(long, conflicts_with = "commit_rows")]
+    pub commit_each_file: bool,
+    /// A commit after so many rows, and at each file's end
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub commit_rows: Option<u64>,
+    /// Restore the layout behind the commits, with a part of one core
+    #[arg(long)]
+    pub optimize: bool,
+    /// How much of a commit is held in memory before it spills to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Add columns to a table, or say something about it
+///
+/// Records that are there, and records of files that lack an added column, have its
+/// default. Whoever is reading or writing meanwhile sees the change at their next
+/// step. Columns cannot be taken away, and an added one cannot be a dimension.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist alter airway.kubist --add-column age:float64=0 --add-column note:string
+  kubist alter airway.kubist --unit x=m,diameter=um --no-unit pid
+  kubist alter airway.kubist --set solver=alya --set 'inlet={\"flow\": 0.5}' --unset draft
+  kubist alter airway.kubist --of x --set axis=streamwise
+
+Exit codes: see kubist --help")]
+pub struct Alter {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// A column to add; without a default it is null where there is no value (repeatable)
+    #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
+    pub add_column: Vec<parse::ColumnText>,
+    /// The columns that are added must never be null
+    #[arg(long, requires = "add_column")]
+    pub required: bool,
+    /// Units of columns: x=m,v=m/s (repeatable)
+    #[arg(long, value_name = "UNITS")]
+    pub unit: Vec<Units>,
+    /// Columns whose units are to be forgotten
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub no_unit: Vec<String>,
+    /// Something to keep with the table, as JSON or else text (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
+    pub set: Vec<(String, serde_json::Value)>,
+    /// Something to forget (repeatable)
+    #[arg(long, value_name = "KEY")]
+    pub unset: Vec<String>,
+    /// What --set and --unset are about: this column instead of the table
+    #[arg(long, value_name = "COLUMN")]
+    pub of: Option<String>,
+}
+
+/// Copy all records into a new table, perhaps with another grid
+///
+/// The copy is of one moment, whoever is writing, and there whole or not at all. It
+/// keeps columns, identity, samples, steps, units and metadata; what writers
+/// committed when, and which writers steps wait for, stays behind.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist copy airway.kubist backup.kubist
+  kubist copy airway.kubist better.kubist --domain x=0:0.2,z=quantile --capacity 4096
+  kubist copy airway.kubist by_time.kubist --dimensions time,x,y,z
+
+Exit codes: see kubist --help")]
+pub struct Copy {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Where the copy will be, a directory or cassandra://hosts/keyspace/table; nothing may be there yet
+    pub other: Location,
+    /// The columns to index [default: the same]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub dimensions: Option<Vec<String>>,
+    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
+    /// [default: the same grid]
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Vec<Domains>,
+    /// How many records a cube wants to keep [default: the same]
+    #[arg(long, value_name = "RECORDS")]
+    pub capacity: Option<u32>,
+    /// Only up to this step of the simulation, which must be complete
+    #[arg(long, allow_hyphen_values = true)]
+    pub step: Option<i64>,
+    /// How much is held in memory before it spills to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Improve the layout after many small commits
+///
+/// Small commits rest high in the tree, and cubes gather many runs; queries then
+/// read more than they return. This places such records anew. Others may write and
+/// read meanwhile, and it can be stopped at any moment.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist optimize airway.kubist
+  kubist optimize airway.kubist --watch --debt 50%
+  kubist optimize airway.kubist --replication outlook
+
+Exit codes: see kubist --help")]
+pub struct Optimize {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Rewrite a part once so large a share of its records lies in the wrong place
+    /// (usually 5%, and 50% with --watch, which writes less)
+    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    pub debt: Option<f64>,
+    /// What to copy into deeper cubes [default: as the table was created]: none, outlook,
+    /// outlook(BOOST), full or full(HEIGHT)
+    #[arg(long, value_name = "POLICY")]
+    pub replication: Option<Replication>,
+    /// Go on as the table grows, with a part of one core, until interrupted
+    #[arg(long)]
+    pub watch: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Delete files that no snapshot needs any more
+///
+/// After the optimizer rewrote records, their old files stay for readers that are
+/// still at work. This notes what is not needed, and deletes what was noted longer
+/// ago than the retention time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist clean airway.kubist
+  kubist clean airway.kubist --retention-hours 0
+
+Exit codes: see kubist --help")]
+pub struct Clean {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// How long readers may go on with an old snapshot
+    #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
+    pub retention_hours: f64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Delete a table
+///
+/// Deletes the files of the table and then its directory, if nothing else is in it.
+/// Asks first on a terminal. Refuses while a writer is at work. Where it was
+/// interrupted, it can be done again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist drop old.kubist
+  kubist drop old.kubist --yes
+
+Exit codes: see kubist --help")]
+pub struct Drop {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Although a writer is at work: what it commits is lost
+    #[arg(long)]
+    pub force: bool,
+    /// Print what was deleted as JSON
+    #[arg(long)]
+    pub json: bool,
+}
