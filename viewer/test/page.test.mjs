@@ -154,6 +154,20 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("the first points are asked for once, before the page is there", async () => {
+    const page = await browser.newPage();
+    const asked = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/points")) asked.push(request.postDataJSON());
+    });
+    await page.goto(`${server.url}#budget=60000`);
+    await page.waitForFunction(() => window.kubist?.status().firstPoints != null);
+    const first = asked.filter(({ cells }) => cells.some(({ window }) => window[0] === 0));
+    assert.equal(first.length, 1);
+    assert.equal(await page.evaluate(() => window.kubistFirst), undefined);
+    await close(page);
+  });
+
   test("panning takes away no point that stays in view", async () => {
     const page = await open("budget=120000");
     await page.evaluate(() => {

@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::{Either, join, ready};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::check_part;
 use kubist_store::{Error, Kept, Result, Segment, Size, Watch};
@@ -26,6 +27,9 @@ use uuid::Uuid;
 use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
+
+/// So much may be asked for before a segment's length is known.
+const LITTLE: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
 const LENGTHEN: &str = "UPDATE kubist_segments USING TIMESTAMP ? SET length = ? WHERE store = ? AND name = ?";
@@ -110,9 +114,14 @@ pub async fn read(
     check_part(name)?;
     let missing = || Error::Missing { file: file(link, name) };
     let end = ranges.iter().map(|range| range.start.max(range.end)).max().unwrap_or(0);
-    let length = match lengths.known(name) {
-        Some(length) if end <= length => length,
-        _ => len(link, store, lengths, name).await?.ok_or_else(missing)?,
+    let blocks = blocks::read_watched(link, store, name, ranges, watch);
+    let (length, blocks) = match lengths.known(name) {
+        Some(length) if end <= length => (length, Either::Left(blocks)),
+        _ if is_little(ranges) => {
+            let (length, blocks) = join(len(link, store, lengths, name), blocks).await;
+            (length?.ok_or_else(missing)?, Either::Right(ready(blocks)))
+        }
+        _ => (len(link, store, lengths, name).await?.ok_or_else(missing)?, Either::Left(blocks)),
     };
     let damaged =
         |range: &Range<u64>, what: String| Error::Damaged { file: file(link, name), offset: range.start, what };
@@ -121,7 +130,7 @@ pub async fn read(
         return Err(damaged(range, what));
     }
     let mut found = Vec::with_capacity(ranges.len());
-    for (bytes, range) in blocks::read_watched(link, store, name, ranges, watch).await?.into_iter().zip(ranges) {
+    for (bytes, range) in blocks.await?.into_iter().zip(ranges) {
         match bytes {
             Ok(bytes) => found.push(bytes),
             Err(hole) => {
@@ -131,6 +140,12 @@ pub async fn read(
         }
     }
     Ok(found)
+}
+
+/// May it be asked for before it is known to be there? Damage may ask for anything.
+fn is_little(ranges: &[Range<u64>]) -> bool {
+    let length = |range: &Range<u64>| range.end.checked_sub(range.start);
+    ranges.iter().try_fold(0u64, |all, range| all.checked_add(length(range)?)).is_some_and(|all| all <= LITTLE)
 }
 
 pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {

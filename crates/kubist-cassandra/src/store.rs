@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use futures_util::future::try_join3;
+use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, Watch, local_scratch};
+use kubist_store::{
+    Answers, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, Watch, local_scratch,
+};
 use uuid::Uuid;
 
 use crate::cluster::Link;
@@ -107,6 +109,11 @@ impl Store for CassandraStore {
 
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch))
+    }
+
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let read = |(segment, ranges)| segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch);
+        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {

@@ -27,6 +27,7 @@ pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     impossible_names_are_refused(&*make());
     segments_give_back_what_was_appended(&*make());
     segments_grow_between_syncs(&*make());
+    several_segments_are_read_at_once(&*make());
     reads_outside_a_segment_are_damage(&*make());
     segments_are_made_once_listed_and_deleted(&*make());
     logs_give_back_what_was_appended(&*make());
@@ -172,6 +173,24 @@ fn segments_grow_between_syncs(store: &dyn Store) {
     drop(segment);
     let ranges = [second + 3..second + 8, first..second, second..second];
     assert_eq!(store.read("s", &ranges).unwrap(), ["three", "one", ""]);
+}
+
+fn several_segments_are_read_at_once(store: &dyn Store) {
+    for name in ["a", "b"] {
+        let mut segment = store.create_segment(name).unwrap();
+        segment.append(&[b"bytes of ", name.as_bytes()]).unwrap();
+        segment.sync().unwrap();
+    }
+    let begin = store.segment_len("a").unwrap().unwrap() - 10;
+    let (two, one) = ([begin + 9..begin + 10, begin..begin + 5], [begin + 6..begin + 10]);
+    let wanted: [(&str, &[_]); 4] = [("b", &two), ("absent", &one), ("a", &one), ("a", &[begin..begin + 11])];
+    let found = store.read_segments(&wanted, &|_| {}).unwrap();
+    let [two, absent, one, beyond] = &found[..] else { panic!("one answer for each") };
+    assert_eq!(two.as_ref().unwrap(), &["b", "bytes"]);
+    assert_eq!(one.as_ref().unwrap(), &["of a"]);
+    assert!(matches!(absent, Err(Error::Missing { .. })), "{absent:?}");
+    assert!(matches!(beyond, Err(Error::Damaged { .. })), "{beyond:?}");
+    assert!(store.read_segments(&[], &|_| {}).unwrap().is_empty());
 }
 
 #[allow(clippy::reversed_empty_ranges)]

@@ -67,6 +67,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(found)
     }
 
+    /// The same of several segments, one answer for each. An engine on a network asks for all
+    /// at once.
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        Ok(wanted.iter().map(|(segment, ranges)| self.read_watched(segment, ranges, watch)).collect())
+    }
+
     /// Did the last read wait for a device, instead of finding its bytes in memory?
     fn waited(&self) -> bool {
         false
@@ -142,6 +148,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
+
+/// The bytes of ranges of several segments.
+pub type Answers = Vec<Result<Vec<Bytes>>>;
 
 /// Where bytes lie on the ring of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Many small pieces of segments in few reads.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -47,37 +47,47 @@ impl AddAssign for Cost {
     }
 }
 
+/// Ranges of a segment, and the pieces that lie in them.
+#[derive(Default)]
+struct Merged {
+    ranges: Vec<Range<u64>>,
+    /// Each piece's place, and that of its range.
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Merged {
+    /// Takes a piece that begins behind those before.
+    fn push(&mut self, place: usize, piece: &Piece) {
+        let end = piece.offset + piece.length;
+        match self.ranges.last_mut() {
+            Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
+                range.end = range.end.max(end);
+            }
+            _ => self.ranges.push(piece.offset..end),
+        }
+        self.pieces.push((place, self.ranges.len() - 1));
+    }
+}
+
+/// Asks the store once for all pieces.
 pub fn fetch(core: &Core, pieces: &[Piece]) -> Result<Fetched> {
     let mut found = vec![Bytes::new(); pieces.len()];
-    let mut cost = Cost::default();
-    let mut segments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (place, piece) in pieces.iter().enumerate() {
-        segments.entry(&piece.segment).or_default().push(place);
+    let mut places: Vec<usize> = (0..pieces.len()).collect();
+    places.sort_unstable_by_key(|place| pieces[*place].offset);
+    let mut segments: BTreeMap<&str, Merged> = BTreeMap::new();
+    for place in places {
+        segments.entry(&pieces[place].segment).or_default().push(place, &pieces[place]);
     }
-    for (segment, mut places) in segments {
-        places.sort_unstable_by_key(|place| pieces[*place].offset);
-        let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
-        let mut range_of = Vec::with_capacity(places.len());
-        for place in &places {
-            let piece = &pieces[*place];
-            let end = piece.offset + piece.length;
-            match ranges.last_mut() {
-                Some(range)
-                    if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT =>
-                {
-                    range.end = range.end.max(end);
-                }
-                _ => ranges.push(piece.offset..end),
-            }
-            range_of.push(ranges.len() - 1);
-        }
-        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        cost += Cost { bytes, round_trips: 1 };
-        let buffers =
-            trace::read(core.store.as_ref(), segment, &ranges).map_err(|error| explain(core, segment, error))?;
-        for (place, range) in places.into_iter().zip(range_of) {
-            let start = (pieces[place].offset - ranges[range].start) as usize;
-            found[place] = buffers[range].slice(start..start + pieces[place].length as usize);
+    let wanted: Vec<_> = segments.iter().map(|(segment, merged)| (*segment, &merged.ranges[..])).collect();
+    let ranges = wanted.iter().flat_map(|(_, ranges)| *ranges);
+    let bytes = ranges.map(|range| range.end - range.start).sum();
+    let cost = Cost { bytes, round_trips: u64::from(!wanted.is_empty()) };
+    let buffers = trace::read(core.store.as_ref(), &wanted).map_err(store_error)?;
+    for ((segment, merged), buffers) in segments.iter().zip(buffers) {
+        let buffers = buffers.map_err(|error| explain(core, segment, error))?;
+        for (place, range) in &merged.pieces {
+            let start = (pieces[*place].offset - merged.ranges[*range].start) as usize;
+            found[*place] = buffers[*range].slice(start..start + pieces[*place].length as usize);
         }
     }
     Ok(Fetched { pieces: found, cost })

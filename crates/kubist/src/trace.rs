@@ -9,8 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use kubist_store::{Request, Store};
+use kubist_store::{Answers, Request, Store};
 
 /// Collects the requests of a query.
 #[derive(Clone, Debug, Default)]
@@ -70,15 +69,15 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Reads for whichever query is at work on this thread.
-pub(crate) fn read(store: &dyn Store, segment: &str, ranges: &[Range<u64>]) -> kubist_store::Result<Vec<Bytes>> {
+/// Reads ranges of segments for whichever query is at work on this thread.
+pub(crate) fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Answers> {
     if TASK.with_borrow(Option::is_none) {
-        return store.read(segment, ranges);
+        return store.read_segments(wanted, &|_| {});
     }
     let begin = Instant::now();
     let seen = Mutex::new(Vec::new());
     let see = |request| seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-    let found = store.read_watched(segment, ranges, &see);
+    let found = store.read_segments(wanted, &see);
     TASK.with_borrow_mut(|task| {
         if let Some(task) = task {
             task.waited += begin.elapsed();

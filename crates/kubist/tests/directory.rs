@@ -124,14 +124,15 @@ fn a_small_question_reads_few_pages() {
         let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
         let (_, first) = ask(&snapshot(), &query);
         assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
-        // Pages; zone maps and rows of the bulk's segment, of two optimizations' and two commits'.
-        assert!(first.round_trips <= 16, "{first:?}");
+        // Pages of runs; zone maps; rows; of however many segments.
+        assert!(first.round_trips <= 4, "{first:?}");
     }
     // What was read once is not read again.
     let (snapshot, query) = (snapshot(), Query { precision: Some(0.001), ..Query::default() });
     let (_, first) = ask(&snapshot, &query);
     let (_, again) = ask(&snapshot, &query);
-    assert!(again.round_trips < first.round_trips, "{again:?} after {first:?}");
+    assert!(again.bytes_read < first.bytes_read, "{again:?} after {first:?}");
+    assert!(again.round_trips <= first.round_trips, "{again:?} after {first:?}");
 }
 
 #[test]
