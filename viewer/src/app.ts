@@ -130,9 +130,10 @@ export class App {
     settle(this.look, this.facts);
     this.setFrame(this.look.camera);
     this.applyTheme();
-    this.rebuild();
     this.refill();
     this.live.begin();
+    // Points come first.
+    requestAnimationFrame(() => setTimeout(this.rebuild));
   }
 
   private setFrame(camera: number[] | null): void {
@@ -394,8 +395,12 @@ export class App {
   }
 
   private draw(): void {
-    // Before anything is known of the table there is nothing to draw, and time is dear.
-    if (!this.facts) return;
+    // Before the first points are here there is nothing to draw, and time is dear.
+    if (!this.facts || (!this.current && this.next?.tree.root.state !== "ready")) return;
+    if (!this.scene.isDrawn()) {
+      this.invalidate();
+      return;
+    }
     const begin = performance.now();
     const { scene, look } = this;
     scene.look();

@@ -43,6 +43,8 @@ export class Filling {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
+    // What is seen first, whatever the camera sees.
+    void this.ask([this.tree.root]);
   }
 
   private remove(cell: Cell): void {
@@ -60,7 +62,6 @@ export class Filling {
     this.cut();
     let asked = 0;
     while (this.requests.size < REQUESTS && asked < choice.wanted.length) {
-      // The first cell comes alone: it is what is seen first.
       const cells = choice.wanted.slice(asked, asked + CELLS);
       asked += cells.length;
       void this.ask(cells);

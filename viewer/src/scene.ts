@@ -83,6 +83,7 @@ export class Scene implements Eye {
   roi: { low: number[]; high: number[] } | null = null;
   width = 1;
   height = 1;
+  private drawing: WebGLSync | null = null;
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -105,7 +106,7 @@ export class Scene implements Eye {
     this.warmUp();
   }
 
-  /** Draws a point that nobody sees: the card's program is there when the first ones come. */
+  /** Has the card make its program before the first points come, and does not wait for it. */
   private warmUp(): void {
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(new Float32Array(3), 3));
@@ -114,7 +115,7 @@ export class Scene implements Eye {
     points.frustumCulled = false;
     this.use(1);
     this.scene.add(points);
-    this.render();
+    this.renderer.compile(this.scene, this.camera);
     this.scene.remove(points);
     geometry.dispose();
   }
@@ -340,6 +341,22 @@ export class Scene implements Eye {
 
   render(): void {
     this.renderer.render(this.scene, this.camera);
+    if (!this.software) return;
+    const gl = this.renderer.getContext() as WebGL2RenderingContext;
+    this.drawing = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+  }
+
+  /**
+   * Is the last frame on the screen? In software frames take long, and browsers let seconds of
+   * them queue up: then a picture would lag behind the hand that turns it.
+   */
+  isDrawn(): boolean {
+    if (!this.drawing) return true;
+    const gl = this.renderer.getContext() as WebGL2RenderingContext;
+    if (gl.getSyncParameter(this.drawing, gl.SYNC_STATUS) !== gl.SIGNALED) return gl.isContextLost();
+    gl.deleteSync(this.drawing);
+    this.drawing = null;
+    return true;
   }
 }
 
