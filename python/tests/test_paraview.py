@@ -289,9 +289,26 @@ def test_ranks_read_disjoint_parts(screen: str, tmp_path: Path, blobs: kubist.Ta
     assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(expected))
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+SWEEP = """
+import sys
+import kubist
+t = kubist.open(sys.argv[1])
+for k in range(20):
+    more = {name: [0.5] * 50 for name in "xyz"}
+    t.append({**more, "n": range(5000 + 50 * k, 5050 + 50 * k)})
+    if sys.argv[2].startswith("http"):
+        # A server keeps the newest moments that were asked for.
+        kubist.connect(sys.argv[2]).count()
+t.optimize(debt_share=0.0)
+t.clean(retention=0)
+t.clean(retention=0)
+t.close()
+"""
+
+
+@pytest.mark.parametrize(("ranks", "remote"), [(1, True), (3, False), (3, True)])
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
-    screen: str, tmp_path: Path, ranks: int
+    screen: str, tmp_path: Path, ranks: int, remote: bool
 ) -> None:
     """What is shown was swept while it was looked at: the next question is about now."""
     path = tmp_path / "swept.kubist"
@@ -299,45 +316,43 @@ def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     place = {name: rng.random(5_000) for name in "xyz"}
     dimensions = {name: (0, 1) for name in "xyz"}
     kubist.create(path, {**place, "n": np.arange(5_000)}, dimensions, identity=["n"]).close()
-    seen = tmp_path / "seen"
+    seen, sweep = tmp_path / "seen", tmp_path / "sweep.py"
     seen.mkdir()
+    sweep.write_text(SWEEP)
     together = ["mpirun", "-np", str(ranks), "pvbatch", "--symmetric"] if ranks > 1 else []
-    paraview(
-        screen,
-        tmp_path,
-        path,
-        f"""
-        from vtkmodules.vtkParallelCore import vtkMultiProcessController
-        world = vtkMultiProcessController.GetGlobalController()
-        rank = 0 if world is None else world.GetLocalProcessId()
-        def shown():
-            data = s.GetClientSideObject().GetOutputDataObject(0)
-            return [] if data.GetNumberOfPoints() == 0 else (
-                vtk_to_numpy(data.GetPointData().GetArray("n")).tolist()
-            )
-        from vtkmodules.util.numpy_support import vtk_to_numpy
-        s = KubistTable(Table=table)
-        s.UpdatePipeline()
-        before = shown()
-        if rank == 0:
-            import kubist
-            t = kubist.open(table)
-            for k in range(20):
-                more = {{name: [0.5] * 50 for name in "xyz"}}
-                t.append({{**more, "n": range(5000 + 50 * k, 5050 + 50 * k)}})
-            t.optimize(debt_share=0.0)
-            t.clean(retention=0)
-            t.clean(retention=0)
-            t.close()
-        if world is not None and world.GetNumberOfProcesses() > 1:
-            world.Barrier()
-        s.Where = "n >= 0"
-        s.UpdatePipeline()
-        with open({str(seen)!r} + f"/{{rank}}.json", "w") as file:
-            json.dump([before, shown()], file)
-        """,
-        *together,
-    )
+    with Server(path) if remote else contextlib.nullcontext() as server:
+        place = path if server is None else server.address
+        paraview(
+            screen,
+            tmp_path,
+            place,
+            f"""
+            from vtkmodules.vtkParallelCore import vtkMultiProcessController
+            world = vtkMultiProcessController.GetGlobalController()
+            rank = 0 if world is None else world.GetLocalProcessId()
+            def shown():
+                data = s.GetClientSideObject().GetOutputDataObject(0)
+                return [] if data.GetNumberOfPoints() == 0 else (
+                    vtk_to_numpy(data.GetPointData().GetArray("n")).tolist()
+                )
+            from vtkmodules.util.numpy_support import vtk_to_numpy
+            s = KubistTable(Table=table)
+            s.UpdatePipeline()
+            before = shown()
+            if rank == 0:
+                import subprocess
+                # ParaView's own Python has no pyarrow, which writing needs.
+                sweep = [{sys.executable!r}, {str(sweep)!r}, {str(path)!r}, table]
+                subprocess.run(sweep, env={{}}, check=True)
+            if world is not None and world.GetNumberOfProcesses() > 1:
+                world.Barrier()
+            s.Where = "n >= 0"
+            s.UpdatePipeline()
+            with open({str(seen)!r} + f"/{{rank}}.json", "w") as file:
+                json.dump([before, shown()], file)
+            """,
+            *together,
+        )
     found = [json.loads(file.read_text()) for file in sorted(seen.glob("*.json"))]
     assert len(found) == ranks
     first, then = (sorted(n for rank in found for n in rank[k]) for k in (0, 1))
