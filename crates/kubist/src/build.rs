@@ -13,6 +13,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use kubist_expr::Zone;
 use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
 use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
 use kubist_index::priority::{PriorityRange, Threshold};
@@ -60,6 +61,8 @@ pub struct EncodedRun {
     pub data_length: u64,
     pub map: Vec<u8>,
     pub zones: u32,
+    /// What it holds of each stored column.
+    pub ranges: Vec<Zone>,
     /// Where each lookup column has which keys.
     pub postings: Vec<Vec<u64>>,
 }
@@ -202,8 +205,9 @@ impl SortedRows {
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
+        let ranges = (0..map.columns.len()).map(|column| map.whole(column)).collect();
         let (priorities, zones, map) = ((first, last), map.zones() as u32, map.encode());
-        EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, postings }
+        EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, ranges, postings }
     }
 }
 

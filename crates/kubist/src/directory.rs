@@ -67,7 +67,9 @@ pub struct Leaf {
 impl Held for Page {
     fn bytes(&self) -> usize {
         let of_run = |run: &Arc<Run<Location>>| size_of::<Run<Location>>() + 32 + run.copies.len() * 16;
-        self.runs.iter().map(of_run).sum::<usize>() + self.cutoffs.len() * 32
+        let ranges = self.runs.first().and_then(|run| run.payload.ranges.as_ref());
+        let ranges = ranges.map_or(0, |ranges| ranges.of().memory());
+        self.runs.iter().map(of_run).sum::<usize>() + self.cutoffs.len() * 32 + ranges
     }
 }
 

@@ -21,6 +21,7 @@ use crate::alter::Metadata;
 use crate::codec::wire::{Reader, Short, put_text};
 use crate::directory::Page;
 use crate::lookup::{self, Lookup};
+use crate::ranges::{self, RunRanges};
 
 /// The version of the format that this code writes and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -41,6 +42,9 @@ pub struct Location {
     /// Which zones hold a value; not stored with the run, and none if its writer did
     /// not know of lookups.
     pub lookup: Option<Arc<Lookup>>,
+    /// What it holds of columns that are no dimensions; not stored with the run, and none
+    /// if its writer did not know of ranges.
+    pub ranges: Option<RunRanges>,
 }
 
 /// Where a run was committed.
@@ -101,7 +105,9 @@ mod section {
     pub const STEPS: u16 = 18;
     pub const RUN_STEPS: u16 = 20;
     pub const LOOKUPS: u16 = 21;
-    pub const KNOWN: [u16; 11] = [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS];
+    pub const RANGES: u16 = 23;
+    pub const KNOWN: [u16; 12] =
+        [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES];
 }
 
 /// Why an entry cannot be read.
@@ -158,6 +164,9 @@ fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>)
     if let Some(lookups) = lookup::encode(runs) {
         put_section(section::LOOKUPS, &lookups, out);
     }
+    if let Some(ranges) = ranges::encode(runs) {
+        put_section(section::RANGES, &ranges, out);
+    }
 }
 
 fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
@@ -194,6 +203,7 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, Ent
             high,
             origin: None,
             lookup: None,
+            ranges: None,
         };
         runs.push(Arc::new(Run { id, cube, rows, priorities, copies, payload }));
     }
@@ -285,6 +295,7 @@ impl CommitEntry {
                 }
                 section::RUNS => commit.runs = runs(body, geometry)?,
                 section::LOOKUPS => lookup::attach(body, &mut commit.runs)?,
+                section::RANGES => ranges::attach(body, &mut commit.runs)?,
                 section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
@@ -328,6 +339,7 @@ impl RewriteEntry {
             match tag {
                 section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
                 section::LOOKUPS => lookup::attach(body, &mut entry.rewrite.runs)?,
+                section::RANGES => ranges::attach(body, &mut entry.rewrite.runs)?,
                 section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
                 section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),

@@ -38,6 +38,7 @@ mod options;
 mod output;
 mod place;
 mod query;
+mod ranges;
 mod replicate;
 mod rewrite;
 mod ring;

@@ -11,6 +11,7 @@ use crate::entry::Location;
 use crate::error::{Result, store_error};
 use crate::lookup::write::{Gathered, LookupColumns};
 use crate::options::Cancel;
+use crate::ranges;
 use crate::table::Core;
 
 /// Rows of runs that are encoded side by side before they are written.
@@ -25,13 +26,18 @@ pub struct Output<'a> {
     bytes: u64,
     /// Of the last runs, not written yet.
     lookup: Gathered,
+    ranges: ranges::Gathered,
+    /// Runs say where they lie: ranges are of the other columns.
+    dimensions: Vec<usize>,
 }
 
 impl<'a> Output<'a> {
     /// Holds the postings of some parts in memory, for each lookup column about an
     /// eighth of `memory` bytes.
     pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
-        Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup: Gathered::new(core, memory / 8) }
+        let (lookup, ranges) = (Gathered::new(core, memory / 8), ranges::Gathered::default());
+        let dimensions = core.created.dimensions.clone();
+        Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
     /// What an [`EncodedRun`] for this output needs to know of lookup columns.
@@ -65,6 +71,7 @@ impl<'a> Output<'a> {
     /// All runs, with what looks into them, and how many bytes they take.
     pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
         self.write_lookup()?;
+        self.ranges.attach(&mut self.runs);
         Ok((self.runs, self.bytes))
     }
 
@@ -87,11 +94,14 @@ impl<'a> Output<'a> {
                 high: run.high,
                 origin: None,
                 lookup: None,
+                ranges: None,
             };
             data_offset += run.data_length;
             map_offset += run.map.len() as u64;
             self.bytes += run.data_length + run.map.len() as u64;
             self.lookup.add(run.postings, run.zones);
+            let of_columns = run.ranges.iter().copied().enumerate();
+            self.ranges.add(of_columns.filter(|(column, _)| !self.dimensions.contains(column)));
             let EncodedRun { cube, rows, priorities, .. } = run;
             let id = RunId(self.runs.len() as u128);
             self.runs.push(Arc::new(Run { id, cube, rows, priorities, copies: vec![], payload }));

@@ -13,14 +13,17 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{Predicate, Value};
+use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone};
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::order;
+use kubist_index::plan;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
+use kubist_index::state::Run;
 use kubist_store::Home;
 
 use crate::codec::zone_map::ZoneMap;
+use crate::entry::Location;
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
@@ -209,16 +212,30 @@ impl Question {
             false => directory.plan(&self.grid_box, range),
         };
         let k = core.geometry.dimensions();
-        let meets = |visit: &kubist_index::plan::Visit<'_, crate::entry::Location>| {
+        let meets = |visit: &plan::Visit<'_, Location>| {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
-        let visits = plan.visits.into_iter().filter(meets).map(|visit| {
+        let by_values = self.predicate.columns().iter().any(|column| {
+            let schema = &self.snapshot.view.schema;
+            !schema.dimensions.contains(&schema.places[*column])
+        });
+        let matches = |visit: &plan::Visit<'_, Location>| !by_values || self.may_match(visit.run);
+        let visits = plan.visits.into_iter().filter(meets).filter(matches).map(|visit| {
             let within = visit.within.map(|cubes| cubes.iter().map(|cube| core.geometry.span(*cube)).collect());
             Visit { run: visit.run.clone(), within, zones: None }
         });
         stats.cubes_visited = plan.cubes_visited;
         Ok((self.narrow(visits.collect(), &mut stats)?, stats))
+    }
+
+    /// Can a run hold records that match, as far as its ranges tell?
+    fn may_match(&self, run: &Run<Location>) -> bool {
+        const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
+        let Some(ranges) = &run.payload.ranges else { return true };
+        let places = &self.snapshot.view.schema.places;
+        let of_column = |column: usize| ranges.zone(places[column]).unwrap_or(ANYTHING);
+        self.predicate.verdict(&of_column) != Verdict::None
     }
 
     /// Reads the records with priorities in `range` on several threads.

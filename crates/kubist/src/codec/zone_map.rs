@@ -54,6 +54,13 @@ pub struct LazyZones {
     whole: OnceLock<Zone>,
 }
 
+impl LazyZones {
+    /// Bytes of memory that it takes once it was looked at.
+    pub fn memory(&self) -> usize {
+        self.packed.len() + self.zones * 2 * size_of::<u64>() + 120
+    }
+}
+
 impl From<ColumnZones> for LazyZones {
     fn from(unpacked: ColumnZones) -> LazyZones {
         let (zones, packed) = (unpacked.min.len(), Bytes::new());
@@ -172,13 +179,7 @@ impl ZoneMap {
             out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
             out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
         }
-        for column in &self.columns {
-            out.push(!column.nulls.is_empty() as u8);
-            out.extend_from_slice(&column.nulls);
-            encode_frame(&column.min, &mut out);
-            let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max - min).collect();
-            encode_frame(&spans, &mut out);
-        }
+        self.columns.iter().for_each(|column| put_zones(column, &mut out));
         for chunk in &self.chunks {
             out.extend_from_slice(&chunk.length.to_le_bytes());
             out.extend_from_slice(&chunk.checksum.to_le_bytes());
@@ -217,22 +218,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         PriorityRange { first: both << PRIORITY_SHIFT, last: both | ((1 << PRIORITY_SHIFT) - 1) }
     });
     let priorities = priorities.collect();
-    let before = reader.rest().len();
-    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
-    for _ in 0..columns {
-        skip_column(&mut reader, zones)?;
-        ends.push(before - reader.rest().len());
-    }
-    // One copy for all columns, without what it was read together with.
-    let packed = Bytes::copy_from_slice(&bytes[bytes.len() - before..][..ends.last().copied().unwrap_or(0)]);
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let lazy = |(start, end): (usize, &usize)| LazyZones {
-        zones,
-        packed: packed.slice(start..*end),
-        unpacked: OnceLock::new(),
-        whole: OnceLock::new(),
-    };
-    let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
+    let columns = take_zones(&mut reader, zones, columns)?;
     let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());
     let mut offset = 0u64;
     for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns.len() {
@@ -242,6 +228,35 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         offset += length as u64;
     }
     Ok(ZoneMap { rows, priorities, columns, chunks })
+}
+
+/// Appends the zones of a column.
+pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
+    out.push(!column.nulls.is_empty() as u8);
+    out.extend_from_slice(&column.nulls);
+    encode_frame(&column.min, out);
+    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max - min).collect();
+    encode_frame(&spans, out);
+}
+
+/// The zones of so many columns, checked to be long enough.
+pub fn take_zones(reader: &mut Reader<'_>, zones: usize, columns: usize) -> Result<Vec<LazyZones>, Short> {
+    let bytes = reader.rest();
+    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
+    for _ in 0..columns {
+        skip_column(reader, zones)?;
+        ends.push(bytes.len() - reader.rest().len());
+    }
+    // One copy for all columns, without what it was read together with.
+    let packed = Bytes::copy_from_slice(&bytes[..ends.last().copied().unwrap_or(0)]);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lazy = |(start, end): (usize, &usize)| LazyZones {
+        zones,
+        packed: packed.slice(start..*end),
+        unpacked: OnceLock::new(),
+        whole: OnceLock::new(),
+    };
+    Ok(starts.zip(&ends).map(lazy).collect())
 }
 
 fn skip_column(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {

@@ -65,7 +65,7 @@ pub fn bounds(question: &Arc<Question>, column: usize, deadline: Option<Instant>
 }
 
 /// The smallest or largest value of all records, `None` if there is none, and what it cost.
-/// `seen` is a value of one of them: zones that cannot beat it are not read.
+/// `seen` is a value of one of them: runs and zones that cannot beat it are not read.
 pub fn exact(
     question: &Arc<Question>,
     column: usize,
@@ -73,7 +73,7 @@ pub fn exact(
     seen: Option<f64>,
     deadline: Option<Instant>,
 ) -> Result<(Option<f64>, Stats)> {
-    let (visits, mut stats) = question.visits(PriorityRange::ALL)?;
+    let (mut visits, mut stats) = question.visits(PriorityRange::ALL)?;
     let zones = zones_of(question, column);
     // Of the largest the smallest opposite is sought.
     let sign = if end == End::Least { 1.0 } else { -1.0 };
@@ -82,14 +82,18 @@ pub fn exact(
         let best = best.clone();
         move || *best.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     };
-    let skip = {
+    let beaten = {
         let known = known.clone();
-        move |map: &ZoneMap, zone: usize| match zones(map, zone) {
-            None => true,
-            Some((low, high)) => sign * (if sign > 0.0 { low } else { high }) >= known(),
+        move |within: Option<(f64, f64)>| {
+            within.is_none_or(|(low, high)| sign * (if sign > 0.0 { low } else { high }) >= known())
         }
     };
     let data_type = question.snapshot.view.schema.stored.field(column).data_type().clone();
+    visits.retain(|visit| {
+        let of_run = visit.run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column));
+        of_run.is_none_or(|zone| !beaten(ends(zone, &data_type)))
+    });
+    let skip = move |map: &ZoneMap, zone: usize| beaten(zones(map, zone));
     let wanted = Wanted { columns: vec![column], priorities: false };
     let found = {
         let best = best.clone();

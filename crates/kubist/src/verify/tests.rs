@@ -74,6 +74,7 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
         high: encoded.high,
         origin: None,
         lookup: None,
+        ranges: None,
     };
     Run { id: RunId(0), cube, rows: encoded.rows, priorities: encoded.priorities, copies: vec![], payload }
 }
