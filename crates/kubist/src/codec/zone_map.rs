@@ -138,6 +138,11 @@ impl ZoneMap {
     pub fn whole(&self, column: usize) -> Zone {
         *self.columns[column].whole.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
+            if let (true, Some(min), Some(max)) =
+                (zones.nulls.is_empty(), zones.min.iter().min(), zones.max.iter().max())
+            {
+                return Zone { min: *min, max: *max, nulls: Nulls::None };
+            }
             let both = |a: Zone, b: Zone| match (a.nulls, b.nulls) {
                 (Nulls::All, Nulls::All) => a,
                 (Nulls::All, _) => Zone { nulls: Nulls::Some, ..b },
