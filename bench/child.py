@@ -29,6 +29,9 @@ from .systems.base import System, stored_bytes, sync
 
 Figures = dict[str, Any]
 
+# Cold questions that are asked however long they take.
+LEAST_COLD = 3
+
 
 def main() -> None:
     task = json.load(sys.stdin)
@@ -138,7 +141,9 @@ def _cold(system: System, questions: list[Question], how: str, budget: float) ->
     system.close()
     runs: list[Figures] = []
     until = time.monotonic() + budget
-    for question in questions:
+    # A device that others use has moments: one question alone says little.
+    again = -(-LEAST_COLD // len(questions))
+    for question in questions * again:
         system.prepare()
         dropped = drop_caches(system.path)
         with measured(system.server()) as cost:
@@ -147,7 +152,7 @@ def _cold(system: System, questions: list[Question], how: str, budget: float) ->
         runs.append({**_run(cost, answer), "cold_by": dropped})
         del answer
         system.close()
-        if time.monotonic() > until:
+        if len(runs) >= LEAST_COLD and time.monotonic() > until:
             break
     return runs
 

@@ -43,7 +43,8 @@ const AT_ONCE: usize = 64;
 pub const INLINE: u64 = 256;
 
 /// How many runs and cutoffs a page has at most, of so many runs: as many as there are
-/// pages then, so that neither the list of pages nor a page is large; 120 KB at most.
+/// pages then, so that neither the list of pages nor a page is large; 160 KB at most, and
+/// for every column that is no dimension some 8 more.
 pub fn page_entries(runs: u64) -> usize {
     (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize
 }

@@ -201,8 +201,13 @@ impl Question {
     }
 
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
-        if let Some(found) = self.looked_up(range)? {
-            return Ok(found);
+        let schema = &self.snapshot.view.schema;
+        let by_values =
+            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.places[*column]));
+        let matches = |run: &Run<Location>| !by_values || self.may_match(run);
+        if let Some((mut visits, stats)) = self.looked_up(range)? {
+            visits.retain(|visit| matches(&visit.run));
+            return Ok((visits, stats));
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
         let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats)?;
@@ -216,12 +221,7 @@ impl Question {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
-        let by_values = self.predicate.columns().iter().any(|column| {
-            let schema = &self.snapshot.view.schema;
-            !schema.dimensions.contains(&schema.places[*column])
-        });
-        let matches = |visit: &plan::Visit<'_, Location>| !by_values || self.may_match(visit.run);
-        let visits = plan.visits.into_iter().filter(meets).filter(matches).map(|visit| {
+        let visits = plan.visits.into_iter().filter(meets).filter(|visit| matches(visit.run)).map(|visit| {
             let within = visit.within.map(|cubes| cubes.iter().map(|cube| core.geometry.span(*cube)).collect());
             Visit { run: visit.run.clone(), within, zones: None }
         });

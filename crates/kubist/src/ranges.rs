@@ -3,8 +3,8 @@
 //!
 //! Whoever writes runs (a commit, a rewrite) knows the smallest and the largest key of
 //! each column, and says them in its entry beside the runs; a page of a checkpoint says
-//! them of the runs on it. A run of which nothing is said (its writer did not know of
-//! ranges) is judged by its zone map: nothing but speed depends on them.
+//! them of the runs on it. A run of which nothing is said (its writer, or the writer of a
+//! checkpoint, did not know of ranges) is judged by its zone map. `verify` compares both.
 
 #[cfg(test)]
 mod tests;
@@ -12,11 +12,12 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::state::Run;
 
 use crate::codec::wire::{Reader, Short};
-use crate::codec::zone_map::{ColumnZones, LazyZones, put_zones, take_zones};
+use crate::codec::zone_map::{ColumnZones, packed_zone, put_zones, skip_zones};
 use crate::entry::Location;
 
 /// What runs may hold of a column, as the byte that stands for their nulls.
@@ -25,11 +26,14 @@ const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// Of some runs: in each column they stand where a zone map has its zones.
-#[derive(Debug, Default)]
+/// Of some runs, packed as they are stored: in each column they stand where a zone map has
+/// its zones. They are as many and live as long as runs do, so they are never unpacked.
+#[derive(Debug)]
 pub struct Ranges {
-    /// By stored column, ascending.
-    columns: Vec<(usize, LazyZones)>,
+    runs: u32,
+    /// Stored columns, ascending, and where the zones of each begin.
+    columns: Box<[(u32, u32)]>,
+    packed: Bytes,
 }
 
 /// What one of the runs holds.
@@ -40,9 +44,21 @@ pub struct RunRanges {
 }
 
 impl Ranges {
-    /// Bytes of memory that they take once they were all looked at.
+    /// Reads as many columns as are named.
+    fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
+        let mut reader = Reader::new(bytes);
+        let mut places = Vec::with_capacity(columns.len());
+        for column in columns {
+            places.push((*column, (bytes.len() - reader.rest().len()) as u32));
+            skip_zones(&mut reader, runs)?;
+        }
+        let packed = Bytes::copy_from_slice(&bytes[..bytes.len() - reader.rest().len()]);
+        Ok(Ranges { runs: runs as u32, columns: places.into(), packed })
+    }
+
+    /// Bytes of memory that they take.
     pub fn memory(&self) -> usize {
-        self.columns.iter().map(|(_, zones)| zones.memory()).sum()
+        size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()
     }
 }
 
@@ -53,10 +69,11 @@ impl RunRanges {
 
     /// What is known of a stored column.
     pub fn zone(&self, column: usize) -> Option<Zone> {
-        let at = self.of.columns.binary_search_by_key(&column, |(column, _)| *column).ok()?;
-        let (zones, place): (&ColumnZones, usize) = (&self.of.columns[at].1, self.place as usize);
-        let (min, max) = (zones.min[place], zones.max[place]);
-        match zones.nulls_of(place) {
+        let Ranges { runs, columns, packed } = &*self.of;
+        let at = columns.binary_search_by_key(&column, |(column, _)| *column as usize).ok()?;
+        let zones = &packed[columns[at].1 as usize..];
+        let (min, max, nulls) = packed_zone(zones, *runs as usize, self.place as usize).ok()?;
+        match nulls {
             NO_NULLS => Some(Zone { min, max, nulls: Nulls::None }),
             SOME_NULLS => Some(Zone { min, max, nulls: Nulls::Some }),
             ALL_NULL => Some(Zone { min: 0, max: 0, nulls: Nulls::All }),
@@ -65,7 +82,7 @@ impl RunRanges {
     }
 
     fn columns(&self) -> impl Iterator<Item = usize> {
-        self.of.columns.iter().map(|(column, _)| *column)
+        self.of.columns.iter().map(|(column, _)| *column as usize)
     }
 }
 
@@ -96,8 +113,10 @@ impl Gathered {
 
     /// Tells the runs, which are those that were added.
     pub fn attach(self, runs: &mut [Arc<Run<Location>>]) {
-        let columns = self.columns.into_iter().map(|(column, zones)| (column, settled(zones).into()));
-        tell(Ranges { columns: columns.collect() }, runs);
+        let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
+        let mut packed = Vec::new();
+        self.columns.into_iter().for_each(|(_, zones)| put(zones, &mut packed));
+        tell(Ranges::read(&columns, runs.len(), &packed).expect("packed just now"), runs);
     }
 }
 
@@ -125,12 +144,12 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Without the bytes for nulls if there are none.
-fn settled(mut zones: ColumnZones) -> ColumnZones {
+/// Appends a column, without a byte for each run's nulls if there are none.
+fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();
     }
-    zones
+    put_zones(&zones, out);
 }
 
 /// The section of an entry with the ranges of its runs; `None`: nothing is known.
@@ -155,7 +174,7 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
         for run in runs {
             push(&mut zones, run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)));
         }
-        put_zones(&settled(zones), &mut body);
+        put(zones, &mut body);
     }
     Some(body)
 }
@@ -163,11 +182,10 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
 /// Tells runs what they hold.
 pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let mut reader = Reader::new(body);
-    let columns = (0..reader.u32()?).map(|_| Ok(reader.u32()? as usize)).collect::<Result<Vec<_>, Short>>()?;
-    let zones = take_zones(&mut reader, runs.len(), columns.len())?;
+    let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;
     if !columns.is_sorted_by(|a, b| a < b) {
         return Err(Short);
     }
-    tell(Ranges { columns: columns.into_iter().zip(zones).collect() }, runs);
+    tell(Ranges::read(&columns, runs.len(), reader.rest())?, runs);
     Ok(())
 }

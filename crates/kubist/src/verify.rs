@@ -2,7 +2,7 @@
 //!
 //! The quick look reads what leads to the rows: header, grid, logs, rewrites,
 //! checkpoints, all zone maps and lookups, and sees that every live run's segment is there
-//! and long enough. The deep one also reads every page and recomputes what should
+//! and long enough, and that its ranges are those of its zone map. The deep one also reads every page and recomputes what should
 //! hold: each row's cube, priority and zone from its values, each zone map exactly
 //! (I1, I2), cutoffs (I3), that each replica holds the rows of the runs that it names
 //! inside its cube, no more and no less (I4), and that lookups name the zones that hold
@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use kubist_index::state::{Run, RunId};
 
+use crate::codec::zone_map::ZoneMap;
 use crate::entry::Location;
 use crate::error::{Error, Result, store_error};
 use crate::lookup;
@@ -217,11 +218,11 @@ fn check_maps(
     let mut damaged = Vec::new();
     let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
     let all = snapshot.maps(runs.iter().copied());
-    for run in runs {
+    for (place, run) in runs.into_iter().enumerate() {
         let map = match &all {
-            Ok(_) => Ok(()),
+            Ok((maps, _)) => Ok(maps[place].clone()),
             Err(error) if !is_damage(error) => return Err(all.err().expect("matched above")),
-            Err(_) => snapshot.maps(std::iter::once(run)).map(drop),
+            Err(_) => snapshot.maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
         };
         let place = &run.payload;
         let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);
@@ -229,14 +230,28 @@ fn check_maps(
         let why = match map {
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) => return Err(error),
-            Ok(()) if length < end => {
+            Ok(_) if length < end => {
                 let short = format!("the file ends at byte {length}, before the run does");
                 snapshot.damaged(run, length.saturating_sub(place.data_offset), short).to_string()
             }
-            Ok(()) => continue,
+            Ok(map) => {
+                check_ranges(snapshot, run, &map, report);
+                continue;
+            }
         };
         report.lose(run, snapshot.loss(run, None, &Lost { rows: run.rows, zones: None, why })?);
         damaged.push(run.id);
     }
     Ok(damaged)
+}
+
+/// Does the entry say of each column what the zone map does?
+fn check_ranges(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+    let Some(ranges) = &run.payload.ranges else { return };
+    let said = (0..map.columns.len()).filter_map(|column| Some((column, ranges.zone(column)?)));
+    for (column, _) in said.filter(|(column, said)| *said != map.whole(*column)) {
+        let name = snapshot.view.schema.stored.field(column).name();
+        let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
+        report.find(snapshot.damaged(run, 0, what).to_string());
+    }
 }

@@ -112,6 +112,15 @@ fn pack_blocks<const WIDTH: usize, W: Word>(blocks: &[[W; 8]], base: W, out: &mu
     }
 }
 
+/// One of the packed differences; `bytes` hold it.
+pub fn value(bytes: &[u8], width: u32, place: usize) -> u64 {
+    let (first, shift) = (place * width as usize / 8, place * width as usize % 8);
+    let mut word = [0; 16];
+    let from = &bytes[first..(first + 9).min(bytes.len())];
+    word[..from.len()].copy_from_slice(from);
+    (u128::from_le_bytes(word) >> shift & ((1 << width) - 1)) as u64
+}
+
 /// Unpacking a block reads so many bytes beyond it at most; they need not mean anything.
 const REACH: usize = 16;
 
@@ -216,6 +225,9 @@ mod tests {
         }
         assert_eq!(out.len(), 3 + values.len());
         let part = part.start.min(values.len())..part.end.min(values.len());
+        for (place, expected) in values.iter().enumerate() {
+            assert_eq!(base.plus(value(&bytes[..length], width, place)), *expected);
+        }
         out.clear();
         unpack(&bytes, width, part.clone(), base, &mut out).unwrap();
         assert_eq!(&out[..], &values[part]);

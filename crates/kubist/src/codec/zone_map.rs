@@ -54,13 +54,6 @@ pub struct LazyZones {
     whole: OnceLock<Zone>,
 }
 
-impl LazyZones {
-    /// Bytes of memory that it takes once it was looked at.
-    pub fn memory(&self) -> usize {
-        self.packed.len() + self.zones * 2 * size_of::<u64>() + 120
-    }
-}
-
 impl From<ColumnZones> for LazyZones {
     fn from(unpacked: ColumnZones) -> LazyZones {
         let (zones, packed) = (unpacked.min.len(), Bytes::new());
@@ -223,7 +216,22 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         PriorityRange { first: both << PRIORITY_SHIFT, last: both | ((1 << PRIORITY_SHIFT) - 1) }
     });
     let priorities = priorities.collect();
-    let columns = take_zones(&mut reader, zones, columns)?;
+    let before = reader.rest();
+    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
+    for _ in 0..columns {
+        skip_zones(&mut reader, zones)?;
+        ends.push(before.len() - reader.rest().len());
+    }
+    // One copy for all columns, without what it was read together with.
+    let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(0)]);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lazy = |(start, end): (usize, &usize)| LazyZones {
+        zones,
+        packed: packed.slice(start..*end),
+        unpacked: OnceLock::new(),
+        whole: OnceLock::new(),
+    };
+    let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());
     let mut offset = 0u64;
     for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns.len() {
@@ -240,31 +248,12 @@ pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     out.push(!column.nulls.is_empty() as u8);
     out.extend_from_slice(&column.nulls);
     encode_frame(&column.min, out);
-    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max - min).collect();
+    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max.wrapping_sub(*min)).collect();
     encode_frame(&spans, out);
 }
 
-/// The zones of so many columns, checked to be long enough.
-pub fn take_zones(reader: &mut Reader<'_>, zones: usize, columns: usize) -> Result<Vec<LazyZones>, Short> {
-    let bytes = reader.rest();
-    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
-    for _ in 0..columns {
-        skip_column(reader, zones)?;
-        ends.push(bytes.len() - reader.rest().len());
-    }
-    // One copy for all columns, without what it was read together with.
-    let packed = Bytes::copy_from_slice(&bytes[..ends.last().copied().unwrap_or(0)]);
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let lazy = |(start, end): (usize, &usize)| LazyZones {
-        zones,
-        packed: packed.slice(start..*end),
-        unpacked: OnceLock::new(),
-        whole: OnceLock::new(),
-    };
-    Ok(starts.zip(&ends).map(lazy).collect())
-}
-
-fn skip_column(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+/// Passes over the zones of a column, which are long enough then.
+pub fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
     }
@@ -283,6 +272,19 @@ fn unpack_column(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
     let mut max = decode_frame(&mut reader, zones)?;
     max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
     Ok(ColumnZones { min, max, nulls })
+}
+
+/// One of the zones of a column: its smallest and largest key, and its byte of nulls.
+pub fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
+    let mut of_frame = || {
+        let (base, width) = (reader.u64()?, reader.u8()? as u32);
+        let packed = reader.bytes(bits::packed_len(zones, width))?;
+        Ok(base.wrapping_add(bits::value(packed, width, zone)))
+    };
+    let (min, span) = (of_frame()?, of_frame()?);
+    Ok((min, min.wrapping_add(span), nulls))
 }
 
 /// Integers as a base, a width and packed differences from the base.

@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::frame::Frame;
 use crate::snapshot::Snapshot;
 
-use super::VerifyReport;
 use super::lookups::Postings;
 use super::replicas::Ledger;
+use super::{VerifyReport, check_ranges};
 
 /// Reads a run and checks it; `false` if rows of it cannot be read.
 pub fn check(
@@ -68,17 +68,6 @@ pub fn check(
         report.find(snapshot.damaged(run, 0, "its priorities are not as its entry says".into()).to_string());
     }
     Ok(sound.lost.is_empty())
-}
-
-/// Does the entry say of each column what the zone map does?
-fn check_ranges(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
-    let Some(ranges) = &run.payload.ranges else { return };
-    let said = (0..map.columns.len()).filter_map(|column| Some((column, ranges.zone(column)?)));
-    for (column, _) in said.filter(|(column, said)| *said != map.whole(*column)) {
-        let name = snapshot.view.schema.stored.field(column).name();
-        let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
-        report.find(snapshot.damaged(run, 0, what).to_string());
-    }
 }
 
 /// The lowest and the highest priority of a page; `Err` says what is wrong with it.
