@@ -154,11 +154,10 @@ fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
 
 /// The section of an entry with the ranges of its runs; `None`: nothing is known.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
-    let known = || runs.iter().filter_map(|run| run.payload.ranges.as_ref());
     // Neighbours have theirs in common.
     let mut columns: BTreeSet<usize> = BTreeSet::new();
     let mut last = None;
-    for ranges in known() {
+    for ranges in runs.iter().filter_map(|run| run.payload.ranges.as_ref()) {
         if last.is_none_or(|last| !Arc::ptr_eq(last, ranges.of())) {
             columns.extend(ranges.columns());
         }

@@ -2,11 +2,11 @@
 //!
 //! The quick look reads what leads to the rows: header, grid, logs, rewrites,
 //! checkpoints, all zone maps and lookups, and sees that every live run's segment is there
-//! and long enough, and that its ranges are those of its zone map. The deep one also reads every page and recomputes what should
-//! hold: each row's cube, priority and zone from its values, each zone map exactly
-//! (I1, I2), cutoffs (I3), that each replica holds the rows of the runs that it names
-//! inside its cube, no more and no less (I4), and that lookups name the zones that hold
-//! a value, these and no others. Findings are listed, with what
+//! and long enough, and that its ranges are those of its zone map. The deep one also reads
+//! every page and recomputes what should hold: each row's cube, priority and zone from its
+//! values, each zone map exactly (I1, I2), cutoffs (I3), that each replica holds the rows
+//! of the runs that it names inside its cube, no more and no less (I4), and that lookups
+//! name the zones that hold a value, these and no others. Findings are listed, with what
 //! each damaged place costs; nothing is changed.
 
 mod entries;
