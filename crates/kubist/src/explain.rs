@@ -7,11 +7,13 @@ use std::time::Instant;
 use kubist_model::Prediction;
 use serde::Serialize;
 
-use crate::error::Result;
 use crate::measure::Fitted;
-use crate::options::{Query, Stats};
-use crate::snapshot::Snapshot;
-use crate::trace::Trace;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::trace::Trace;
+use kubist_read::query::QueryStream;
+use kubist_read::question::Query;
+use kubist_types::error::Result;
+use kubist_types::stats::Stats;
 
 /// A query that was run, and its answer thrown away.
 #[derive(Clone, Debug, Serialize)]
@@ -65,48 +67,46 @@ pub struct Predicted {
     pub prediction: Prediction,
 }
 
-impl Snapshot {
-    /// Runs a query to its end and says where its time went. With a model also how long its
-    /// requests should have taken.
-    pub fn explain(&self, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
-        let trace = Trace::default();
-        let begin = Instant::now();
-        let mut stream = self.query(&Query { trace: Some(trace.clone()), ..query.clone() })?;
-        for batch in &mut stream {
-            batch?;
-        }
-        let (mut stats, precision) = (stream.stats(), stream.precision());
-        // The stream's own time begins when the plan is made.
-        stats.seconds = begin.elapsed().as_secs_f64();
-        let since = |moment: Instant| moment.saturating_duration_since(begin).as_secs_f64();
-        let traced = trace.traced();
-        let mut requests: Vec<RequestTimes> = Vec::with_capacity(traced.requests.len());
-        requests.extend(traced.requests.iter().map(|(request, decoded)| RequestTimes {
-            asked: since(request.asked),
-            sent: since(request.sent),
-            answered: since(request.answered),
-            decoded: since(*decoded),
-            bytes: request.bytes,
-            host: request.host.clone(),
-        }));
-        requests.sort_by(|a, b| a.answered.total_cmp(&b.answered));
-        let mut stages = Stages {
-            planned_seconds: traced.planned.map_or(stats.seconds, since),
-            requests: requests.len() as u64,
-            decoded_seconds: traced.decoding.as_secs_f64(),
-            ..Stages::default()
-        };
-        for request in &requests {
-            stages.bytes += request.bytes;
-            stages.queued_seconds += request.sent - request.asked;
-            stages.store_seconds += request.answered - request.sent;
-            if let Some(host) = &request.host {
-                *stages.hosts.entry(host.clone()).or_default() += 1;
-            }
-        }
-        let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
-        Ok(Explanation { stats, precision, stages, requests, predicted })
+/// Runs a query to its end and says where its time went. With a model also how long its
+/// requests should have taken.
+pub fn explain(snapshot: &Snapshot, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
+    let trace = Trace::default();
+    let begin = Instant::now();
+    let mut stream = QueryStream::of(snapshot, &Query { trace: Some(trace.clone()), ..query.clone() })?;
+    for batch in &mut stream {
+        batch?;
     }
+    let (mut stats, precision) = (stream.stats(), stream.precision());
+    // The stream's own time begins when the plan is made.
+    stats.seconds = begin.elapsed().as_secs_f64();
+    let since = |moment: Instant| moment.saturating_duration_since(begin).as_secs_f64();
+    let traced = trace.traced();
+    let mut requests: Vec<RequestTimes> = Vec::with_capacity(traced.requests.len());
+    requests.extend(traced.requests.iter().map(|(request, decoded)| RequestTimes {
+        asked: since(request.asked),
+        sent: since(request.sent),
+        answered: since(request.answered),
+        decoded: since(*decoded),
+        bytes: request.bytes,
+        host: request.host.clone(),
+    }));
+    requests.sort_by(|a, b| a.answered.total_cmp(&b.answered));
+    let mut stages = Stages {
+        planned_seconds: traced.planned.map_or(stats.seconds, since),
+        requests: requests.len() as u64,
+        decoded_seconds: traced.decoding.as_secs_f64(),
+        ..Stages::default()
+    };
+    for request in &requests {
+        stages.bytes += request.bytes;
+        stages.queued_seconds += request.sent - request.asked;
+        stages.store_seconds += request.answered - request.sent;
+        if let Some(host) = &request.host {
+            *stages.hosts.entry(host.clone()).or_default() += 1;
+        }
+    }
+    let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
+    Ok(Explanation { stats, precision, stages, requests, predicted })
 }
 
 fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {

@@ -3,84 +3,46 @@
 //!
 //! [`Table::create`] or [`Table::open`] give a handle; [`Table::writer`] appends
 //! and commits; [`Table::snapshot`] pins a moment, and [`Snapshot::query`] asks
-//! it for any region at any precision. ARCHITECTURE.md walks through the modules.
+//! it for any region at any precision.
+//!
+//! This crate is the face of the engine and holds none of it: it puts together what the layers
+//! below offer. ARCHITECTURE.md walks through them.
 
-mod alter;
-mod bucket;
-mod build;
-mod checkpoint;
-mod clean;
-mod codec;
-mod column_type;
-mod copy;
-mod create;
-mod default;
-mod directory;
-mod disk_use;
-mod drop;
-mod entry;
-mod error;
-mod estimate;
 mod explain;
-mod fetch;
-mod frame;
-mod heal;
-mod heat;
-mod history;
-mod lease;
-mod lookup;
-mod maps;
+mod info;
 mod measure;
-mod mend;
-mod moment;
-mod optimize;
-mod options;
-mod output;
-mod place;
-mod query;
-mod ranges;
-mod replicate;
-mod rewrite;
-mod ring;
-mod runs;
-mod salvage;
-mod schema;
-mod seen;
 mod snapshot;
-mod sound;
-mod spill;
-mod splits;
-mod survey;
 mod table;
-mod trace;
-mod verify;
-pub mod workers;
-mod writer;
 
-pub use alter::{Metadata, NewColumn};
-pub use clean::Cleaning;
-pub use copy::{Copied, CopyOptions};
-pub use disk_use::DiskUse;
-pub use drop::Dropped;
-pub use error::{Error, Result};
-pub use estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
 pub use explain::{Explanation, Predicted, RequestTimes, Stages};
-pub use heal::Healing;
-pub use history::Declared;
+pub use info::{DimensionInfo, Info, WriterInfo};
+pub use kubist_catalog::alter::NewColumn;
+pub use kubist_catalog::location::without_password;
+pub use kubist_catalog::token::Moment;
+pub use kubist_catalog::trace::Trace;
+pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
+pub use kubist_format::history::Declared;
+pub use kubist_maintain::background::Healing;
+pub use kubist_maintain::clean::Cleaning;
+pub use kubist_maintain::copy::{Copied, CopyOptions};
+pub use kubist_maintain::disk_use::DiskUse;
+pub use kubist_maintain::drop::Dropped;
+pub use kubist_maintain::optimize::{OptimizeOptions, OptimizeReport};
+pub use kubist_maintain::retract::Retraction;
 pub use kubist_model as model;
+pub use kubist_read::query::{QueryStream, Refine};
+pub use kubist_read::question::{Bound, Part, PerCell, Query};
+pub use kubist_read::splits::Split;
+pub use kubist_read::workers;
+pub use kubist_repair::readable::{Extent, Loss};
+pub use kubist_repair::salvage::SalvageReport;
+pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
+pub use kubist_types::{
+    Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, Metadata, Replication, Result, Stats, TableOptions,
+    Value, WriterOptions,
+};
+pub use kubist_write::writer::{Committed, Writer};
 pub use measure::{Fitted, TableSize};
-pub use moment::Moment;
-pub use optimize::{OptimizeOptions, OptimizeReport};
-pub use options::*;
-pub use place::without_password;
-pub use query::{QueryStream, Refine};
-pub use rewrite::Retraction;
-pub use salvage::SalvageReport;
-pub use snapshot::{ColumnInfo, DimensionInfo, Info, Snapshot, WriterInfo};
-pub use sound::{Extent, Loss};
-pub use splits::Split;
-pub use table::Table;
-pub use trace::Trace;
-pub use verify::{VerifyOptions, VerifyReport};
-pub use writer::{Committed, Writer};
+pub use snapshot::Snapshot;
+pub use table::{Table, read_split};

@@ -16,10 +16,13 @@ use kubist_model::{Fit, Measured};
 use kubist_store::{MemoryStore, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result, store_error};
-use crate::options::{Cancel, Dimension, Domain, Query, TableOptions, Value, WriterOptions};
-use crate::place::{Place, beside, without_password};
 use crate::table::Table;
+use kubist_catalog::error::store_error;
+use kubist_catalog::location::{Place, beside, without_password};
+use kubist_read::question::Query;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
 
 const KIB: u64 = 1 << 10;
 /// Bytes of a request. A cluster answers at most a MiB at once.

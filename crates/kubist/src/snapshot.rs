@@ -1,266 +1,215 @@
-//! A snapshot: one state of the table, pinned.
+//! A snapshot: one state of the table, pinned, and all that can be asked of it.
 
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use kubist_catalog::token::Moment;
+use kubist_estimate::{Estimate, EstimateOptions, Estimation};
+use kubist_maintain::copy::{self, Copied, CopyOptions};
+use kubist_read::query::trajectories;
+use kubist_read::query::{self, QueryStream, Refine};
+use kubist_read::question::Query;
+use kubist_read::splits::{self, Split};
+use kubist_store::Store;
+use kubist_types::{ColumnInfo, Metadata, Result};
 
-use kubist_index::layout::Capacity;
-
-use crate::alter::Metadata;
-use crate::codec::zone_map::ZoneMap;
-use crate::directory::Directory;
-use crate::disk_use::DiskUse;
-use crate::entry::FORMAT_VERSION;
-use crate::error::{Error, Result};
-use crate::fetch::{self, Cost};
-use crate::lookup;
-use crate::options::Query;
-use crate::query::{QueryStream, Question, Refine};
-use crate::survey::Survey;
-use crate::table::{Core, View};
+use crate::explain::{self, Explanation};
+use crate::info::{self, Info};
+use crate::measure::Fitted;
 
 /// Answers as of one moment, whatever is committed afterwards.
 #[derive(Clone)]
-pub struct Snapshot {
-    pub(crate) core: Arc<Core>,
-    pub(crate) view: Arc<View>,
-    /// Only steps up to this one.
-    pub(crate) step: Option<i64>,
-}
+pub struct Snapshot(pub(crate) kubist_catalog::snapshot::Snapshot);
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Snapshot({:?})", self.core.store.location())
+        self.0.fmt(out)
     }
 }
 
-/// What a table is and holds.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Info {
-    pub location: String,
-    pub format_version: u32,
-    pub rows: u64,
-    pub runs: u64,
-    pub cubes: u64,
-    /// Of the cube that has most.
-    pub most_runs: u64,
-    /// Copies of rows in deeper cubes.
-    pub replica_rows: u64,
-    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
-    pub debt: u64,
-    /// Levels of the tree of cubes.
-    pub height: u32,
-    pub dimensions: Vec<DimensionInfo>,
-    pub identity: Vec<String>,
-    /// Columns by whose values records are found without a scan.
-    pub lookup: Vec<String>,
-    pub capacity: u32,
-    pub seed: u64,
-    pub replication: String,
-    pub columns: Vec<ColumnInfo>,
-    /// What is said about the table.
-    pub metadata: Metadata,
-    pub writers: Vec<WriterInfo>,
-    /// Bytes of live runs, their zone maps and the lookups into them.
-    pub bytes: u64,
-    pub bytes_per_row: f64,
-    /// What the whole store takes, as of now and not of the snapshot.
-    pub disk: DiskUse,
-}
-
-/// A dimension and its domain, in the column's unit; no ends before the first commit
-/// of a table that learns them.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct DimensionInfo {
-    pub column: String,
-    pub scale: String,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-}
-
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct ColumnInfo {
-    pub name: String,
-    pub data_type: String,
-    pub nullable: bool,
-    pub unit: Option<String>,
-    /// What else is said about the column.
-    pub metadata: Metadata,
-    /// It came after the creation: data may lack it, and has its default then.
-    pub added: bool,
-    /// In words; none is null.
-    pub default: Option<String>,
-}
-
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct WriterInfo {
-    pub name: String,
-    pub commits: u64,
-    pub rows: u64,
-}
-
 impl Snapshot {
-    pub(crate) fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
-        Snapshot { core, view, step: None }
+    /// What the layers below share of this snapshot, for their own tests.
+    #[doc(hidden)]
+    pub fn pinned(&self) -> &kubist_catalog::snapshot::Snapshot {
+        &self.0
     }
 
     /// The columns, as answers have them.
     pub fn schema(&self) -> SchemaRef {
-        self.view.schema.user.clone()
+        self.0.view.schema.user.clone()
     }
 
     /// The same, with what is said about each.
     pub fn columns(&self) -> Vec<ColumnInfo> {
-        self.view.schema.describe()
+        self.0.view.schema.describe()
     }
 
     /// What is said about the table.
     pub fn metadata(&self) -> &Metadata {
-        &self.view.schema.metadata
+        &self.0.view.schema.metadata
+    }
+
+    /// The moment that this snapshot is of; [`Table::at`](crate::Table::at) comes back to it.
+    pub fn moment(&self) -> Moment {
+        self.0.moment()
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
-    /// declared writer has not finished, are not seen. The step itself must be
-    /// complete.
+    /// declared writer has not finished, are not seen.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the step itself is not complete.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
-        if let Some(missing) = self.view.history.waits_for(step) {
-            return Err(Error::invalid(format!("step {step} is not complete: it waits for {missing}")));
-        }
-        Ok(Snapshot { step: Some(step), ..self.clone() })
+        Ok(Snapshot(self.0.at_step(step)?))
     }
 
     /// Steps that every declared writer has committed or abandoned, ascending.
     pub fn complete_steps(&self) -> Vec<i64> {
-        let history = &self.view.history;
-        history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
+        self.0.complete_steps()
     }
 
     /// All records.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::count`].
     pub fn rows(&self) -> Result<u64> {
-        match self.step {
-            None => Ok(self.view.rows()),
-            Some(_) => self.count(&Query::default()),
-        }
-    }
-
-    /// All live runs, arranged: as many as there are.
-    pub(crate) fn directory(&self) -> Result<Arc<Directory>> {
-        self.view.runs.whole(&self.core)
+        query::rows(&self.0)
     }
 
     /// The records that match, as a stream of batches.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the question makes no sense for this table, `SnapshotExpired` if its files
+    /// were cleaned away, `Damaged` if what it must read is.
     pub fn query(&self, query: &Query) -> Result<QueryStream> {
-        QueryStream::start(Question::new(self, query)?, query)
+        QueryStream::of(&self.0, query)
     }
 
     /// How many records the query would return; reads as little as it can.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::query`].
     pub fn count(&self, query: &Query) -> Result<u64> {
-        crate::query::count(self, query)
+        query::count(&self.0, query)
     }
 
     /// Streams of growing precision, each record once: first priorities in
     /// `[0, start)`, then `[start, start * factor)`, and so on up to 1 (or the
     /// query's own precision). `0 < start <= 1`, `factor > 1`.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::query`], and `Invalid` for other values of `start` and `factor`.
     pub fn refine(&self, query: &Query, start: f64, factor: f64) -> Result<Refine> {
-        Refine::new(self.clone(), query.clone(), start, factor)
+        Refine::new(self.0.clone(), query.clone(), start, factor)
     }
 
+    /// The records that `query` asks for, of those whose column `by` holds a value that it
+    /// also holds in a record of `through`. Null belongs to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::query`].
+    pub fn trajectories(&self, through: &Query, by: &str, query: &Query) -> Result<QueryStream> {
+        trajectories::trajectories(&self.0, through, by, query)
+    }
+
+    /// Cuts a query into `parts` disjoint ones of about equal rows: together they return
+    /// exactly the records of the query, each once.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` with `limit` or `per_cell`, which choose among all records.
+    pub fn splits(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
+        splits::splits(&self.0, query, parts)
+    }
+
+    /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
+    /// cluster as far as that can be: together they return exactly the records of the query.
+    /// They are stretches of the cluster's ring and not compact in space (thesis, listing
+    /// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::splits`].
+    pub fn splits_by_host(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
+        splits::splits_by_host(&self.0, query, parts)
+    }
+
+    /// The figures, once they are as good as was asked for.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for aggregates or goals that make no sense, else as of [`Snapshot::query`].
+    pub fn estimate(&self, options: &EstimateOptions) -> Result<Estimate> {
+        kubist_estimate::estimate(&self.0, options)
+    }
+
+    /// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
+    /// that there is [`Snapshot::estimates`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::estimate`].
+    pub fn estimate_telling(&self, options: &EstimateOptions, tell: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
+        kubist_estimate::estimate_telling(&self.0, options, tell)
+    }
+
+    /// The figures while they narrow, each record read once. Intervals are wider than those
+    /// of [`Snapshot::estimate`], so that all of them hold together, whenever it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::estimate`].
+    pub fn estimates(&self, options: &EstimateOptions) -> Result<Estimation> {
+        kubist_estimate::estimates(&self.0, options)
+    }
+
+    /// Runs a query to its end and says where its time went. With a model also how long its
+    /// requests should have taken.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::query`].
+    pub fn explain(&self, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
+        explain::explain(&self.0, query, fitted)
+    }
+
+    /// What the table is and holds.
+    ///
+    /// # Errors
+    ///
+    /// What the store says.
     pub fn info(&self) -> Result<Info> {
-        let (core, directory) = (&self.core, self.directory()?);
-        let frame = core.frame()?;
-        let scales = frame.as_ref().map(|frame| &frame.scales);
-        let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
-            let domain = scales.map(|scales| scales[d].domain()).or(dimension.domain);
-            DimensionInfo {
-                column: dimension.column.clone(),
-                scale: dimension.scale.clone(),
-                low: domain.map(|(low, _)| low),
-                high: domain.map(|(_, high)| high),
-            }
-        });
-        let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-        let bytes = of_runs + lookup::bytes(directory.all().map(Arc::as_ref));
-        let rows = directory.rows();
-        Ok(Info {
-            location: core.store.location().into(),
-            format_version: FORMAT_VERSION,
-            rows,
-            runs: directory.runs().len() as u64,
-            cubes: directory.occupied_cubes() as u64,
-            replica_rows: directory.replicas().map(|run| run.rows).sum(),
-            debt: Survey::new(&self.view, &directory, &Capacity::new(core.header.capacity), &core.heat).debt(),
-            most_runs: directory
-                .runs()
-                .chunk_by(|a, b| a.cube == b.cube)
-                .map(|runs| runs.len() as u64)
-                .max()
-                .unwrap_or(0),
-            height: directory.height(),
-            dimensions: dimensions.collect(),
-            identity: core.header.identity.clone(),
-            lookup: core.header.lookup.clone(),
-            capacity: core.header.capacity,
-            seed: core.header.seed,
-            replication: core.header.replication.to_string(),
-            columns: self.columns(),
-            metadata: self.metadata().clone(),
-            writers: self
-                .view
-                .history
-                .writers
-                .iter()
-                .map(|(name, progress)| WriterInfo {
-                    name: name.clone(),
-                    commits: progress.commits,
-                    rows: progress.rows,
-                })
-                .collect(),
-            bytes,
-            bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
-            disk: DiskUse::of(core)?,
-        })
+        info::of(&self.0)
     }
 
-    /// The zone maps of runs, from the cache or the store, and what reading them cost.
-    pub(crate) fn maps<'a>(
+    /// Copies all rows into a new table at a location, where nothing may be; calls
+    /// `progress(rows done, all rows)` as it goes on.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` if something is there, `Invalid` options, `Cancelled`; then nothing of the copy
+    /// is left.
+    pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
+        copy::copy_to(&self.0, location, options, progress)
+    }
+
+    /// The same in an empty store, of whatever kind.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::copy_to`].
+    pub fn copy_in(
         &self,
-        runs: impl Iterator<Item = &'a Arc<kubist_index::state::Run<crate::entry::Location>>> + Clone,
-    ) -> Result<(Vec<Arc<ZoneMap>>, Cost)> {
-        let mut found = self.core.maps.get(runs.clone().map(|run| run.id));
-        let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
-        if missing.is_empty() {
-            return Ok((found.into_iter().flatten().collect(), Cost::default()));
-        }
-        let wanted: Vec<_> = missing
-            .iter()
-            .map(|(run, _)| fetch::Piece {
-                segment: run.payload.segment.clone(),
-                offset: run.payload.map_offset,
-                length: run.payload.map_length as u64,
-            })
-            .collect();
-        let fetched = fetch::fetch(&self.core, &wanted)?;
-        let mut decoded = Vec::with_capacity(missing.len());
-        for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
-            let place = &run.payload;
-            let damaged = |what: String| Error::Damaged {
-                file: format!("{}/segments/{}.seg", self.core.store.location(), place.segment),
-                offset: place.map_offset,
-                what: format!("{what} (cube {:#x})", run.cube.to_u128()),
-            };
-            let map = ZoneMap::decode(&bytes).map_err(damaged)?;
-            let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
-            let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
-            // A run that is older than a column ends before it.
-            let schema = &self.view.schema;
-            if rows != run.rows || length != place.data_length || map.columns.len() < schema.base() {
-                return Err(damaged("the zone map does not fit its run".to_string()));
-            }
-            let map = Arc::new(map);
-            decoded.push((run.id, map.clone()));
-            *slot = Some(map);
-        }
-        self.core.maps.insert(decoded.into_iter());
-        Ok((found.into_iter().flatten().collect(), fetched.cost))
+        store: Arc<dyn Store>,
+        options: &CopyOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Copied> {
+        copy::copy_in(&self.0, store, options, progress)
     }
 }

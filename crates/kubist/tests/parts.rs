@@ -63,7 +63,7 @@ fn parts_travel_as_text_and_are_read_as_one() {
         for split in splits {
             let sent: Split = serde_json::from_str(&serde_json::to_string(&split).unwrap()).unwrap();
             assert_eq!(sent, split);
-            found.extend(numbers(sent.read(&Cancel::default()).unwrap(), "n"));
+            found.extend(numbers(kubist::read_split(&sent, &Cancel::default()).unwrap(), "n"));
         }
         found.sort_unstable();
         assert_eq!(found, all);

@@ -1,0 +1,131 @@
+//! Alterations: what may change of a table after its creation.
+//!
+//! Columns can be added, and what is said about the table and its columns (units,
+//! metadata) can change. Each alteration is an object with the next number, put if
+//! absent: of two at once one comes second, and looks again whether it still makes
+//! sense. They are few and small, are read in their order by every handle, and are
+//! never cleaned away; a table's schema is the creation's with all of them applied.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_format::alteration::{Alteration, name_of};
+use kubist_format::column_type::{stored_type, user_type};
+use kubist_format::default::one_value;
+use kubist_types::metadata::UNIT;
+use kubist_types::{Error, Metadata, Result, Value};
+
+use crate::core::Core;
+use crate::error::store_error;
+
+/// The longest default: it comes back once for each old row.
+const MOST_DEFAULT_BYTES: usize = 1024;
+
+/// The longest key and the longest value, as JSON.
+const MOST_KEY_BYTES: usize = 1024;
+const MOST_BYTES: usize = 1 << 20;
+
+/// A column that is to be added to a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewColumn {
+    pub name: String,
+    pub data_type: DataType,
+    pub nullable: bool,
+    /// What all rows have that were, or will be, written without the column.
+    pub default: Value,
+    pub unit: Option<String>,
+}
+
+/// A new table's schema with the units of its columns.
+pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<SchemaRef> {
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    for (column, unit) in units {
+        check_entry(UNIT, &unit.as_str().into(), true)?;
+        let field = fields.iter_mut().find(|field| field.name() == column).ok_or_else(|| {
+            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Error::invalid(format!(
+                "the unit of {column:?} is given, but that is no column; they are {}",
+                known.join(", ")
+            ))
+        })?;
+        let mut metadata = field.metadata().clone();
+        metadata.insert(UNIT, unit.clone());
+        field.set_metadata(metadata);
+    }
+    Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+}
+
+pub fn check_metadata(values: &Metadata) -> Result<()> {
+    values.iter().try_for_each(|(key, value)| check_entry(key, value, false))
+}
+
+fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<()> {
+    if key.is_empty() || key.len() > MOST_KEY_BYTES {
+        return Err(Error::invalid(format!("a key of metadata has 1 to {MOST_KEY_BYTES} bytes, found {}", key.len())));
+    }
+    if of_column && key.starts_with("ARROW:") {
+        return Err(Error::invalid(format!("the key {key:?} is Arrow's own: it belongs to the column's type")));
+    }
+    if of_column && key == UNIT && !value.is_null() && value.as_str().is_none_or(str::is_empty) {
+        return Err(Error::invalid(format!("a unit is text, as \"m/s\", found {value}")));
+    }
+    match value.to_string().len() {
+        bytes if bytes > MOST_BYTES => {
+            Err(Error::invalid(format!("the value of {key:?} takes {bytes} bytes; it may have up to {MOST_BYTES}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Core {
+    /// Adds a column behind the others. Rows that are here, and rows of writers that
+    /// do not know it, have the default. It cannot be a dimension or an identity.
+    pub fn add_column(&self, column: &NewColumn) -> Result<()> {
+        let NewColumn { name, data_type, nullable, default, unit } = column;
+        if name.is_empty() {
+            return Err(Error::invalid("a column needs a name"));
+        }
+        let kept = user_type(data_type).ok_or_else(|| {
+            Error::invalid(format!("column {name:?} has the type {data_type}, which is not supported"))
+        })?;
+        let default = one_value(default, &stored_type(&kept))
+            .map_err(|why| Error::invalid(format!("column {name:?} cannot have the default {default}: {why}")))?;
+        if let Value::Text(_) | Value::Binary(_) = &column.default {
+            let bytes = default.to_data().buffers().last().map_or(0, |values| values.len());
+            if bytes > MOST_DEFAULT_BYTES {
+                let most = format!("a default may have up to {MOST_DEFAULT_BYTES}");
+                return Err(Error::invalid(format!("the default of column {name:?} takes {bytes} bytes; {most}")));
+            }
+        }
+        let schema = Arc::new(Schema::new(vec![Field::new(name, kept, *nullable)]));
+        let units: Vec<_> = unit.iter().map(|unit| (name.clone(), unit.clone())).collect();
+        let field = with_units(&schema, &units)?.field(0).clone();
+        self.alter(Alteration::AddColumn { field, default })
+    }
+
+    /// Says something about the table, or about a column: new values by key, all at
+    /// once; null takes one away.
+    pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
+        values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
+        self.alter(Alteration::Set { column: column.map(str::to_string), values: values.clone() })
+    }
+
+    /// Says in which unit a column is, or that it has none.
+    pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
+        self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
+    }
+
+    /// Takes the next number, if the alteration makes sense after all before it.
+    fn alter(&self, alteration: Alteration) -> Result<()> {
+        self.check_still_there()?;
+        loop {
+            let schema = self.view()?.schema.clone();
+            schema.altered(&alteration)?;
+            let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
+            if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Zone maps, and the directories of lookups, read once and kept within a bound.
+//!
+//! Two generations: what was used lately is in the young one; when that is full
+//! it becomes the old one, and what was old and not used since is dropped.
+
+use std::hash::Hash;
+use std::sync::{Arc, Mutex};
+
+use kubist_format::entry::Page;
+use kubist_format::location::Location;
+use kubist_format::lookup::postings::Directory;
+use kubist_format::zone_map::ZoneMap;
+use kubist_index::spread::SpreadMap;
+use kubist_index::state::Run;
+
+/// Bytes of both generations of zone maps together.
+pub const MAP_BYTES: usize = 128 << 20;
+/// The same of directories.
+pub const DIRECTORY_BYTES: usize = 32 << 20;
+/// The same of pages of checkpoints.
+pub const PAGE_BYTES: usize = 64 << 20;
+
+/// What knows how much memory it takes.
+pub trait Held {
+    fn bytes(&self) -> usize;
+}
+
+impl Held for ZoneMap {
+    fn bytes(&self) -> usize {
+        self.memory()
+    }
+}
+
+impl Held for Directory {
+    fn bytes(&self) -> usize {
+        self.memory()
+    }
+}
+
+impl Held for Page {
+    fn bytes(&self) -> usize {
+        let of_run = |run: &Arc<Run<Location>>| size_of::<Run<Location>>() + 32 + run.copies.len() * 16;
+        let ranges = self.runs.first().and_then(|run| run.payload.ranges.as_ref());
+        let ranges = ranges.map_or(0, |ranges| ranges.of().memory());
+        self.runs.iter().map(of_run).sum::<usize>() + self.cutoffs.len() * 32 + ranges
+    }
+}
+
+pub struct Cache<K, V> {
+    bound: usize,
+    generations: Mutex<Generations<K, V>>,
+}
+
+struct Generations<K, V> {
+    young: SpreadMap<K, Arc<V>>,
+    old: SpreadMap<K, Arc<V>>,
+    young_bytes: usize,
+}
+
+impl<K: Eq + Hash, V: Held> Generations<K, V> {
+    fn insert(&mut self, key: K, value: Arc<V>, bound: usize) {
+        if self.young_bytes > bound / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += value.bytes();
+        self.young.insert(key, value);
+    }
+}
+
+impl<K: Eq + Hash, V: Held> Cache<K, V> {
+    /// Keeps about so many bytes.
+    pub fn new(bound: usize) -> Cache<K, V> {
+        let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
+        Cache { bound, generations: Mutex::new(generations) }
+    }
+
+    /// For each key what it stands for, if that is here.
+    pub fn get(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
+        let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        keys.map(|key| {
+            if let Some(value) = generations.young.get(&key) {
+                return Some(value.clone());
+            }
+            let value = generations.old.remove(&key)?;
+            generations.insert(key, value.clone(), self.bound);
+            Some(value)
+        })
+        .collect()
+    }
+
+    pub fn insert(&self, values: impl Iterator<Item = (K, Arc<V>)>) {
+        let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        values.for_each(|(key, value)| generations.insert(key, value, self.bound));
+    }
+}

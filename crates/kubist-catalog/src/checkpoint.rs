@@ -1,0 +1,78 @@
+//! Checkpoints: the state of the table in one object, so that opening reads it
+//! and the ends of the logs instead of everything that ever happened.
+//!
+//! A checkpoint holds what a prefix of every log and of the rewrite log amounts
+//! to: the live runs, the cutoffs and the writers' history. It is written only
+//! when all of those entries are durable. Nothing depends on it: without any
+//! checkpoint the logs say the same, as long as no rewrite was cleaned away.
+//!
+//! Many runs lie in pages in a segment of their own (`directory`), and the object
+//! lists these.
+
+use std::sync::Arc;
+
+use kubist_format::checkpoint::{Head, leaves, split};
+use kubist_format::entry::CommitEntry;
+use kubist_format::history::History;
+use kubist_format::location::Location;
+use kubist_format::names::CHECKPOINTS;
+use kubist_index::state::{Commit, State};
+use kubist_types::Result;
+
+use crate::directory::Base;
+use crate::error::{bad_entry, store_error};
+use crate::files::TableFiles;
+
+/// What a checkpoint says.
+pub struct Held {
+    pub name: String,
+    /// Without the runs and cutoffs of the base, if there is one.
+    pub state: State<Location>,
+    pub base: Option<Arc<Base>>,
+    pub history: History,
+}
+
+/// What the newest checkpoint says, if there is one.
+pub fn load(files: &TableFiles) -> Result<Option<Held>> {
+    // One that disappears between the two calls was replaced by a newer one.
+    loop {
+        let Some(name) = files.store.list(CHECKPOINTS).map_err(store_error)?.pop() else { return Ok(None) };
+        if let Some(held) = read(files, &name)? {
+            return Ok(Some(held));
+        }
+    }
+}
+
+/// What a checkpoint says, unless it is gone.
+pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
+    let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(None) };
+    let bad = |error| bad_entry(files.store.location(), name, 0, error);
+    let (head, body) = split(&bytes).map_err(bad)?;
+    let Head { positions, rewrites, history, pages } = head;
+    let (state, base) = match pages {
+        None => {
+            let live = CommitEntry::decode(body, &files.geometry).map_err(bad)?.commit;
+            (State::restore(live, positions, rewrites), None)
+        }
+        Some(segment) => {
+            let pages = leaves(body, &files.geometry).map_err(|error| bad(error.into()))?;
+            (State::continuing(positions, rewrites), Some(Arc::new(Base::new(segment.into(), pages))))
+        }
+    };
+    Ok(Some(Held { name: name.into(), state, base, history }))
+}
+
+impl Held {
+    /// The state with all of its runs in memory.
+    pub fn whole(self, files: &TableFiles) -> Result<(State<Location>, History)> {
+        let Some(base) = self.base else { return Ok((self.state, self.history)) };
+        let mut live = Commit { runs: Vec::new(), cutoffs: Vec::new() };
+        base.each(files, |page| {
+            live.runs.extend(page.runs.iter().cloned());
+            live.cutoffs.extend_from_slice(&page.cutoffs);
+            Ok(())
+        })?;
+        let positions = self.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
+        Ok((State::restore(live, positions, self.state.rewrites()), self.history))
+    }
+}

@@ -1,0 +1,146 @@
+//! How a table comes to be: options checked before anything is made, a place that is
+//! free, a header that is written once.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, SchemaRef};
+use kubist_expr::Value;
+use kubist_index::grid::Scale;
+use kubist_index::order;
+use kubist_store::Store;
+
+use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
+use kubist_format::names::TABLE;
+use kubist_types::{Domain, Error, Result, TableOptions};
+
+use crate::alter;
+use crate::core::Core;
+use crate::error::store_error;
+use crate::schema::TableSchema;
+use crate::segment::unix_ms;
+
+const DEFAULT_CAPACITY: u32 = 2048;
+
+/// Makes a table in an empty store, or opens one that agrees if `exist_ok` says so.
+pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
+    let bytes = header::encode_header(&plan.header, &plan.schema.user)?;
+    if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
+        let core = Core::open(store)?;
+        if exist_ok {
+            core.agrees(&plan)?;
+            return Ok(core);
+        }
+        let why = "a table is there; open it, or create with exist_ok".into();
+        return Err(Error::Exists { location: core.store.location().into(), why });
+    }
+    let core = Core::with(store, plan.header, plan.schema)?;
+    if let Some(scales) = plan.scales {
+        core.publish_grid(&scales)?;
+    }
+    Ok(core)
+}
+
+impl Core {
+    /// Refuses a plan of other columns, dimensions or settings than the table has.
+    pub fn agrees(&self, plan: &Plan) -> Result<()> {
+        let (own, other) = (&self.header, &plan.header);
+        let schema = &self.view()?.schema;
+        let what = if !schema.agrees(&plan.schema) {
+            "columns"
+        } else if own.dimensions != other.dimensions {
+            "dimensions or domains"
+        } else if own.identity != other.identity {
+            "identity"
+        } else if own.lookup != other.lookup {
+            "lookup"
+        } else if own.seed != other.seed {
+            "seed"
+        } else if own.capacity != other.capacity {
+            "capacity"
+        } else if own.replication != other.replication {
+            "replication"
+        } else {
+            return Ok(());
+        };
+        let why = format!("its {what} differ from what was asked for");
+        Err(Error::Exists { location: self.store.location().into(), why })
+    }
+}
+
+/// Checked options, ready to be written down.
+pub struct Plan {
+    pub header: Header,
+    pub schema: TableSchema,
+    /// If no domain has to be learned.
+    pub scales: Option<Vec<Scale>>,
+}
+
+impl Plan {
+    pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
+        let schema = alter::with_units(schema, &options.units)?;
+        alter::check_metadata(&options.metadata)?;
+        let checked = TableSchema::new(&schema, options)?;
+        if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
+            return Err(Error::invalid(format!(
+                "a cube's capacity is 16 to 1048576 rows, found {}",
+                options.capacity.unwrap_or_default()
+            )));
+        }
+        let mut scales = Vec::new();
+        let mut dimensions = Vec::new();
+        for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
+            let name = &dimension.column;
+            let data_type = checked.stored.field(*column).data_type();
+            let (scale, domain) = match &dimension.domain {
+                Domain::Learned => ("linear", None),
+                Domain::Quantile => ("quantile", None),
+                Domain::Linear(low, high) => {
+                    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
+                    scales.push(
+                        Scale::linear(low, high)
+                            .map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?,
+                    );
+                    ("linear", Some((low, high)))
+                }
+            };
+            dimensions.push(HeaderDimension { column: name.clone(), scale: scale.into(), domain });
+        }
+        let header = Header {
+            format_version: FORMAT_VERSION,
+            created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
+            dimensions,
+            identity: options.identity.clone(),
+            capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
+            seed: options.seed,
+            priority: "hash".into(),
+            id: fresh_id(),
+            replication: options.replication,
+            lookup: options.lookup.clone(),
+            writer_tag: String::new(),
+            metadata: options.metadata.clone(),
+        };
+        let scales = (scales.len() == options.dimensions.len()).then_some(scales);
+        Ok(Plan { header, schema: checked, scales })
+    }
+}
+
+/// A table's own name, which no other has.
+pub fn fresh_id() -> String {
+    format!("{:016x}", RandomState::new().hash_one(unix_ms()))
+}
+
+/// The number that one end of a domain stands for, in the column's unit.
+fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
+    match value {
+        Value::Int(value) => Ok(*value as f64),
+        Value::Float(value) => Ok(*value),
+        Value::Text(text) => {
+            let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?.ok_or_else(|| {
+                Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}"))
+            })?;
+            Ok(order::number(data_type, low))
+        }
+        other => Err(Error::invalid(format!("dimension {name:?}: {other:?} cannot be the end of a domain"))),
+    }
+}

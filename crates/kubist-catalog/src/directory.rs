@@ -1,0 +1,333 @@
+//! The runs of a view: in memory where there are few, else in pages that questions bring in.
+//!
+//! A checkpoint of many runs keeps them in pages, in a segment of its own, and lists the
+//! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
+//! what came since. A question loads the pages that may meet its box and priorities, all
+//! in one go. Once as many pages were asked for as there are, all are loaded and stay, if
+//! that is not too much: then questions have cost no more than twice what the better way would
+//! have.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kubist_format::checkpoint::Leaf;
+use kubist_format::entry::{self, Page};
+use kubist_format::error::EntryError;
+use kubist_format::location::Location;
+use kubist_index::cube::{CubeId, GridBox};
+use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::spread::SpreadSet;
+use kubist_index::state::{Run, RunId};
+use kubist_index::{pages, plan};
+use kubist_types::{Result, Stats};
+use rayon::prelude::*;
+
+use crate::error::bad_entry;
+use crate::fetch::{Fetched, Piece, fetch};
+use crate::files::TableFiles;
+
+pub type Directory = plan::Directory<Location>;
+pub type Entry = pages::Entry<Location>;
+
+/// A writer takes so many pages of a directory that is not held as a whole.
+const WRITER_PAGES: usize = 256;
+/// Pages that are read in one go.
+const AT_ONCE: usize = 64;
+/// So many runs a checkpoint holds itself.
+pub const INLINE: u64 = 256;
+
+/// How many runs and cutoffs a page has at most, of so many runs: as many as there are
+/// pages then, so that neither the list of pages nor a page is large; 160 KB at most, and
+/// for every column that is no dimension some 8 more.
+pub fn page_entries(runs: u64) -> usize {
+    (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize
+}
+
+/// The runs that a checkpoint keeps in pages.
+pub struct Base {
+    pub segment: Arc<str>,
+    pub pages: Vec<Leaf>,
+    /// Pages that questions asked for so far.
+    asked: AtomicUsize,
+}
+
+impl Base {
+    pub fn new(segment: Arc<str>, pages: Vec<Leaf>) -> Base {
+        Base { segment, pages, asked: AtomicUsize::new(0) }
+    }
+
+    pub fn runs(&self) -> u64 {
+        self.pages.iter().map(|page| page.summary.runs as u64).sum()
+    }
+
+    /// Bytes of all pages.
+    pub fn bytes(&self) -> u64 {
+        self.pages.iter().map(|page| page.length as u64).sum()
+    }
+
+    /// Some of its pages, from the cache or the store.
+    fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats) -> Result<Vec<Arc<Page>>> {
+        let key = |page: usize| (self.segment.clone(), page);
+        let mut found = files.pages.get(wanted.iter().map(|page| key(*page)));
+        let missing: Vec<usize> = (0..wanted.len()).filter(|place| found[*place].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found.into_iter().flatten().collect());
+        }
+        let pieces = missing.iter().map(|place| {
+            let leaf = &self.pages[wanted[*place]];
+            Piece { segment: self.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
+        });
+        let fetched = read(files, &pieces.collect::<Vec<_>>())?;
+        stats.spend(fetched.cost);
+        let decode = |(place, bytes): (&usize, &bytes::Bytes)| {
+            let leaf = &self.pages[wanted[*place]];
+            let page = entry::decode_page(bytes, &files.geometry).and_then(|page| match page.runs.len() {
+                runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
+                runs => Err(EntryError::Bad(format!("a page has {runs} runs and not {}", leaf.summary.runs))),
+            });
+            page.map_err(|error| {
+                bad_entry(files.store.location(), &format!("segments/{}.seg", self.segment), leaf.offset, error)
+            })
+        };
+        let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
+        files.pages.insert(missing.iter().map(|place| key(wanted[*place])).zip(decoded.iter().cloned()));
+        missing.into_iter().zip(decoded).for_each(|(place, page)| found[place] = Some(page));
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Calls with every page, some of which are in memory at a time.
+    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
+        let all: Vec<usize> = (0..self.pages.len()).collect();
+        for some in all.chunks(AT_ONCE) {
+            for page in self.load(files, some, &mut Stats::default())? {
+                work(&page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the pages of one tier hold, in depth-first order.
+    fn entries<'a>(&'a self, files: &'a TableFiles, upper: bool) -> Entries<'a> {
+        let of_tier = (0..self.pages.len()).filter(|page| self.pages[*page].summary.upper == upper);
+        Entries { base: self, files, left: of_tier.collect(), ready: VecDeque::new() }
+    }
+}
+
+/// Reads pieces of segments of pages; one that is gone was cleaned away if no checkpoint
+/// names it any more.
+fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
+    let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| named == segment));
+    fetch(files, pieces).map_err(|unread| unread.explained(files, named))
+}
+
+/// Entries page by page.
+struct Entries<'a> {
+    base: &'a Base,
+    files: &'a TableFiles,
+    left: VecDeque<usize>,
+    ready: VecDeque<Entry>,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty() {
+            let some: Vec<usize> = self.left.drain(..self.left.len().min(AT_ONCE)).collect();
+            match self.base.load(self.files, &some, &mut Stats::default()) {
+                Ok(pages) => pages.iter().for_each(|page| self.ready.extend(in_order(page))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+/// What a page holds, in depth-first order of cubes.
+fn in_order(page: &Page) -> Vec<Entry> {
+    let cutoffs = page.cutoffs.iter().map(|(cube, cutoff)| Entry::Cutoff(*cube, *cutoff));
+    let mut entries: Vec<Entry> = page.runs.iter().cloned().map(Entry::Run).chain(cutoffs).collect();
+    entries.sort_by_key(Entry::cube);
+    entries
+}
+
+type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
+
+/// The runs of a view.
+pub struct Runs {
+    pub base: Option<Arc<Base>>,
+    /// What came since the base; all there is if there is none.
+    recent: Arc<Directory>,
+    /// Runs of either that are no more.
+    removed: Arc<SpreadSet<RunId>>,
+    /// All, once that was asked for often enough.
+    whole: std::sync::OnceLock<Arc<Directory>>,
+}
+
+impl Runs {
+    pub fn new(base: Option<Arc<Base>>, recent: Directory, removed: Arc<SpreadSet<RunId>>) -> Runs {
+        Runs { base, recent: Arc::new(recent), removed, whole: Default::default() }
+    }
+
+    /// With primary runs and the cutoffs that came with them, and nothing taken away.
+    pub fn with_added(
+        &self,
+        lowered: impl Iterator<Item = (CubeId, Threshold)> + Clone,
+        added: Vec<Arc<Run<Location>>>,
+    ) -> Runs {
+        let grown = self.whole.get().map(|whole| whole.with_added(lowered.clone(), added.clone()));
+        let recent = self.recent.with_added(lowered, added);
+        let runs = Runs::new(self.base.clone(), recent, self.removed.clone());
+        if let Some(whole) = grown {
+            let _ = runs.whole.set(Arc::new(whole));
+        }
+        runs
+    }
+
+    /// How many there are, but for those of the base that were removed since.
+    pub fn about(&self) -> u64 {
+        self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.all().count() as u64
+    }
+
+    /// Those that came since the base, and all if there is none.
+    pub fn recent(&self) -> &Arc<Directory> {
+        &self.recent
+    }
+
+    fn lives(&self, run: &Run<Location>) -> bool {
+        !self.removed.contains(&run.id) && !run.copies.iter().any(|source| self.removed.contains(source))
+    }
+
+    /// All of them.
+    pub fn whole(&self, files: &TableFiles) -> Result<Arc<Directory>> {
+        self.all(files, &mut Stats::default())
+    }
+
+    fn all(&self, files: &TableFiles, stats: &mut Stats) -> Result<Arc<Directory>> {
+        let Some(base) = &self.base else { return Ok(self.recent.clone()) };
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole.clone());
+        }
+        let all: Vec<usize> = (0..base.pages.len()).collect();
+        let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats)?;
+        let whole = Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter()));
+        match files.holds(base.runs()) {
+            true => Ok(self.whole.get_or_init(|| whole).clone()),
+            false => Ok(whole),
+        }
+    }
+
+    /// Those that a question about a box and a range of priorities has to do with, and
+    /// perhaps some more.
+    pub fn near(
+        &self,
+        files: &TableFiles,
+        grid_box: &GridBox,
+        range: PriorityRange,
+        stats: &mut Stats,
+    ) -> Result<Arc<Directory>> {
+        let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else {
+            return self.all(files, stats);
+        };
+        let geometry = files.geometry;
+        let meets = |page: &usize| base.pages[*page].summary.meets(&geometry, grid_box, range);
+        let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
+        let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
+        if asked >= base.pages.len() && files.holds(base.runs()) {
+            return self.all(files, stats);
+        }
+        let meets =
+            |run: &Run<Location>| range.meets(run.priorities.0, run.priorities.1) && geometry.meets(run.cube, grid_box);
+        let (live, cutoffs) = self.gather(files, base, &met, meets, stats)?;
+        Ok(Arc::new(Directory::of_part(geometry, live.into_iter(), cutoffs.into_iter())))
+    }
+
+    /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
+    /// through, and some of the others: what it does not know of a cube it takes for a cutoff
+    /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
+    pub fn worth_knowing(&self, files: &TableFiles) -> Result<Arc<Directory>> {
+        let Some(base) = self.base.as_ref().filter(|base| !files.holds(base.runs())) else {
+            return self.whole(files);
+        };
+        let (upper, lower): (Vec<usize>, Vec<usize>) =
+            (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
+        let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
+        let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default())?;
+        Ok(Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter())))
+    }
+
+    /// The wanted runs of some pages and of what came since, and the cutoffs of both.
+    fn gather(
+        &self,
+        files: &TableFiles,
+        base: &Base,
+        pages: &[usize],
+        wanted: impl Fn(&Run<Location>) -> bool,
+        stats: &mut Stats,
+    ) -> Result<Gathered> {
+        let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
+        for some in pages.chunks(AT_ONCE) {
+            for page in base.load(files, some, stats)? {
+                live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(run)).cloned());
+                cutoffs.extend_from_slice(&page.cutoffs);
+            }
+        }
+        live.extend(self.recent.all().filter(|run| wanted(run)).cloned());
+        cutoffs.extend(self.recent.cutoffs());
+        Ok((live, cutoffs))
+    }
+
+    /// Calls with all live runs, some of which are in memory at a time.
+    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
+        self.recent.all().for_each(&mut work);
+        match &self.base {
+            Some(base) => base.each(files, |page| {
+                page.runs.iter().filter(|run| self.lives(run)).for_each(&mut work);
+                Ok(())
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
+    /// cubes; some are in memory at a time.
+    pub fn in_order(&self, files: &TableFiles, mut work: impl FnMut(Entry) -> Result<()>) -> Result<()> {
+        let mut recent: Vec<Entry> = self.recent.all().cloned().map(Entry::Run).collect();
+        recent.extend(self.recent.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
+        recent.sort_by_key(Entry::cube);
+        let mut sources: Vec<std::iter::Peekable<Box<dyn Iterator<Item = Result<Entry>>>>> = Vec::new();
+        let recent: Box<dyn Iterator<Item = Result<Entry>>> = Box::new(recent.into_iter().map(Ok));
+        sources.push(recent.peekable());
+        for upper in [true, false] {
+            if let Some(base) = &self.base {
+                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> = Box::new(base.entries(files, upper));
+                sources.push(of_tier.peekable());
+            }
+        }
+        let mut lowest: Option<(CubeId, Threshold)> = None;
+        loop {
+            // An error comes first.
+            let cube = |next: Option<&Result<Entry>>| next.map(|entry| entry.as_ref().map(Entry::cube).ok());
+            let first = sources.iter_mut().filter_map(|source| Some((cube(source.peek())?, source)));
+            let Some((_, source)) = first.min_by_key(|(cube, _)| *cube) else { break };
+            let Some(entry) = source.next() else { break };
+            let entry = entry?;
+            if let Some((cube, cutoff)) = lowest.filter(|(cube, _)| *cube != entry.cube()) {
+                work(Entry::Cutoff(cube, cutoff))?;
+                lowest = None;
+            }
+            match entry {
+                Entry::Cutoff(cube, cutoff) => {
+                    lowest = Some((cube, lowest.map_or(cutoff, |(_, known)| known.min(cutoff))));
+                }
+                Entry::Run(run) if self.lives(&run) => work(Entry::Run(run))?,
+                Entry::Run(_) => {}
+            }
+        }
+        match lowest {
+            Some((cube, cutoff)) => work(Entry::Cutoff(cube, cutoff)),
+            None => Ok(()),
+        }
+    }
+}

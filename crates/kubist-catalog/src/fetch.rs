@@ -1,0 +1,112 @@
+//! Many small pieces of segments in few reads.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubist_format::names::TABLE;
+use kubist_types::{Cost, Error, Result};
+
+use crate::error::store_error;
+use crate::files::TableFiles;
+use crate::trace;
+
+/// Pieces closer than this are read in one go (block-index paper, threshold alpha * beta
+/// / B): what a system call costs, from memory; the system itself reads ahead on a disk.
+const MERGE_GAP: u64 = 4 << 10;
+/// Pieces are merged up to this length, so that buffers stay small.
+const MERGE_LIMIT: u64 = 4 << 20;
+
+/// A stretch of a segment.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub segment: Arc<str>,
+    pub offset: u64,
+    pub length: u64,
+}
+
+pub struct Fetched {
+    /// One for each piece, in their order.
+    pub pieces: Vec<Bytes>,
+    pub cost: Cost,
+}
+
+/// Ranges of a segment, and the pieces that lie in them.
+#[derive(Default)]
+struct Merged {
+    ranges: Vec<Range<u64>>,
+    /// Each piece's place, and that of its range.
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Merged {
+    /// Takes a piece that begins behind those before.
+    fn push(&mut self, place: usize, piece: &Piece) {
+        let end = piece.offset + piece.length;
+        match self.ranges.last_mut() {
+            Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
+                range.end = range.end.max(end);
+            }
+            _ => self.ranges.push(piece.offset..end),
+        }
+        self.pieces.push((place, self.ranges.len() - 1));
+    }
+}
+
+/// Why pieces could not be read.
+pub enum Unread {
+    /// A segment is not there.
+    Missing {
+        segment: String,
+        file: String,
+    },
+    Failed(Error),
+}
+
+impl Unread {
+    /// A segment that is gone was cleaned away, or is damage if `is_needed` says that the table
+    /// as it is now still needs it.
+    pub fn explained(self, files: &TableFiles, is_needed: impl FnOnce(&str) -> Result<bool>) -> Error {
+        let (segment, file) = match self {
+            Unread::Missing { segment, file } => (segment, file),
+            Unread::Failed(error) => return error,
+        };
+        let location = || files.store.location().to_string();
+        if files.store.get(TABLE).is_ok_and(|header| header.is_none()) {
+            return Error::NotATable { location: location(), why: "it was dropped after it was opened".into() };
+        }
+        if is_needed(&segment).is_ok_and(|needed| !needed) {
+            let why = format!("{file} was cleaned away; take a fresh snapshot");
+            return Error::SnapshotExpired { location: location(), why };
+        }
+        store_error(kubist_store::Error::Missing { file })
+    }
+}
+
+/// Asks the store once for all pieces.
+pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
+    let mut found = vec![Bytes::new(); pieces.len()];
+    let mut places: Vec<usize> = (0..pieces.len()).collect();
+    places.sort_unstable_by_key(|place| pieces[*place].offset);
+    let mut segments: BTreeMap<&str, Merged> = BTreeMap::new();
+    for place in places {
+        segments.entry(&pieces[place].segment).or_default().push(place, &pieces[place]);
+    }
+    let wanted: Vec<_> = segments.iter().map(|(segment, merged)| (*segment, &merged.ranges[..])).collect();
+    let ranges = wanted.iter().flat_map(|(_, ranges)| *ranges);
+    let bytes = ranges.map(|range| range.end - range.start).sum();
+    let cost = Cost { bytes, round_trips: u64::from(!wanted.is_empty()) };
+    let buffers = trace::read(files.store.as_ref(), &wanted).map_err(|error| Unread::Failed(store_error(error)))?;
+    for ((segment, merged), buffers) in segments.iter().zip(buffers) {
+        let buffers = buffers.map_err(|error| match error {
+            kubist_store::Error::Missing { file } => Unread::Missing { segment: segment.to_string(), file },
+            error => Unread::Failed(store_error(error)),
+        })?;
+        for (place, range) in &merged.pieces {
+            let start = (pieces[*place].offset - merged.ranges[*range].start) as usize;
+            found[*place] = buffers[*range].slice(start..start + pieces[*place].length as usize);
+        }
+    }
+    Ok(Fetched { pieces: found, cost })
+}

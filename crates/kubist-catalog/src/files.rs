@@ -1,0 +1,171 @@
+//! A table's store, its header and what is kept in memory of its files.
+//!
+//! The lowest floor of a handle: it reads named objects and pieces of segments, and knows
+//! nothing of logs or of any state of the table.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use kubist_format::alteration::name_of;
+use kubist_format::checkpoint;
+use kubist_format::entry::Page;
+use kubist_format::grid;
+use kubist_format::header::{self, Header};
+use kubist_format::lookup::postings::Directory as LookupDirectory;
+use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, TABLE};
+use kubist_format::zone_map::ZoneMap;
+use kubist_index::cube::Geometry;
+use kubist_index::grid::Scale;
+use kubist_index::state::RunId;
+use kubist_store::Store;
+use kubist_types::{Error, Result};
+
+use crate::cache::{Cache, DIRECTORY_BYTES, MAP_BYTES, PAGE_BYTES};
+use crate::error::{bad_entry, store_error};
+use crate::frame::Frame;
+use crate::schema::TableSchema;
+
+pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
+
+/// A directory of more runs than this is not held as a whole, unless a handle is told
+/// otherwise: 80 MB, and 2 to 8 more for each column that is no dimension.
+const MOST_HELD: u64 = 1 << 18;
+
+/// Refuses a store whose table is being dropped.
+pub fn check_not_dropped(store: &dyn Store) -> Result<()> {
+    match store.get(DROPPED).map_err(store_error)? {
+        None => Ok(()),
+        Some(_) => Err(Error::NotATable { location: store.location().into(), why: HALF_DROPPED.into() }),
+    }
+}
+
+/// A table's store, its header, and caches of what was read.
+pub struct TableFiles {
+    pub store: Arc<dyn Store>,
+    /// Its bytes come over a network.
+    pub is_remote: bool,
+    pub header: Header,
+    /// The columns of the table's creation; those of a moment are its view's.
+    pub created: Arc<TableSchema>,
+    pub geometry: Geometry,
+    pub maps: Cache<RunId, ZoneMap>,
+    /// Of lookups, by segment and offset of the postings.
+    pub directories: Cache<(Arc<str>, u64), LookupDirectory>,
+    /// Of checkpoints, by segment and number.
+    pub pages: Cache<(Arc<str>, usize), Page>,
+    /// A directory of more runs is not held as a whole.
+    most_held: AtomicU64,
+    process: u32,
+    frame: OnceLock<Arc<Frame>>,
+    /// So many alterations are known to be durable.
+    settled: AtomicU64,
+}
+
+impl TableFiles {
+    /// The files of a table whose header and schema are known.
+    pub fn new(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<TableFiles> {
+        schema.metadata = header.metadata.clone();
+        let geometry =
+            Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
+        Ok(TableFiles {
+            is_remote: !store.hosts().is_empty(),
+            store,
+            header,
+            created: Arc::new(schema),
+            geometry,
+            maps: Cache::new(MAP_BYTES),
+            directories: Cache::new(DIRECTORY_BYTES),
+            pages: Cache::new(PAGE_BYTES),
+            most_held: AtomicU64::new(MOST_HELD),
+            process: std::process::id(),
+            frame: OnceLock::new(),
+            settled: AtomicU64::new(0),
+        })
+    }
+
+    /// Bounds how many runs are held in memory.
+    pub fn hold_at_most(&self, runs: u64) {
+        self.most_held.store(runs, Ordering::Relaxed);
+    }
+
+    /// The segments of pages that checkpoints name.
+    pub fn page_segments(&self) -> Result<Vec<String>> {
+        let mut segments = Vec::new();
+        for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
+            let Some(bytes) = self.store.get(&name).map_err(store_error)? else { continue };
+            let (head, _) =
+                checkpoint::split(&bytes).map_err(|error| bad_entry(self.store.location(), &name, 0, error))?;
+            segments.extend(head.pages);
+        }
+        Ok(segments)
+    }
+
+    /// Refuses to work in a forked process, where locks and threads are broken.
+    pub fn check_process(&self) -> Result<()> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(Error::Forked { location: self.store.location().into() }),
+        }
+    }
+
+    /// Refuses if the table is gone, or another was made in its place.
+    pub fn check_still_there(&self) -> Result<()> {
+        check_not_dropped(self.store.as_ref())?;
+        let here = self.store.get(TABLE).map_err(store_error)?;
+        let why = match here.map(|bytes| header::decode_header(&bytes)) {
+            Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
+            Some(Err(error)) => return Err(bad_entry(self.store.location(), TABLE, 0, error)),
+            Some(Ok(_)) => "the table of this handle was dropped and another made in its place: open it again",
+            None => "the table of this handle was dropped",
+        };
+        Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
+    }
+
+    /// May so many runs be held in memory?
+    pub fn holds(&self, runs: u64) -> bool {
+        runs <= self.most_held.load(Ordering::Relaxed)
+    }
+
+    /// The grid, if one is published.
+    pub fn frame(&self) -> Result<Option<Arc<Frame>>> {
+        if let Some(frame) = self.frame.get() {
+            return Ok(Some(frame.clone()));
+        }
+        let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
+        let scales = grid::decode_grid(&bytes, self.geometry.dimensions())
+            .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
+        let frame = Arc::new(Frame::new(&self.created, self.geometry, scales, self.header.seed));
+        Ok(Some(self.frame.get_or_init(|| frame).clone()))
+    }
+
+    /// Publishes a grid, or takes the one that another writer published first.
+    pub fn publish_grid(&self, scales: &[Scale]) -> Result<Arc<Frame>> {
+        self.store.put_if_absent(GRID, &grid::encode_grid(scales)).map_err(store_error)?;
+        let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
+        self.frame()?.ok_or_else(missing)
+    }
+
+    /// Makes sure that the header and the grid, which are there, are durable: so
+    /// they are once a put has found them.
+    pub fn settle_objects(&self) -> Result<()> {
+        for name in [TABLE, GRID] {
+            if let Some(bytes) = self.store.get(name).map_err(store_error)? {
+                self.store.put_if_absent(name, &bytes).map_err(store_error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the alterations of a schema, which were seen, are durable:
+    /// no run with a column may outlive the word of that column.
+    pub fn settle_schema(&self, schema: &TableSchema) -> Result<()> {
+        for number in self.settled.load(Ordering::Relaxed) + 1..=schema.version {
+            let name = name_of(number);
+            if let Some(bytes) = self.store.get(&name).map_err(store_error)? {
+                self.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+            }
+            self.settled.fetch_max(number, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

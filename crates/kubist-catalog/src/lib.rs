@@ -1,0 +1,28 @@
+//! What a table is and holds: its header and columns, its logs followed to a view, snapshots,
+//! checkpoints, the directory of its runs, and what is kept in memory of its files.
+//!
+//! A view never changes; a snapshot pins one, and its token names it to other processes.
+//! Nothing here may plan a question, place a row, or decide that something is rewritten.
+
+pub mod alter;
+pub mod cache;
+pub mod checkpoint;
+pub mod core;
+pub mod create;
+pub mod directory;
+pub mod error;
+pub mod fetch;
+pub mod files;
+pub mod frame;
+pub mod heat;
+pub mod location;
+pub mod lookups;
+pub mod schema;
+pub mod segment;
+pub mod settle;
+pub mod snapshot;
+pub mod token;
+pub mod trace;
+pub mod view;
+pub mod write_checkpoint;
+pub mod zone_maps;

@@ -1,0 +1,183 @@
+//! Where a location leads: a directory, or a table of a cluster.
+//!
+//! A location is a path, `file://` and a path, or `cassandra://hosts/keyspace/table`. This is
+//! the one place that tells them apart; everything else works on a store.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[cfg(feature = "cassandra")]
+use kubist_cassandra::CassandraStore;
+use kubist_store::{LocalStore, Store, open_local};
+
+use crate::error::store_error;
+use crate::files::HALF_DROPPED;
+use kubist_format::names::DROPPED;
+use kubist_format::names::TABLE;
+use kubist_types::error::{Error, Result};
+
+/// A location, read.
+pub enum Place {
+    Directory {
+        location: String,
+        path: PathBuf,
+    },
+    #[cfg(feature = "cassandra")]
+    Cassandra {
+        place: kubist_cassandra::Place,
+    },
+}
+
+impl Place {
+    pub fn of(location: &str) -> Result<Place> {
+        #[cfg(feature = "cassandra")]
+        if location.starts_with(kubist_cassandra::SCHEME) {
+            let place = kubist_cassandra::Place::parse(location).map_err(Error::Invalid)?;
+            return Ok(Place::Cassandra { place });
+        }
+        let path = location.strip_prefix("file://").unwrap_or(location);
+        if path.is_empty() {
+            return Err(Error::invalid("the location of a table is empty"));
+        }
+        match path.split_once("://") {
+            // The rest may hold a password.
+            Some((scheme, _)) => Err(Error::invalid(format!("tables on {scheme:?} are not supported here"))),
+            None => Ok(Place::Directory { location: location.into(), path: path.into() }),
+        }
+    }
+
+    /// The store of the table that is here, or of what is left of it.
+    pub fn store(&self) -> Result<Arc<dyn Store>> {
+        let not = |location: &str, why: &str| Error::NotATable { location: location.into(), why: why.into() };
+        match self {
+            Place::Directory { location, path } => {
+                let why = match () {
+                    () if !path.exists() => "there is nothing",
+                    () if !path.is_dir() => "it is a file, not a directory",
+                    () if !holds(path, TABLE) && !holds(path, DROPPED) => "the directory holds no table",
+                    () => return Ok(Arc::new(open_local(path).map_err(store_error)?)),
+                };
+                Err(not(location, why))
+            }
+            #[cfg(feature = "cassandra")]
+            Place::Cassandra { place } => match CassandraStore::open(place.clone()) {
+                Ok(store) => Ok(Arc::new(store)),
+                Err(kubist_store::Error::Missing { file }) => Err(not(&file, "there is nothing")),
+                Err(error) => Err(store_error(error)),
+            },
+        }
+    }
+
+    /// Is a table here?
+    pub fn has_table(&self) -> Result<bool> {
+        match self {
+            Place::Directory { path, .. } => Ok(holds(path, TABLE)),
+            #[cfg(feature = "cassandra")]
+            Place::Cassandra { .. } => match self.store() {
+                Ok(store) => Ok(store.get(TABLE).map_err(store_error)?.is_some()),
+                Err(Error::NotATable { .. }) => Ok(false),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// An empty store, made if nothing is here.
+    pub fn vacant(&self) -> Result<Arc<dyn Store>> {
+        let taken = |location: &str, why: &str| Error::Exists { location: location.into(), why: why.into() };
+        const TABLE_THERE: &str = "a table is there; open it, or create with exist_ok";
+        match self {
+            Place::Directory { location, path } => {
+                let free = !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+                let why = match () {
+                    () if free => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
+                    () if !path.is_dir() => "it is a file",
+                    () if holds(path, DROPPED) => HALF_DROPPED,
+                    () if holds(path, TABLE) => TABLE_THERE,
+                    () => "the directory is not empty and holds no table",
+                };
+                Err(taken(location, why))
+            }
+            #[cfg(feature = "cassandra")]
+            Place::Cassandra { place } => {
+                let store = CassandraStore::create(place.clone()).map_err(store_error)?;
+                let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
+                let why = match () {
+                    () if store.is_empty().map_err(store_error)? => return Ok(Arc::new(store)),
+                    () if there(DROPPED)? => HALF_DROPPED,
+                    () if there(TABLE)? => TABLE_THERE,
+                    () => "something is there that is no table",
+                };
+                Err(taken(store.location(), why))
+            }
+        }
+    }
+}
+
+fn holds(directory: &Path, name: &str) -> bool {
+    directory.join(name).exists()
+}
+
+/// The location of a place of its own beside this one, under a name that goes on with
+/// `suffix`; if it is a cluster, with so many requests on their way at once.
+pub fn beside(location: &str, suffix: &str, in_flight: usize) -> String {
+    match location.split_once("://") {
+        Some((scheme, rest)) if scheme != "file" => {
+            let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+            format!("{scheme}://{place}{suffix}?{settings}&parallel={in_flight}")
+        }
+        _ => format!("{}{suffix}", location.trim_end_matches('/')),
+    }
+}
+
+/// A location that leads to the same table from any directory.
+pub fn absolute(location: &str) -> String {
+    let path = match Place::of(location) {
+        Ok(Place::Directory { path, .. }) => std::path::absolute(path).ok(),
+        _ => None,
+    };
+    path.map_or(location.into(), |path| path.to_string_lossy().into_owned())
+}
+
+/// A location as messages show it: the same, but for its password, if it has one.
+pub fn without_password(location: &str) -> String {
+    let login = location.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match login {
+        Some((scheme, (login, rest))) => format!("{scheme}://{}@{rest}", login.split(':').next().unwrap_or_default()),
+        None => location.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (location, shown) in [
+            ("cassandra://ada:se:cr@et@h/k/t", "cassandra://ada@h/k/t"),
+            ("cassandra://ada@h/k/t", "cassandra://ada@h/k/t"),
+            ("cassandra://h/k/t", "cassandra://h/k/t"),
+            ("/data/a:b@c", "/data/a:b@c"),
+        ] {
+            assert_eq!(without_password(location), shown);
+        }
+    }
+
+    #[test]
+    fn a_place_beside_has_the_same_way_to_it() {
+        for (location, other) in [
+            ("/data/run", "/data/run.fit"),
+            ("file:///data/run/", "file:///data/run.fit"),
+            ("cassandra://ada:s@h,i/k/t", "cassandra://ada:s@h,i/k/t.fit?&parallel=8"),
+            ("cassandra://h/k/t?patience=3", "cassandra://h/k/t.fit?patience=3&parallel=8"),
+        ] {
+            assert_eq!(beside(location, ".fit", 8), other);
+        }
+    }
+
+    #[test]
+    fn other_schemes_are_refused_without_a_word_of_what_follows() {
+        let error = Place::of("ftp://ada:secret@h/t").err().unwrap().to_string();
+        assert!(error.contains("\"ftp\"") && !error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,444 @@
+//! A table's columns: as the user sees them, as they are stored, and the way
+//! between the two.
+//!
+//! Stored columns are plain: dictionaries and views become their values. Behind
+//! the columns of the table's creation stands a hidden one, the step of the
+//! simulation; a table without identity gets two more, the writer's name and a row
+//! counter, which stand in. Columns that were added later stand behind those, so
+//! that a stored column's place never changes: a run that was written before a
+//! column came simply ends before it, and its rows have the column's default.
+//!
+//! A schema is one version of the columns; an alteration makes the next one. Bad
+//! columns are refused here, by name, before a row is touched.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, UInt64Array,
+};
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_expr::{Nulls, Zone};
+use kubist_index::{order, priority};
+
+use kubist_format::alteration::Alteration;
+use kubist_format::column_type::{check_lengths, stored_type, to_type, user_type};
+use kubist_types::error::{Error, Result};
+use kubist_types::info::ColumnInfo;
+use kubist_types::metadata::{Metadata, UNIT};
+use kubist_types::options::TableOptions;
+
+/// The hidden column of every table.
+pub const STEP: &str = "_kubist_step";
+/// The step of rows that were committed without one.
+pub const NO_STEP: i64 = i64::MIN;
+/// Hidden identity columns of a table without identity.
+const WRITER: &str = "_kubist_writer";
+const ROW: &str = "_kubist_row";
+
+#[derive(Clone, Debug)]
+pub struct TableSchema {
+    /// As the user sees it: the columns of the creation, then the added ones.
+    pub user: SchemaRef,
+    /// As it is stored: the columns of the creation, the hidden ones, the added ones.
+    pub stored: SchemaRef,
+    /// What predicates are bound to: the user's columns in their order and stored
+    /// types, then the hidden ones; the stored column of each is in `places`.
+    pub asked: Schema,
+    pub places: Vec<usize>,
+    /// Stored columns that are dimensions, in their order.
+    pub dimensions: Vec<usize>,
+    /// Stored columns that decide the priority, in their order.
+    pub identity: Vec<usize>,
+    /// Stored columns by whose values records are looked up.
+    pub lookup: Vec<usize>,
+    /// What is said about the table.
+    pub metadata: Metadata,
+    /// What is said about columns, their units too, by name.
+    pub about: BTreeMap<String, Metadata>,
+    /// How many alterations it took.
+    pub version: u64,
+    /// Columns of the creation.
+    created: usize,
+    hidden: bool,
+    added: Vec<Added>,
+}
+
+/// What rows of older runs hold in an added column.
+#[derive(Clone, Debug)]
+struct Added {
+    /// One value, as it is stored.
+    default: ArrayRef,
+    zone: Zone,
+}
+
+impl Added {
+    fn new(default: ArrayRef) -> Added {
+        let zone = match default.is_null(0) {
+            true => Zone { min: 0, max: 0, nulls: Nulls::All },
+            false => match order::keys(default.as_ref()) {
+                Some(keys) => Zone { min: keys[0], max: keys[0], nulls: Nulls::None },
+                None => Zone { min: 0, max: u64::MAX, nulls: Nulls::None },
+            },
+        };
+        Added { default, zone }
+    }
+
+    fn rows(&self, rows: usize) -> Result<ArrayRef> {
+        Ok(arrow_select::take::take(&self.default, &UInt32Array::from(vec![0; rows]), None)?)
+    }
+}
+
+impl TableSchema {
+    pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
+        let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
+        TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
+    }
+
+    pub fn from_names(
+        schema: &Schema,
+        dimensions: &[&str],
+        identity: &[String],
+        lookup: &[String],
+    ) -> Result<TableSchema> {
+        let mut user = Vec::new();
+        for (place, field) in schema.fields().iter().enumerate() {
+            let name = field.name();
+            if schema.fields()[..place].iter().any(|other| other.name() == name) {
+                return Err(Error::invalid(format!("column {name:?} appears twice")));
+            }
+            user.push(Arc::new(checked(field)?));
+        }
+        let find = |name: &str, role: &str| {
+            schema.index_of(name).map_err(|_| {
+                let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                Error::invalid(format!(
+                    "the {role} column {name:?} is not in the data; its columns are {}",
+                    known.join(", ")
+                ))
+            })
+        };
+        if dimensions.is_empty() || dimensions.len() > kubist_index::cube::MAX_DIMENSIONS {
+            return Err(Error::invalid(format!("a table has 1 to 8 dimensions, found {}", dimensions.len())));
+        }
+        let mut places = Vec::new();
+        for name in dimensions {
+            let place = find(name, "dimension")?;
+            if !order::is_dimension_type(schema.field(place).data_type()) {
+                let data_type = schema.field(place).data_type();
+                return Err(Error::invalid(format!(
+                    "column {name:?} has the type {data_type} and cannot be a dimension: \
+                     dimensions are integers, floats, dates, times or timestamps"
+                )));
+            }
+            if places.contains(&place) {
+                return Err(Error::invalid(format!("column {name:?} is given twice as a dimension")));
+            }
+            places.push(place);
+        }
+        let hashed = |names: &[String], role: &str| {
+            let mut found = Vec::new();
+            for name in names {
+                let place = find(name, role)?;
+                if !priority::is_identity_type(schema.field(place).data_type()) {
+                    let data_type = schema.field(place).data_type();
+                    return Err(Error::invalid(format!(
+                        "column {name:?} has the type {data_type} and cannot be of the {role}"
+                    )));
+                }
+                if found.contains(&place) {
+                    return Err(Error::invalid(format!("column {name:?} is given twice in the {role}")));
+                }
+                found.push(place);
+            }
+            Ok(found)
+        };
+        let mut identities = hashed(identity, "identity")?;
+        let lookup = hashed(lookup, "lookup")?;
+        let hidden = identity.is_empty();
+        let mut stored: Vec<Arc<Field>> = user.iter().map(|field| as_stored(field)).collect();
+        stored.push(Arc::new(Field::new(STEP, DataType::Int64, false)));
+        if hidden {
+            identities = vec![stored.len(), stored.len() + 1];
+            stored.push(Arc::new(Field::new(WRITER, DataType::Utf8, false)));
+            stored.push(Arc::new(Field::new(ROW, DataType::UInt64, false)));
+        }
+        let text = |field: &Arc<Field>| {
+            let entries = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone().into()));
+            (field.name().clone(), entries.collect::<Metadata>())
+        };
+        Ok(TableSchema {
+            asked: Schema::new(stored.clone()),
+            places: (0..stored.len()).collect(),
+            metadata: Metadata::new(),
+            about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
+            version: 0,
+            created: user.len(),
+            added: Vec::new(),
+            user: Arc::new(Schema::new_with_metadata(user, schema.metadata().clone())),
+            stored: Arc::new(Schema::new_with_metadata(stored, schema.metadata().clone())),
+            dimensions: places,
+            identity: identities,
+            lookup,
+            hidden,
+        })
+    }
+
+    /// The next version.
+    pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
+        let mut next = TableSchema { version: self.version + 1, ..self.clone() };
+        match alteration {
+            Alteration::AddColumn { field, default } => next.add(field, default)?,
+            Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
+            Alteration::Set { column: Some(name), values } => {
+                self.column(name)?;
+                let about = next.about.entry(name.clone()).or_default();
+                merge(about, values);
+                let about = about.clone();
+                next.about.retain(|_, about| !about.is_empty());
+                let said = |(key, value): (&String, &serde_json::Value)| {
+                    (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_string))
+                };
+                let fields = self.user.fields().iter().map(|field| match field.name() == name {
+                    true => Arc::new(
+                        field.as_ref().clone().with_metadata(about.iter().map(said).collect::<HashMap<_, _>>()),
+                    ),
+                    false => field.clone(),
+                });
+                next.user =
+                    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.user.metadata().clone()));
+            }
+        }
+        Ok(next)
+    }
+
+    fn add(&mut self, field: &Field, default: &ArrayRef) -> Result<()> {
+        let name = field.name();
+        if self.user.index_of(name).is_ok() {
+            return Err(Error::invalid(format!("column {name:?} is in the table already")));
+        }
+        let field = checked(field)?;
+        let stored = as_stored(&field);
+        let cannot = |why: String| Error::invalid(format!("column {name:?} cannot be added: {why}"));
+        if default.len() != 1 {
+            return Err(cannot(format!("it needs one default, found {}", default.len())));
+        }
+        if default.data_type() != stored.data_type() {
+            let (found, wanted) = (default.data_type(), stored.data_type());
+            return Err(cannot(format!("its default is of the type {found}, not {wanted}")));
+        }
+        if !field.is_nullable() && default.is_null(0) {
+            return Err(cannot("it must not be null and has no default for the rows that are here".into()));
+        }
+        check_lengths(name, default)?;
+        if let Some(unit) = field.metadata().get(UNIT) {
+            self.about.entry(name.clone()).or_default().insert(UNIT.into(), unit.as_str().into());
+        }
+        let push = |schema: &Schema, field: Arc<Field>| {
+            let fields = schema.fields().iter().cloned().chain([field]).collect::<Vec<_>>();
+            Schema::new_with_metadata(fields, schema.metadata().clone())
+        };
+        self.places.insert(self.user.fields().len(), self.stored.fields().len());
+        self.user = Arc::new(push(&self.user, Arc::new(field)));
+        self.stored = Arc::new(push(&self.stored, stored));
+        self.asked = self.stored.project(&self.places)?;
+        self.added.push(Added::new(default.clone()));
+        Ok(())
+    }
+
+    /// The user's columns, for people. Marks that other software left on a field are
+    /// kept, and not shown.
+    pub fn describe(&self) -> Vec<ColumnInfo> {
+        let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
+        let fields = self.user.fields().iter().enumerate();
+        fields
+            .map(|(place, field)| {
+                let added = place.checked_sub(self.created).map(|place| &self.added[place].default);
+                let mut about = self.about.get(field.name()).cloned().unwrap_or_default();
+                about.retain(|key, _| !foreign(key));
+                ColumnInfo {
+                    name: field.name().clone(),
+                    data_type: field.data_type().to_string(),
+                    nullable: field.is_nullable(),
+                    unit: about.remove(UNIT).map(|unit| unit.as_str().map_or(unit.to_string(), str::to_string)),
+                    metadata: about,
+                    added: added.is_some(),
+                    default: added
+                        .filter(|default| default.is_valid(0))
+                        .and_then(|default| array_value_to_string(default, 0).ok()),
+                }
+            })
+            .collect()
+    }
+
+    /// Are these the columns of the creation, and perhaps added ones? What is said
+    /// about them may differ.
+    pub fn agrees(&self, other: &TableSchema) -> bool {
+        let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
+            one.name() == other.name()
+                && one.data_type() == other.data_type()
+                && one.is_nullable() == other.is_nullable()
+        };
+        let (created, added) = self.user.fields().split_at(self.created);
+        other.user.fields().split_at_checked(self.created).is_some_and(|(first, more)| {
+            created.iter().zip(first).all(same) && more.iter().all(|field| added.iter().any(|own| same((own, field))))
+        })
+    }
+
+    /// Stored columns that every run has.
+    pub fn base(&self) -> usize {
+        self.created + if self.hidden { 3 } else { 1 }
+    }
+
+    /// The value, one row, of a stored column in a run that has it not.
+    pub fn default_of(&self, column: usize) -> &dyn Array {
+        self.added[column - self.base()].default.as_ref()
+    }
+
+    /// What the rows of a run that has this stored column not hold of it.
+    pub fn zone_of_default(&self, column: usize) -> Zone {
+        self.added[column - self.base()].zone
+    }
+
+    /// A stored batch of an earlier version as one of this.
+    pub fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        for added in &self.added[columns.len() - self.base()..] {
+            columns.push(added.rows(batch.num_rows())?);
+        }
+        Ok(RecordBatch::try_new(self.stored.clone(), columns)?)
+    }
+
+    /// A user's batch in stored form. Columns are matched by name, in any order,
+    /// and those that were added may be missing; `first_row` counts the writer's
+    /// rows before it.
+    pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64) -> Result<RecordBatch> {
+        let given = batch.schema();
+        for field in given.fields() {
+            if self.user.index_of(field.name()).is_err() {
+                return Err(Error::invalid(format!(
+                    "column {:?} of the data is not in the table; its columns are {}",
+                    field.name(),
+                    column_names(&self.user)
+                )));
+            }
+        }
+        let rows = batch.num_rows();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.stored.fields().len());
+        for (place, field) in self.user.fields().iter().enumerate() {
+            let (name, stored) = (field.name(), self.stored.field(self.places[place]));
+            if place == self.created {
+                self.push_hidden(&mut columns, rows, writer, first_row);
+            }
+            if place >= self.created && batch.column_by_name(name).is_none() {
+                columns.push(self.added[place - self.created].rows(rows)?);
+                continue;
+            }
+            let array = batch.column_by_name(name).ok_or_else(|| {
+                Error::invalid(format!(
+                    "column {name:?} of the table is missing in the data; it has {}",
+                    column_names(&given)
+                ))
+            })?;
+            let array = to_type(array, stored.data_type()).ok_or_else(|| {
+                let (found, wanted) = (array.data_type(), field.data_type());
+                Error::invalid(format!("column {name:?} has the type {found} in the data and {wanted} in the table"))
+            })??;
+            if !stored.is_nullable() && array.null_count() > 0 {
+                let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+                return Err(Error::invalid(format!(
+                    "column {name:?} must not be null, and is in row {row} of the batch"
+                )));
+            }
+            check_lengths(name, &array)?;
+            columns.push(array);
+        }
+        if self.added.is_empty() {
+            self.push_hidden(&mut columns, rows, writer, first_row);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.stored.clone(), columns, &options)?)
+    }
+
+    fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {
+        columns.push(Arc::new(Int64Array::from_value(NO_STEP, rows)));
+        if self.hidden {
+            columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(writer, rows))));
+            columns.push(Arc::new(UInt64Array::from_iter_values(first_row..first_row + rows as u64)));
+        }
+    }
+
+    /// Where the hidden step column stands.
+    pub fn step(&self) -> usize {
+        self.created
+    }
+
+    /// The same rows, all of one step.
+    pub fn with_step(&self, batch: RecordBatch, step: Option<i64>) -> Result<RecordBatch> {
+        let Some(step) = step else { return Ok(batch) };
+        let mut columns = batch.columns().to_vec();
+        columns[self.step()] = Arc::new(Int64Array::from_value(step, batch.num_rows()));
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    }
+
+    /// The user's field of a stored column.
+    pub fn user_field(&self, column: usize) -> &Arc<Field> {
+        let place = if column < self.created { column } else { self.created + column - self.base() };
+        &self.user.fields()[place]
+    }
+
+    /// A stored column as the user sees it.
+    pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
+        let wanted = self.user_field(column).data_type();
+        if array.data_type() == wanted { Ok(array) } else { Ok(arrow_cast::cast(&array, wanted)?) }
+    }
+
+    /// Do columns of the user's decide which records belong together?
+    pub fn has_identity(&self) -> bool {
+        !self.hidden
+    }
+
+    /// The stored columns that the user sees, in the user's order.
+    pub fn visible(&self) -> &[usize] {
+        &self.places[..self.user.fields().len()]
+    }
+
+    /// The stored column that the user calls so.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        self.user.index_of(name).map(|place| self.places[place]).map_err(|_| {
+            Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
+        })
+    }
+}
+
+/// A user's field as the table keeps it.
+fn checked(field: &Field) -> Result<Field> {
+    let name = field.name();
+    if [STEP, WRITER, ROW].contains(&name.as_str()) {
+        return Err(Error::invalid(format!("the column name {name:?} is reserved")));
+    }
+    let data_type = user_type(field.data_type()).ok_or_else(|| {
+        Error::invalid(format!("column {name:?} has the type {}, which is not supported", field.data_type()))
+    })?;
+    Ok(field.clone().with_data_type(data_type))
+}
+
+fn as_stored(field: &Field) -> Arc<Field> {
+    Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
+}
+
+/// Takes new values over; null takes a value away.
+fn merge(metadata: &mut Metadata, values: &Metadata) {
+    for (key, value) in values {
+        match value.is_null() {
+            true => drop(metadata.remove(key)),
+            false => drop(metadata.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+fn column_names(schema: &Schema) -> String {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.join(", ")
+}

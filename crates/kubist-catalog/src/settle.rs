@@ -1,0 +1,33 @@
+//! Waiting until what is depended on is durable.
+
+use std::time::{Duration, Instant};
+
+use kubist_types::{Cancel, Error, Result};
+
+use crate::error::store_error;
+use crate::files::TableFiles;
+
+/// Returns once the log of `writer` is durable up to `position`: a rewrite must
+/// not outlive a commit that it replaces.
+pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        cancel.check()?;
+        if files.store.read_log(writer, position).map_err(store_error)?.durable >= position {
+            return Ok(());
+        }
+        // Taking a log whose owner died makes its entries durable.
+        match files.store.own_log(writer) {
+            Ok(owner) if owner.position() >= position => return Ok(()),
+            Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(_) => {
+                return Err(Error::Busy(format!(
+                    "the log of writer {writer:?} has lost an entry: open the table again"
+                )));
+            }
+            Err(error) => return Err(store_error(error)),
+        }
+    }
+}

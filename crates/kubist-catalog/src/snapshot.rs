@@ -1,0 +1,88 @@
+//! A snapshot: one state of the table, pinned.
+
+use std::sync::Arc;
+
+use kubist_types::{Error, Result};
+
+use crate::core::Core;
+use crate::directory::Directory;
+use crate::token::Moment;
+use crate::view::View;
+
+/// Answers as of one moment, whatever is committed afterwards.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub core: Arc<Core>,
+    pub view: Arc<View>,
+    /// Only steps up to this one.
+    pub step: Option<i64>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Snapshot({:?})", self.core.store.location())
+    }
+}
+
+impl Snapshot {
+    /// Everything committed by now, pinned.
+    pub fn now(core: &Arc<Core>) -> Result<Snapshot> {
+        Ok(Snapshot::new(core.clone(), core.view()?))
+    }
+
+    pub fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
+        Snapshot { core, view, step: None }
+    }
+
+    /// The same moment, up to a step: rows of later steps, and of steps that some
+    /// declared writer has not finished, are not seen. The step itself must be
+    /// complete.
+    pub fn at_step(&self, step: i64) -> Result<Snapshot> {
+        if let Some(missing) = self.view.history.waits_for(step) {
+            return Err(Error::invalid(format!("step {step} is not complete: it waits for {missing}")));
+        }
+        Ok(Snapshot { step: Some(step), ..self.clone() })
+    }
+
+    /// Steps that every declared writer has committed or abandoned, ascending.
+    pub fn complete_steps(&self) -> Vec<i64> {
+        let history = &self.view.history;
+        history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
+    }
+
+    /// All live runs, arranged: as many as there are.
+    pub fn directory(&self) -> Result<Arc<Directory>> {
+        self.view.runs.whole(&self.core)
+    }
+
+    /// The moment that this snapshot is of; [`Snapshot::at`] comes back to it.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            table: self.core.header.id.clone(),
+            positions: self.view.positions.clone(),
+            rewrites: self.view.rewrites,
+            alterations: self.view.schema.version,
+            declared: self.view.history.declared.clone(),
+            step: self.step,
+        }
+    }
+
+    /// The table at a moment that a snapshot of it had, also in another process.
+    ///
+    /// # Errors
+    ///
+    /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
+    /// are read.
+    pub fn at(core: &Arc<Core>, moment: &Moment) -> Result<Snapshot> {
+        if core.header.id != moment.table {
+            let why = "another table was made in the place of the one that was meant";
+            return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
+        }
+        let now = Snapshot::now(core)?;
+        let view = match (Moment { step: moment.step, ..now.moment() }) == *moment {
+            true => now.view,
+            false => core.view_at(moment)?,
+        };
+        Ok(Snapshot { core: core.clone(), view, step: moment.step })
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a query's time goes, request by request: the four stages of the scalability paper
+//! (section V B), as a client sees them.
+//!
+//! A query that is traced says so on its threads while they read; one that is not costs a look
+//! at a thread's own variable for each read.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kubist_store::{Answers, Request, Store};
+
+/// Collects the requests of a query.
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Arc<Mutex<Traced>>);
+
+#[derive(Debug, Default)]
+pub struct Traced {
+    /// Each with when its rows were decoded.
+    pub requests: Vec<(Request, Instant)>,
+    /// When the first rows were read.
+    pub planned: Option<Instant>,
+    /// Of all threads together, without the time that they waited for the store.
+    pub decoding: Duration,
+}
+
+/// What a thread reads for a query.
+struct Task {
+    requests: Vec<Request>,
+    waited: Duration,
+}
+
+thread_local! {
+    static TASK: RefCell<Option<Task>> = const { RefCell::new(None) };
+}
+
+impl Trace {
+    pub fn traced(&self) -> MutexGuard<'_, Traced> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does what reads and decodes for a query.
+pub fn of_rows<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
+    let Some(trace) = trace else { return work() };
+    trace.traced().planned.get_or_insert_with(Instant::now);
+    record(trace, work)
+}
+
+/// Does what plans a query, and may read too.
+pub fn of_plan<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
+    match trace {
+        Some(trace) => record(trace, work),
+        None => work(),
+    }
+}
+
+fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let outer = TASK.replace(Some(Task { requests: Vec::new(), waited: Duration::ZERO }));
+    let done = work();
+    let end = Instant::now();
+    if let Some(task) = TASK.replace(outer) {
+        let mut traced = trace.traced();
+        traced.decoding += (end - begin).saturating_sub(task.waited);
+        traced.requests.extend(task.requests.into_iter().map(|request| (request, end)));
+    }
+    done
+}
+
+/// Reads ranges of segments for whichever query is at work on this thread.
+pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Answers> {
+    if TASK.with_borrow(Option::is_none) {
+        return store.read_segments(wanted, &|_| {});
+    }
+    let begin = Instant::now();
+    let seen = Mutex::new(Vec::new());
+    let see = |request| seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    let found = store.read_segments(wanted, &see);
+    TASK.with_borrow_mut(|task| {
+        if let Some(task) = task {
+            task.waited += begin.elapsed();
+            task.requests.extend(seen.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+    });
+    found
+}

@@ -1,0 +1,51 @@
+//! One state of a table, arranged for reading.
+
+use std::sync::{Arc, OnceLock};
+
+use kubist_format::history::History;
+use kubist_format::location::Location;
+use kubist_index::state::State;
+use kubist_types::Result;
+
+use crate::directory::Runs;
+use crate::files::TableFiles;
+use crate::lookups::Live;
+use crate::schema::TableSchema;
+
+/// One state of the table, arranged for reading.
+pub struct View {
+    pub schema: Arc<TableSchema>,
+    pub runs: Runs,
+    pub history: History,
+    /// How far each log was read, and how many rewrites are applied.
+    pub positions: Vec<(String, u64)>,
+    pub rewrites: u64,
+    lookups: OnceLock<Live>,
+}
+
+impl View {
+    pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
+        let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
+        View { schema, runs, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
+    }
+
+    /// The lookups into the primary runs, arranged when they are first asked for.
+    pub fn lookups(&self, files: &TableFiles) -> Result<&Live> {
+        match self.lookups.get() {
+            Some(live) => Ok(live),
+            None => {
+                let live = Live::new(self.runs.whole(files)?);
+                Ok(self.lookups.get_or_init(|| live))
+            }
+        }
+    }
+
+    /// Live primary records.
+    pub fn rows(&self) -> u64 {
+        match &self.runs.base {
+            None => self.runs.recent().rows(),
+            // Rewrites keep rows, but for those that retract, which the history knows of.
+            Some(_) => self.history.live_rows(),
+        }
+    }
+}

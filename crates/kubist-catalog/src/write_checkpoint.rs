@@ -1,0 +1,123 @@
+//! Writing checkpoints: when one is due, and what it holds.
+
+use std::time::Duration;
+
+use kubist_format::checkpoint::{Head, Leaf, put_leaf};
+use kubist_format::entry::{CommitEntry, Page, encode_page};
+use kubist_format::location::Location;
+use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
+use kubist_index::cube::Geometry;
+use kubist_index::pages::{Dealer, Summary};
+use kubist_index::state::Commit;
+use kubist_store::Segment;
+use kubist_types::{Cancel, Error, Result};
+
+use crate::core::Core;
+use crate::directory::{Entry, INLINE, page_entries};
+use crate::error::store_error;
+use crate::segment::new_segment;
+use crate::settle::settle;
+use crate::view::View;
+
+/// A checkpoint is due after so many entries, or runs in them, and once these are a good
+/// share of all runs, or very many.
+const ENTRIES: u64 = 200;
+const RUNS: u64 = 1 << 13;
+const MANY_RUNS: u64 = 1 << 18;
+
+/// Pages on their way to a segment.
+struct Pages<'a> {
+    geometry: &'a Geometry,
+    segment: Box<dyn Segment>,
+    dealer: Dealer<Location>,
+    leaves: Vec<u8>,
+}
+
+impl Pages<'_> {
+    fn push(&mut self, entry: Entry) -> Result<()> {
+        match self.dealer.push(entry) {
+            Some(page) => self.append(page),
+            None => Ok(()),
+        }
+    }
+
+    fn append(&mut self, (summary, page): (Summary, Page)) -> Result<()> {
+        let bytes = encode_page(page, self.geometry);
+        let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
+        let leaf = Leaf { offset, length: bytes.len() as u32, summary };
+        put_leaf(&leaf, self.geometry, &mut self.leaves);
+        Ok(())
+    }
+}
+
+/// The runs of a view as the body of a checkpoint, and the segment of its pages.
+fn body(core: &Core, view: &View, number: u64) -> Result<(Vec<u8>, Option<String>)> {
+    let runs = view.runs.about();
+    if view.runs.base.is_none() && runs <= INLINE && core.holds(runs) {
+        let directory = view.runs.recent();
+        let live = Commit { runs: directory.all().cloned().collect(), cutoffs: directory.cutoffs().collect() };
+        return Ok((CommitEntry::of_live(live).encode(&core.geometry), None));
+    }
+    let segment = new_segment(core, PAGES_SEGMENT, number)?;
+    let name = segment.name().to_string();
+    let dealer = Dealer::new(core.geometry, page_entries(runs));
+    let mut pages = Pages { geometry: &core.geometry, segment, dealer, leaves: Vec::new() };
+    view.runs.in_order(core, |entry| pages.push(entry))?;
+    let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(core.geometry, 1));
+    dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
+    pages.segment.sync().map_err(store_error)?;
+    Ok((pages.leaves, Some(name)))
+}
+
+/// Writes a checkpoint of all that is durable by now, unless the newest one
+/// is as good. `false` if it cannot be done now: some writer is just making an entry
+/// durable, or others have overtaken this one.
+pub fn write(core: &Core) -> Result<bool> {
+    // Listed before the table is looked at: a checkpoint that took long to make
+    // finds its number taken, instead of following a newer one.
+    core.check_still_there()?;
+    let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
+    let view = core.view()?;
+    if !names.is_empty() && core.since_checkpoint().0 == 0 {
+        return Ok(true);
+    }
+    for (writer, position) in &view.positions {
+        if settle(core, writer, *position, Duration::ZERO, &Cancel::default()).is_err() {
+            return Ok(false);
+        }
+    }
+    let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
+    let (body, pages) = match body(core, &view, number) {
+        // Others have written newer ones meanwhile, and cleaned up.
+        Err(Error::SnapshotExpired { .. }) => return Ok(false),
+        body => body?,
+    };
+    let head = Head {
+        positions: view.positions.clone(),
+        rewrites: view.rewrites,
+        history: view.history.clone(),
+        pages: pages.clone(),
+    };
+    let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
+    let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
+    // Whoever loses the race has lost nothing: the other's is as new.
+    let won = core.store.put_if_absent(&format!("{CHECKPOINTS}{number:020}"), &bytes).map_err(store_error)?;
+    if let Some(segment) = pages.filter(|_| !won) {
+        core.store.delete_segment(&segment).map_err(store_error)?;
+    }
+    // The one before stays for readers that just listed it.
+    for old in names.iter().rev().skip(1) {
+        core.store.delete(old).map_err(store_error)?;
+    }
+    core.checkpointed(&view);
+    Ok(true)
+}
+
+/// Is so much new since the last checkpoint that one is worth writing? `unseen` runs came
+/// with an entry that was just written, which nobody has read yet.
+pub fn is_due(core: &Core, unseen: u64) -> bool {
+    let (entries, new_runs, runs) = core.since_checkpoint();
+    let (new_runs, runs) = (new_runs + unseen, runs + unseen);
+    (entries >= ENTRIES || new_runs >= RUNS)
+        && (new_runs * 4 >= runs || entries >= 16 * ENTRIES || new_runs >= MANY_RUNS)
+}

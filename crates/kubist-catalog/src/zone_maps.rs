@@ -1,0 +1,57 @@
+//! The zone maps of runs, from the cache or the store.
+
+use std::sync::Arc;
+
+use kubist_format::location::Location;
+use kubist_format::names::segment_file;
+use kubist_format::zone_map::ZoneMap;
+use kubist_index::state::Run;
+use kubist_types::{Cost, Error, Result};
+
+use crate::fetch::Piece;
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// The zone maps of runs, from the cache or the store, and what reading them cost.
+    pub fn maps<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a Arc<Run<Location>>> + Clone,
+    ) -> Result<(Vec<Arc<ZoneMap>>, Cost)> {
+        let mut found = self.core.maps.get(runs.clone().map(|run| run.id));
+        let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
+        if missing.is_empty() {
+            return Ok((found.into_iter().flatten().collect(), Cost::default()));
+        }
+        let wanted: Vec<_> = missing
+            .iter()
+            .map(|(run, _)| Piece {
+                segment: run.payload.segment.clone(),
+                offset: run.payload.map_offset,
+                length: run.payload.map_length as u64,
+            })
+            .collect();
+        let fetched = self.core.fetch(&wanted)?;
+        let mut decoded = Vec::with_capacity(missing.len());
+        for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
+            let place = &run.payload;
+            let damaged = |what: String| Error::Damaged {
+                file: segment_file(self.core.store.location(), &place.segment),
+                offset: place.map_offset,
+                what: format!("{what} (cube {:#x})", run.cube.to_u128()),
+            };
+            let map = ZoneMap::decode(&bytes).map_err(damaged)?;
+            let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
+            let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
+            // A run that is older than a column ends before it.
+            let schema = &self.view.schema;
+            if rows != run.rows || length != place.data_length || map.columns.len() < schema.base() {
+                return Err(damaged("the zone map does not fit its run".to_string()));
+            }
+            let map = Arc::new(map);
+            decoded.push((run.id, map.clone()));
+            *slot = Some(map);
+        }
+        self.core.maps.insert(decoded.into_iter());
+        Ok((found.into_iter().flatten().collect(), fetched.cost))
+    }
+}

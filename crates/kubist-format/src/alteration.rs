@@ -1,0 +1,87 @@
+//! The `alterations/` objects: what changed of a table after its creation.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{Field, Schema};
+use kubist_types::{Error, Metadata, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::column_type::stored_type;
+use crate::error::EntryError;
+use crate::names::ALTERATIONS;
+use crate::wire::Reader;
+
+#[derive(Clone, Debug)]
+pub enum Alteration {
+    /// `default` is one value of the stored type.
+    AddColumn { field: Field, default: ArrayRef },
+    /// New values by key, of the table or a column; null takes one away.
+    Set { column: Option<String>, values: Metadata },
+}
+
+/// The part of an alteration that is JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Head {
+    AddColumn,
+    Set {
+        column: Option<String>,
+        values: Metadata,
+    },
+    /// Whatever a newer version may say.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The name of an alteration's object.
+pub fn name_of(number: u64) -> String {
+    format!("{ALTERATIONS}{number:020}")
+}
+
+impl Alteration {
+    /// The head as JSON behind its length; then, for a column, an Arrow IPC stream of
+    /// one row: the field, and the default as its value.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let head = match self {
+            Alteration::AddColumn { .. } => Head::AddColumn,
+            Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
+        };
+        let json = serde_json::to_vec(&head).map_err(|error| Error::Invalid(error.to_string()))?;
+        let mut out = (json.len() as u32).to_le_bytes().to_vec();
+        out.extend_from_slice(&json);
+        if let Alteration::AddColumn { field, default } = self {
+            let value = arrow_cast::cast(default, field.data_type())?;
+            let schema = Arc::new(Schema::new(vec![field.clone()]));
+            let mut writer = StreamWriter::try_new(&mut out, &schema)?;
+            writer.write(&RecordBatch::try_new(schema, vec![value])?)?;
+            writer.finish()?;
+        }
+        Ok(out)
+    }
+
+    pub fn decode(bytes: &[u8]) -> std::result::Result<Alteration, EntryError> {
+        let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
+        let mut reader = Reader::new(bytes);
+        let length = reader.u32()? as usize;
+        let head: Head = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
+        match head {
+            Head::Set { column, values } => Ok(Alteration::Set { column, values }),
+            Head::Unknown => {
+                Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
+            }
+            Head::AddColumn => {
+                let mut stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
+                let batch = stream.next().ok_or_else(|| bad(&"it has no default"))?.map_err(|error| bad(&error))?;
+                if (batch.num_columns(), batch.num_rows()) != (1, 1) {
+                    return Err(bad(&"it adds more or less than one column"));
+                }
+                let field = batch.schema().field(0).clone();
+                let default = arrow_cast::cast(batch.column(0), &stored_type(field.data_type()));
+                Ok(Alteration::AddColumn { field, default: default.map_err(|error| bad(&error))? })
+            }
+        }
+    }
+}

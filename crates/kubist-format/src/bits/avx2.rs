@@ -1,0 +1,111 @@
+//! Unpacking with AVX2: a shuffle brings the bytes of each value of a block into a lane
+//! of its own, a shift for each lane does the rest.
+
+use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+
+/// Values of up to so many bits lie within four bytes, wherever they begin.
+const NARROW: u32 = 25;
+/// And of so many within eight.
+const WIDE: u32 = 57;
+
+/// Fills `out`, eight values a block; `bytes` go on for 16 bytes beyond the blocks.
+pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) -> bool {
+    if !is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    check(bytes, width, out.len());
+    // SAFETY: AVX2 is there, and the bytes reach as far as `check` demands.
+    unsafe {
+        match width {
+            ..=NARROW => narrow(bytes, width, base, out),
+            _ => wide::<u32>(bytes, width, base as u64, out),
+        }
+    }
+    true
+}
+
+/// The same for wider words; leaves alone what does not fit eight bytes.
+pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
+    if width > WIDE || !is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    check(bytes, width, out.len());
+    // SAFETY: as above.
+    unsafe { wide::<u64>(bytes, width, base, out) };
+    true
+}
+
+fn check(bytes: &[u8], width: u32, count: usize) {
+    let needed = count / 8 * width as usize + crate::bits::REACH;
+    assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
+}
+
+/// Two loads of 16 bytes, each with values four from `first`: where each begins, in bytes
+/// of its load, repeated for `size` bytes, and the bits below it.
+fn lanes(width: u32, first: u32, values: u32, size: u32) -> (usize, [u8; 16], [u64; 4]) {
+    let (start, mut shuffle, mut shifts) = (first * width / 8, [0u8; 16], [0u64; 4]);
+    for value in 0..values {
+        let bit = (first + value) * width - start * 8;
+        (0..size).for_each(|byte| shuffle[(value * size + byte) as usize] = (bit / 8 + byte) as u8);
+        shifts[value as usize] = (bit % 8) as u64;
+    }
+    (start as usize, shuffle, shifts)
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn narrow(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) {
+    let ((_, low_bytes, low_bits), (middle, high_bytes, high_bits)) = (lanes(width, 0, 4, 4), lanes(width, 4, 4, 4));
+    let shifts: [u32; 8] = std::array::from_fn(|i| if i < 4 { low_bits[i] } else { high_bits[i - 4] } as u32);
+    // SAFETY: the caller's `check`; loads and stores are unaligned ones.
+    unsafe {
+        let shuffle =
+            _mm256_set_m128i(_mm_loadu_si128(high_bytes.as_ptr().cast()), _mm_loadu_si128(low_bytes.as_ptr().cast()));
+        let shifts = _mm256_loadu_si256(shifts.as_ptr().cast());
+        let mask = _mm256_set1_epi32((u32::MAX >> (32 - width)) as i32);
+        let base = _mm256_set1_epi32(base as i32);
+        let mut source = bytes.as_ptr();
+        for target in out.as_chunks_mut::<8>().0 {
+            let both = _mm256_set_m128i(_mm_loadu_si128(source.add(middle).cast()), _mm_loadu_si128(source.cast()));
+            let values = _mm256_srlv_epi32(_mm256_shuffle_epi8(both, shuffle), shifts);
+            let values = _mm256_add_epi32(_mm256_and_si256(values, mask), base);
+            _mm256_storeu_si256(target.as_mut_ptr().cast(), values);
+            source = source.add(width as usize);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>]) {
+    let pairs: [_; 4] = std::array::from_fn(|pair| lanes(width, 2 * pair as u32, 2, 8));
+    // SAFETY: the caller's `check`; loads and stores are unaligned ones.
+    unsafe {
+        let of_two = |a: usize| {
+            let ((_, low, low_bits), (_, high, high_bits)) = (&pairs[a], &pairs[a + 1]);
+            let shuffle = _mm256_set_m128i(_mm_loadu_si128(high.as_ptr().cast()), _mm_loadu_si128(low.as_ptr().cast()));
+            let shifts = [low_bits[0], low_bits[1], high_bits[0], high_bits[1]];
+            (shuffle, _mm256_loadu_si256(shifts.as_ptr().cast()))
+        };
+        let ((first_shuffle, first_shifts), (last_shuffle, last_shifts)) = (of_two(0), of_two(2));
+        let mask = _mm256_set1_epi64x((u64::MAX >> (64 - width)) as i64);
+        let base = _mm256_set1_epi64x(base as i64);
+        let mut source = bytes.as_ptr();
+        for target in out.as_chunks_mut::<8>().0 {
+            let load = |pair: usize| _mm_loadu_si128(source.add(pairs[pair].0).cast());
+            let first = _mm256_shuffle_epi8(_mm256_set_m128i(load(1), load(0)), first_shuffle);
+            let last = _mm256_shuffle_epi8(_mm256_set_m128i(load(3), load(2)), last_shuffle);
+            let first = _mm256_add_epi64(_mm256_and_si256(_mm256_srlv_epi64(first, first_shifts), mask), base);
+            let last = _mm256_add_epi64(_mm256_and_si256(_mm256_srlv_epi64(last, last_shifts), mask), base);
+            let place: *mut __m256i = target.as_mut_ptr().cast();
+            if size_of::<W>() == 8 {
+                _mm256_storeu_si256(place, first);
+                _mm256_storeu_si256(place.add(1), last);
+            } else {
+                let (first, last) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(last));
+                let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(first, last));
+                _mm256_storeu_si256(place, _mm256_permute4x64_epi64::<0xd8>(mixed));
+            }
+            source = source.add(width as usize);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Bytes to columns: selected rows of selected zones, appended to an array.
+//!
+//! A column under construction takes one chunk at a time and, of its rows, those
+//! wanted: neighbouring zones together, or row by row. Bytes come from disk: nothing here trusts
+//! a length that it has not checked.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
+    PrimitiveArray, make_array,
+};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use kubist_index::order::Keyed;
+use kubist_index::with_exact_primitive;
+
+use crate::bits::{self, Word};
+use crate::encode::{opaque_bytes, varies_in_length};
+use crate::zone_map::{Frame, ZoneMap};
+
+/// Rows of a zone, one bit each from the lowest.
+pub type Rows = u128;
+
+/// A zone of the current page, and which of its rows are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Pick {
+    pub zone: usize,
+    pub rows: Rows,
+}
+
+/// All rows of a zone with so many.
+pub fn all_rows(count: u8) -> Rows {
+    if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
+}
+
+/// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    pub places: Range<usize>,
+    /// From the first place.
+    pub some: Option<Rows>,
+}
+
+impl Span {
+    pub fn count(&self) -> usize {
+        self.some.map_or(self.places.len(), |rows| rows.count_ones() as usize)
+    }
+
+    fn for_each(&self, mut each: impl FnMut(usize)) {
+        match self.some {
+            None => self.places.clone().for_each(each),
+            Some(rows) => for_rows(rows, |row| each(self.places.start + row)),
+        }
+    }
+}
+
+/// Picks of one page, ascending, as spans.
+pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
+    spans.clear();
+    let (mut next, mut first) = (map.page_zones(page).start, 0);
+    for pick in picks {
+        first += map.rows[next..pick.zone].iter().map(|rows| *rows as usize).sum::<usize>();
+        let count = map.rows[pick.zone] as usize;
+        let places = first..first + count;
+        (next, first) = (pick.zone + 1, places.end);
+        match (pick.rows == all_rows(count as u8), spans.last_mut()) {
+            (true, Some(Span { places: last, some: None })) if last.end == places.start => last.end = places.end,
+            (true, _) => spans.push(Span { places, some: None }),
+            (false, _) => spans.push(Span { places, some: Some(pick.rows) }),
+        }
+    }
+}
+
+/// One column of one page.
+pub struct PageColumn<'a> {
+    /// Rows of the page.
+    pub rows: usize,
+    pub frame: Frame,
+    pub bytes: &'a [u8],
+}
+
+/// A column under construction.
+pub trait Column: Send {
+    /// Appends rows of one page. `Err` says what is wrong with the bytes.
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
+    /// Appends the first value of an array of the column's type so many times: for
+    /// rows of a run that has the column not.
+    fn repeat(&mut self, value: &dyn Array, count: usize);
+    fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
+}
+
+/// An empty column of a stored type, for about so many rows.
+pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
+    with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
+    match data_type {
+        DataType::Boolean => Box::new(BooleanColumn {
+            values: BooleanBufferBuilder::new(rows),
+            keys: Vec::new(),
+            scratch: Vec::new(),
+            validity: Validity::default(),
+        }),
+        _ => Box::new(OpaqueColumn {
+            data_type: data_type.clone(),
+            validity: Validity::default(),
+            lengths: Vec::new(),
+            bytes: Vec::new(),
+        }),
+    }
+}
+
+fn packed<T: ArrowPrimitiveType>(data_type: &DataType, rows: usize) -> Box<dyn Column>
+where
+    T::Native: Keyed,
+{
+    match size_of::<T::Native>() {
+        ..=4 => Box::new(PackedColumn::<T, u32>::new(data_type, rows)),
+        _ => Box::new(PackedColumn::<T, u64>::new(data_type, rows)),
+    }
+}
+
+/// Null bits, kept only once there is a null.
+#[derive(Default)]
+struct Validity {
+    bits: Option<BooleanBufferBuilder>,
+    length: usize,
+}
+
+impl Validity {
+    fn push(&mut self, count: usize, valid: bool) {
+        if !valid && self.bits.is_none() {
+            let mut bits = BooleanBufferBuilder::new(self.length + count);
+            bits.append_n(self.length, true);
+            self.bits = Some(bits);
+        }
+        if let Some(bits) = &mut self.bits {
+            bits.append_n(count, valid);
+        }
+        self.length += count;
+    }
+
+    fn finish(self) -> Option<NullBuffer> {
+        self.bits.map(|mut bits| NullBuffer::new(bits.finish()))
+    }
+}
+
+fn bit(bitmap: &[u8], place: usize) -> bool {
+    bitmap[place / 8] >> (place % 8) & 1 == 1
+}
+
+const SHORT: &str = "a column chunk is shorter than its rows";
+
+/// Appends the keys of packed values, and which of them are not null; `scratch` is for
+/// whatever.
+fn append_keys<W: Word>(
+    page: &PageColumn<'_>,
+    spans: &[Span],
+    keys: &mut Vec<W>,
+    scratch: &mut Vec<W>,
+    validity: &mut Validity,
+) -> Result<(), String> {
+    let (base, width, nulls) = (W::truncate(page.frame.base), page.frame.width as u32, page.frame.nulls as usize);
+    let bitmap_length = if nulls > 0 && nulls < page.rows { page.rows.div_ceil(8) } else { 0 };
+    let (bitmap, bytes) = page.bytes.split_at_checked(bitmap_length).ok_or(SHORT)?;
+    let before = keys.len();
+    for span in spans {
+        match span.some {
+            None => bits::unpack(bytes, width, span.places.clone(), base, keys).ok_or(SHORT)?,
+            Some(rows) => {
+                scratch.clear();
+                bits::unpack(bytes, width, span.places.clone(), base, scratch).ok_or(SHORT)?;
+                keys.extend_from_slice(picked(scratch, rows));
+            }
+        }
+    }
+    match bitmap_length {
+        0 => validity.push(keys.len() - before, nulls == 0),
+        _ => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
+    }
+    Ok(())
+}
+
+/// Calls `each` with every row that is set.
+#[inline]
+pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
+    for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
+        while half != 0 {
+            each(first + half.trailing_zeros() as usize);
+            half &= half - 1;
+        }
+    }
+}
+
+/// Brings the values that are set to the front; says which they are.
+fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
+    let mut count = 0;
+    for_rows(rows, |row| {
+        values[count] = values[row];
+        count += 1;
+    });
+    &values[..count]
+}
+
+/// Gathers the bits of values, in words that hold the type's.
+struct PackedColumn<T: ArrowPrimitiveType, W> {
+    data_type: DataType,
+    words: Vec<W>,
+    scratch: Vec<W>,
+    validity: Validity,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T: ArrowPrimitiveType, W: Word> PackedColumn<T, W> {
+    fn new(data_type: &DataType, rows: usize) -> Self {
+        // Blocks are unpacked whole.
+        let (words, data_type) = (Vec::with_capacity(rows + 8), data_type.clone());
+        PackedColumn { data_type, words, scratch: Vec::new(), validity: Validity::default(), values: PhantomData }
+    }
+}
+
+impl<T: ArrowPrimitiveType, W: Word + ArrowNativeType> Column for PackedColumn<T, W>
+where
+    T::Native: Keyed,
+{
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
+        let before = self.words.len();
+        append_keys(page, spans, &mut self.words, &mut self.scratch, &mut self.validity)?;
+        for word in &mut self.words[before..] {
+            *word = W::truncate(T::Native::from_key((*word).into()).bits());
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        let word = W::truncate(value.as_primitive::<T>().value(0).bits());
+        self.words.extend(std::iter::repeat_n(word, count));
+        self.validity.push(count, value.is_valid(0));
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
+        let values = match size_of::<W>() == size_of::<T::Native>() {
+            true => Buffer::from_vec(self.words),
+            // The low bytes of each word.
+            false => {
+                let words = self.words.iter().map(|word| Into::<u64>::into(*word).to_le_bytes());
+                Buffer::from_vec(
+                    words.flat_map(|word| word.into_iter().take(size_of::<T::Native>())).collect::<Vec<u8>>(),
+                )
+            }
+        };
+        let values = ScalarBuffer::<T::Native>::from(values);
+        let array = PrimitiveArray::<T>::try_new(values, self.validity.finish());
+        Ok(Arc::new(array.map_err(|error| error.to_string())?.with_data_type(self.data_type)))
+    }
+}
+
+struct BooleanColumn {
+    values: BooleanBufferBuilder,
+    keys: Vec<u32>,
+    scratch: Vec<u32>,
+    validity: Validity,
+}
+
+impl Column for BooleanColumn {
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
+        self.keys.clear();
+        append_keys(page, spans, &mut self.keys, &mut self.scratch, &mut self.validity)?;
+        self.keys.iter().for_each(|key| self.values.append(*key != 0));
+        Ok(())
+    }
+
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        self.values.append_n(count, value.as_boolean().value(0));
+        self.validity.push(count, value.is_valid(0));
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ArrayRef, String> {
+        Ok(Arc::new(BooleanArray::new(self.values.finish(), self.validity.finish())))
+    }
+}
+
+struct OpaqueColumn {
+    data_type: DataType,
+    validity: Validity,
+    /// Only for types that vary in length.
+    lengths: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl OpaqueColumn {
+    fn fixed_length(&self) -> Option<usize> {
+        match &self.data_type {
+            other if varies_in_length(other) => None,
+            DataType::FixedSizeBinary(length) => Some(*length as usize),
+            other => other.primitive_width(),
+        }
+    }
+
+    fn finish_bytes<T: ByteArrayType>(self) -> Result<ArrayRef, String> {
+        if !T::Offset::IS_LARGE && self.bytes.len() > i32::MAX as usize {
+            return Err("more than 2 GiB of text in one batch".into());
+        }
+        let offsets = OffsetBuffer::<T::Offset>::from_lengths(self.lengths);
+        let array = GenericByteArray::<T>::try_new(offsets, Buffer::from_vec(self.bytes), self.validity.finish());
+        Ok(Arc::new(array.map_err(|error| error.to_string())?))
+    }
+}
+
+impl Column for OpaqueColumn {
+    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
+        let short = || "an opaque column chunk is shorter than its rows".to_string();
+        let raw = lz4_flex::decompress_size_prepended(page.bytes).map_err(|error| error.to_string())?;
+        let rows = page.rows;
+        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(short)?;
+        let fixed = self.fixed_length();
+        let (starts, bytes): (Vec<usize>, &[u8]) = match fixed {
+            Some(length) => ((0..=rows).map(|row| row * length).collect(), rest),
+            None => {
+                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(short)?;
+                let mut start = 0usize;
+                let ends = lengths.chunks_exact(4).map(|length| {
+                    start += u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+                    start
+                });
+                (std::iter::once(0).chain(ends).collect(), bytes)
+            }
+        };
+        if starts[rows] > bytes.len() {
+            return Err(short());
+        }
+        for span in spans {
+            span.for_each(|row| {
+                self.bytes.extend_from_slice(&bytes[starts[row]..starts[row + 1]]);
+                if fixed.is_none() {
+                    self.lengths.push(starts[row + 1] - starts[row]);
+                }
+                self.validity.push(1, bit(bitmap, row));
+            });
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, value: &dyn Array, count: usize) {
+        let (fixed, valid) = (self.fixed_length(), value.is_valid(0));
+        let bytes = match (valid, fixed) {
+            (true, _) => opaque_bytes(value)(0).to_vec(),
+            (false, fixed) => vec![0; fixed.unwrap_or(0)],
+        };
+        for _ in 0..count {
+            self.bytes.extend_from_slice(&bytes);
+        }
+        if fixed.is_none() {
+            self.lengths.extend(std::iter::repeat_n(bytes.len(), count));
+        }
+        self.validity.push(count, valid);
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
+        match self.data_type.clone() {
+            DataType::Utf8 => self.finish_bytes::<Utf8Type>(),
+            DataType::LargeUtf8 => self.finish_bytes::<LargeUtf8Type>(),
+            DataType::Binary => self.finish_bytes::<BinaryType>(),
+            DataType::LargeBinary => self.finish_bytes::<LargeBinaryType>(),
+            DataType::FixedSizeBinary(length) => {
+                let rows = self.validity.length;
+                let array = FixedSizeBinaryArray::try_new_with_len(
+                    length,
+                    Buffer::from_vec(self.bytes),
+                    self.validity.finish(),
+                    rows,
+                );
+                Ok(Arc::new(array.map_err(|error| error.to_string())?))
+            }
+            other => {
+                let data = ArrayData::builder(other)
+                    .len(self.validity.length)
+                    .add_buffer(Buffer::from_vec(self.bytes))
+                    .nulls(self.validity.finish())
+                    .align_buffers(true);
+                Ok(make_array(data.build().map_err(|error| error.to_string())?))
+            }
+        }
+    }
+}

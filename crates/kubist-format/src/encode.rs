@@ -1,0 +1,207 @@
+//! Columns to bytes: the rows of a run, gathered in the run's order, zone by
+//! zone, page by page.
+//!
+//! A type with an exact order key is packed: in each page the difference from the
+//! page's smallest key, in as many bits as the largest difference needs, behind a
+//! bitmap of the non-null rows if some but not all are null. The frame stands
+//! in the zone map. Every other type is opaque: a validity bitmap, the
+//! lengths (if they vary) and the bytes of the page's values, compressed
+//! together with LZ4.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrowPrimitiveType, UInt32Array};
+use arrow_schema::{DataType, IntervalUnit};
+use arrow_select::take::take;
+use kubist_index::order::{self, Keyed};
+use kubist_index::with_exact_primitive;
+
+use crate::bits::{self, Word};
+use crate::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
+
+/// The chunks of a column, one a page, how they are packed, and its zones.
+pub struct EncodedColumn {
+    pub chunks: Vec<(Vec<u8>, Frame)>,
+    pub zones: ColumnZones,
+}
+
+/// Encodes `array[order[..]]`; `zones` are the rows of each zone, in order, and
+/// add up to the length of `order`.
+pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
+    with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(array, order, zones), _ => {});
+    match array.data_type() {
+        DataType::Boolean => {
+            let values = array.as_boolean().values();
+            encode_packed::<u32>(array, order, zones, |row| values.value(row) as u64)
+        }
+        _ => encode_opaque(array, order, zones),
+    }
+}
+
+fn encode_primitive<T: ArrowPrimitiveType>(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn
+where
+    T::Native: Keyed,
+{
+    let values: &[T::Native] = array.as_primitive::<T>().values();
+    match size_of::<T::Native>() {
+        ..=4 => encode_packed::<u32>(array, order, zones, |row| values[row].key()),
+        _ => encode_packed::<u64>(array, order, zones, |row| values[row].key()),
+    }
+}
+
+fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: impl Fn(usize) -> u64) -> EncodedColumn {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
+    out.zones.min.reserve(zones.len());
+    out.zones.max.reserve(zones.len());
+    let mut keys: Vec<W> = Vec::with_capacity(MOST_PAGE_ROWS.min(order.len()));
+    let mut rest = order;
+    for page in zones.chunks(ZONES_PER_PAGE) {
+        let (rows, later) = rest.split_at(page.iter().map(|rows| *rows as usize).sum());
+        rest = later;
+        keys.clear();
+        keys.extend(rows.iter().map(|row| W::truncate(key(*row as usize))));
+        let valid: Option<Vec<bool>> =
+            nulls.map(|nulls| rows.iter().map(|row| nulls.is_valid(*row as usize)).collect());
+        let (mut base, mut most, mut null_count) = (W::MAX, W::default(), 0);
+        let mut first = 0;
+        for count in page {
+            let zone = first..first + *count as usize;
+            first = zone.end;
+            let (mut min, mut max, mut nulls) = (W::MAX, W::default(), 0);
+            match &valid {
+                None => {
+                    for key in &keys[zone] {
+                        min = min.min(*key);
+                        max = max.max(*key);
+                    }
+                }
+                Some(valid) => {
+                    for row in zone {
+                        match valid[row] {
+                            true => (min, max) = (min.min(keys[row]), max.max(keys[row])),
+                            false => nulls += 1,
+                        }
+                    }
+                }
+            }
+            if nulls < *count {
+                (base, most) = (base.min(min), most.max(max));
+            } else {
+                (min, max) = (W::default(), W::default());
+            }
+            null_count += nulls as usize;
+            out.zones.min.push(min.into());
+            out.zones.max.push(max.into());
+            if valid.is_some() {
+                out.zones.nulls.push(nulls);
+            }
+        }
+        if null_count == rows.len() {
+            (base, most) = (W::default(), W::default());
+        }
+        let width = bits::width_of(most.into() - base.into());
+        let mut chunk = Vec::with_capacity(rows.len().div_ceil(8) + bits::packed_len(rows.len() + 8, width));
+        if let (Some(valid), true) = (&valid, null_count > 0) {
+            keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = base);
+            if null_count < rows.len() {
+                put_bitmap(valid.iter().copied(), &mut chunk);
+            }
+        }
+        bits::pack(&keys, base, width, &mut chunk);
+        out.chunks.push((chunk, Frame { base: base.into(), width: width as u8, nulls: null_count as u16 }));
+    }
+    if out.zones.nulls.iter().all(|count| *count == 0) {
+        out.zones.nulls.clear();
+    }
+    out
+}
+
+/// Bits, least significant first, padded with zeros to a whole byte.
+fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
+    let start = out.len();
+    for (place, bit) in bits.enumerate() {
+        if place % 8 == 0 {
+            out.push(0);
+        }
+        out[start + place / 8] |= (bit as u8) << (place % 8);
+    }
+}
+
+/// The bytes of a value of an opaque type.
+pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
+    match array.data_type() {
+        DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
+        DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value(row).as_bytes()),
+        DataType::Binary => Box::new(|row| array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => Box::new(|row| array.as_binary::<i64>().value(row)),
+        DataType::FixedSizeBinary(_) => Box::new(|row| array.as_fixed_size_binary().value(row)),
+        DataType::Decimal128(_, _) => wide::<Decimal128Type>(array),
+        DataType::Decimal256(_, _) => wide::<Decimal256Type>(array),
+        DataType::Interval(IntervalUnit::DayTime) => wide::<IntervalDayTimeType>(array),
+        DataType::Interval(_) => wide::<IntervalMonthDayNanoType>(array),
+        other => unreachable!("{other} is not a stored type"),
+    }
+}
+
+fn wide<'a, T: ArrowPrimitiveType>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
+    let bytes = array.as_primitive::<T>().values().inner().as_slice();
+    let width = size_of::<T::Native>();
+    Box::new(move |row| &bytes[row * width..(row + 1) * width])
+}
+
+/// Do values of this opaque type differ in length?
+pub fn varies_in_length(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
+}
+
+fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
+    // The run's rows side by side: whatever is computed is computed for them alone.
+    let rows = UInt32Array::from(order.to_vec());
+    let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
+    let array = array.as_ref();
+    let order: Vec<u32> = (0..order.len() as u32).collect();
+    let varies = varies_in_length(array.data_type());
+    let keys = order::keys(array);
+    let value = opaque_bytes(array);
+    let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
+    let mut rest = &order[..];
+    for page in zones.chunks(ZONES_PER_PAGE) {
+        let rows: usize = page.iter().map(|rows| *rows as usize).sum();
+        let page_rows = &rest[..rows];
+        for count in page {
+            let (zone, later) = rest.split_at(*count as usize);
+            rest = later;
+            let valid = zone.iter().filter(|row| array.is_valid(**row as usize));
+            let (mut min, mut max, mut found) = (u64::MAX, 0, 0u8);
+            for row in valid {
+                found += 1;
+                let key = keys.as_ref().map(|keys| keys[*row as usize]);
+                min = min.min(key.unwrap_or(0));
+                max = max.max(key.unwrap_or(u64::MAX));
+            }
+            out.zones.min.push(if found == 0 { 0 } else { min });
+            out.zones.max.push(max);
+            out.zones.nulls.push(count - found);
+        }
+        let mut raw = Vec::new();
+        put_bitmap(page_rows.iter().map(|row| array.is_valid(*row as usize)), &mut raw);
+        let bytes_of = |row: &u32| if array.is_valid(*row as usize) { value(*row as usize) } else { &[] };
+        if varies {
+            for row in page_rows {
+                raw.extend_from_slice(&(bytes_of(row).len() as u32).to_le_bytes());
+            }
+        }
+        for row in page_rows {
+            match varies {
+                true => raw.extend_from_slice(bytes_of(row)),
+                false => raw.extend_from_slice(value(*row as usize)),
+            }
+        }
+        out.chunks.push((lz4_flex::compress_prepend_size(&raw), Frame::default()));
+    }
+    if out.zones.nulls.iter().all(|count| *count == 0) {
+        out.zones.nulls.clear();
+    }
+    out
+}

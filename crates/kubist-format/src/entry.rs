@@ -1,0 +1,363 @@
+//! The entries of logs and the pages of checkpoints, byte by byte.
+//!
+//! A commit entry names the runs it adds, with what a planner must know of each
+//! and where its bytes lie, and restates cutoffs. Sections that a reader does not
+//! know are skipped if marked optional and refused otherwise, which leaves room
+//! for idempotence tokens, steps and other kinds of priority.
+
+use std::sync::Arc;
+
+use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
+use kubist_index::pages;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Commit, Rewrite, Run, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EntryError;
+use crate::location::{Location, Origin};
+use crate::lookup;
+use crate::ranges;
+use crate::wire::{Reader, Short, put_text};
+
+/// The runs and cutoffs of one page of a checkpoint.
+pub type Page = pages::Page<Location>;
+
+/// One entry of a writer's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitEntry {
+    pub sequence: u64,
+    pub rows: u64,
+    /// A retry with the same token is the same commit.
+    pub token: Option<String>,
+    pub step: Option<StepMark>,
+    /// Of copied rows, which bring their steps along: how many there are of each.
+    pub steps: Vec<(i64, u64)>,
+    pub commit: Commit<Location>,
+}
+
+/// What an entry says of a step of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepMark {
+    pub step: i64,
+    /// The writer will not commit this step; there are no rows.
+    pub abandoned: bool,
+}
+
+/// One entry of the rewrite log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewriteEntry {
+    pub rewrite: Rewrite<Location>,
+    /// All steps after this one, in commits before the positions in
+    /// `rewrite.needs`, are taken back.
+    pub retract_after: Option<i64>,
+    /// When it was written, in milliseconds since 1970: for the retention of files.
+    pub unix_ms: u64,
+}
+
+const COMMIT: u8 = 1;
+const REWRITE: u8 = 2;
+
+/// Sections of an entry. The lowest bit is set in those that may be skipped.
+mod section {
+    pub const END: u16 = 0;
+    pub const RUNS: u16 = 2;
+    pub const CUTOFFS: u16 = 4;
+    pub const REMOVES: u16 = 6;
+    pub const NEEDS: u16 = 8;
+    pub const TOKEN: u16 = 10;
+    pub const STEP: u16 = 12;
+    pub const RETRACT: u16 = 14;
+    pub const TIME: u16 = 16;
+    pub const STEPS: u16 = 18;
+    pub const RUN_STEPS: u16 = 20;
+    pub const LOOKUPS: u16 = 21;
+    pub const RANGES: u16 = 23;
+    pub const KNOWN: [u16; 12] =
+        [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES];
+}
+
+fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&tag.to_le_bytes());
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>) {
+    let mut body = Vec::with_capacity(runs.len() * 120);
+    let mut segments: Vec<&Arc<str>> = runs.iter().map(|run| &run.payload.segment).collect();
+    segments.sort_unstable();
+    segments.dedup();
+    body.extend_from_slice(&(segments.len() as u32).to_le_bytes());
+    segments.iter().for_each(|segment| put_text(segment, &mut body));
+    body.extend_from_slice(&(runs.len() as u32).to_le_bytes());
+    for run in runs {
+        let place = &run.payload;
+        body.extend_from_slice(&run.id.0.to_le_bytes());
+        body.extend_from_slice(&run.cube.to_u128().to_le_bytes());
+        for word in
+            [run.rows, run.priorities.0, run.priorities.1, place.data_offset, place.data_length, place.map_offset]
+        {
+            body.extend_from_slice(&word.to_le_bytes());
+        }
+        body.extend_from_slice(&place.map_length.to_le_bytes());
+        let segment = segments.binary_search(&&place.segment).unwrap_or_default() as u32;
+        body.extend_from_slice(&segment.to_le_bytes());
+        for d in 0..geometry.dimensions() {
+            body.extend_from_slice(&place.low[d].to_le_bytes());
+            body.extend_from_slice(&place.high[d].to_le_bytes());
+        }
+        body.extend_from_slice(&(run.copies.len() as u32).to_le_bytes());
+        for source in &run.copies {
+            body.extend_from_slice(&source.0.to_le_bytes());
+        }
+    }
+    put_section(section::RUNS, &body, out);
+    if let Some(lookups) = lookup::encode(runs) {
+        put_section(section::LOOKUPS, &lookups, out);
+    }
+    if let Some(ranges) = ranges::encode(runs) {
+        put_section(section::RANGES, &ranges, out);
+    }
+}
+
+fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
+    let mut reader = Reader::new(body);
+    let mut segments: Vec<Arc<str>> = Vec::new();
+    for _ in 0..reader.u32()? {
+        segments.push(reader.text()?.into());
+    }
+    let count = reader.u32()?;
+    let mut runs = Vec::with_capacity((count as usize).min(body.len() / 96));
+    for _ in 0..count {
+        let id = RunId(reader.u128()?);
+        let cube = reader.u128()?;
+        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
+        let rows = reader.u64()?;
+        let priorities = (reader.u64()?, reader.u64()?);
+        let (data_offset, data_length, map_offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let map_length = reader.u32()?;
+        let segment = reader.u32()? as usize;
+        let segment = segments.get(segment).ok_or_else(|| EntryError::Bad(format!("it has no segment {segment}")))?;
+        let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
+        for d in 0..geometry.dimensions() {
+            (low[d], high[d]) = (reader.u32()?, reader.u32()?);
+        }
+        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
+        let segment = segment.clone();
+        let payload = Location {
+            segment,
+            data_offset,
+            data_length,
+            map_offset,
+            map_length,
+            low,
+            high,
+            origin: None,
+            lookup: None,
+            ranges: None,
+        };
+        runs.push(Arc::new(Run { id, cube, rows, priorities, copies, payload }));
+    }
+    Ok(runs)
+}
+
+fn put_cutoffs(cutoffs: &[(kubist_index::cube::CubeId, Threshold)], out: &mut Vec<u8>) {
+    let mut body = Vec::with_capacity(cutoffs.len() * 32);
+    for (cube, cutoff) in cutoffs {
+        body.extend_from_slice(&cube.to_u128().to_le_bytes());
+        body.extend_from_slice(&cutoff.to_u128().to_le_bytes());
+    }
+    put_section(section::CUTOFFS, &body, out);
+}
+
+/// The sections of an entry behind its fixed head, known ones only.
+fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
+    let mut found = Vec::new();
+    loop {
+        let tag = reader.u16()?;
+        let length = reader.u32()? as usize;
+        let body = reader.bytes(length)?;
+        match tag {
+            section::END => return Ok(found),
+            known if section::KNOWN.contains(&known) => found.push((tag, body)),
+            optional if optional & 1 == 1 => {}
+            unknown => return Err(EntryError::Newer(format!("it has a section {unknown} of a newer format"))),
+        }
+    }
+}
+
+fn cutoffs(body: &[u8], geometry: &Geometry) -> Result<Vec<(kubist_index::cube::CubeId, Threshold)>, EntryError> {
+    let mut reader = Reader::new(body);
+    let mut found = Vec::with_capacity(body.len() / 32);
+    while !reader.is_empty() {
+        let (cube, cutoff) = (reader.u128()?, reader.u128()?);
+        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
+        found.push((cube, Threshold::new(cutoff)));
+    }
+    Ok(found)
+}
+
+impl CommitEntry {
+    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+        let mut out = vec![COMMIT];
+        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(&self.rows.to_le_bytes());
+        if let Some(token) = &self.token {
+            put_section(section::TOKEN, token.as_bytes(), &mut out);
+        }
+        if let Some(StepMark { step, abandoned }) = self.step {
+            let mut body = step.to_le_bytes().to_vec();
+            body.push(abandoned as u8);
+            put_section(section::STEP, &body, &mut out);
+        }
+        if !self.steps.is_empty() {
+            let pairs = self.steps.iter().flat_map(|(step, rows)| [*step as u64, *rows]);
+            let body: Vec<u8> = pairs.flat_map(u64::to_le_bytes).collect();
+            put_section(section::STEPS, &body, &mut out);
+        }
+        put_runs(&self.commit.runs, geometry, &mut out);
+        put_steps(&self.commit.runs, &mut out);
+        put_cutoffs(&self.commit.cutoffs, &mut out);
+        put_section(section::END, &[], &mut out);
+        out
+    }
+
+    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<CommitEntry, EntryError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            COMMIT => {}
+            kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+        }
+        let (sequence, rows) = (reader.u64()?, reader.u64()?);
+        let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
+        let (mut token, mut step, mut steps) = (None, None, Vec::new());
+        for (tag, body) in sections(&mut reader)? {
+            match tag {
+                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
+                section::STEP => {
+                    let mut reader = Reader::new(body);
+                    step = Some(StepMark { step: reader.u64()? as i64, abandoned: reader.u8()? != 0 });
+                }
+                section::STEPS => {
+                    let mut reader = Reader::new(body);
+                    while !reader.is_empty() {
+                        steps.push((reader.u64()? as i64, reader.u64()?));
+                    }
+                }
+                section::RUNS => commit.runs = runs(body, geometry)?,
+                section::LOOKUPS => lookup::attach(body, &mut commit.runs)?,
+                section::RANGES => ranges::attach(body, &mut commit.runs)?,
+                section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
+                section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
+                _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
+            }
+        }
+        Ok(CommitEntry { sequence, rows, token, step, steps, commit })
+    }
+}
+
+impl RewriteEntry {
+    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+        let mut out = vec![REWRITE];
+        put_section(section::TIME, &self.unix_ms.to_le_bytes(), &mut out);
+        if let Some(step) = self.retract_after {
+            put_section(section::RETRACT, &step.to_le_bytes(), &mut out);
+        }
+        let mut needs = Vec::new();
+        for (writer, position) in &self.rewrite.needs {
+            put_text(writer, &mut needs);
+            needs.extend_from_slice(&position.to_le_bytes());
+        }
+        put_section(section::NEEDS, &needs, &mut out);
+        let removes: Vec<u8> = self.rewrite.removes.iter().flat_map(|run| run.0.to_le_bytes()).collect();
+        put_section(section::REMOVES, &removes, &mut out);
+        put_runs(&self.rewrite.runs, geometry, &mut out);
+        put_cutoffs(&self.rewrite.cutoffs, &mut out);
+        put_section(section::END, &[], &mut out);
+        out
+    }
+
+    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<RewriteEntry, EntryError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            REWRITE => {}
+            kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
+        }
+        let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
+        let mut entry = RewriteEntry { rewrite, retract_after: None, unix_ms: 0 };
+        for (tag, body) in sections(&mut reader)? {
+            let mut reader = Reader::new(body);
+            match tag {
+                section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
+                section::LOOKUPS => lookup::attach(body, &mut entry.rewrite.runs)?,
+                section::RANGES => ranges::attach(body, &mut entry.rewrite.runs)?,
+                section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
+                section::TIME => entry.unix_ms = reader.u64()?,
+                section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
+                section::REMOVES => {
+                    while !reader.is_empty() {
+                        entry.rewrite.removes.push(RunId(reader.u128()?));
+                    }
+                }
+                section::NEEDS => {
+                    while !reader.is_empty() {
+                        entry.rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
+                    }
+                }
+                _ => return Err(EntryError::Bad(format!("a rewrite has no section {tag}"))),
+            }
+        }
+        Ok(entry)
+    }
+}
+
+/// The steps of runs that have one. Those of a log's entry have none: there the entry says it.
+fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    for (place, run) in (0u32..).zip(runs) {
+        if let Some(step) = run.payload.origin.as_ref().and_then(|origin| origin.step) {
+            body.extend_from_slice(&place.to_le_bytes());
+            body.extend_from_slice(&step.to_le_bytes());
+        }
+    }
+    if !body.is_empty() {
+        put_section(section::RUN_STEPS, &body, out);
+    }
+}
+
+fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryError> {
+    let mut reader = Reader::new(body);
+    // Most runs share theirs with their neighbours.
+    let mut last: Option<Arc<Origin>> = None;
+    while !reader.is_empty() {
+        let (place, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
+        let run = runs.get_mut(place).ok_or_else(|| EntryError::Bad(format!("it has no run {place}")))?;
+        let origin = last.filter(|origin| origin.step == step);
+        let origin = origin.unwrap_or_else(|| Arc::new(Origin { writer: "".into(), position: 0, step }));
+        Arc::make_mut(run).payload.origin = Some(origin.clone());
+        last = Some(origin);
+    }
+    Ok(())
+}
+
+impl CommitEntry {
+    /// Live runs and cutoffs, as checkpoints keep them.
+    pub fn of_live(live: Commit<Location>) -> CommitEntry {
+        CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], commit: live }
+    }
+}
+
+/// A page of a checkpoint: a checksum of what follows, and an entry of live runs.
+pub fn encode_page(page: Page, geometry: &Geometry) -> Vec<u8> {
+    let body = CommitEntry::of_live(Commit { runs: page.runs, cutoffs: page.cutoffs }).encode(geometry);
+    [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
+}
+
+pub fn decode_page(bytes: &[u8], geometry: &Geometry) -> Result<Page, EntryError> {
+    let mut reader = Reader::new(bytes);
+    if reader.u32()? != crc32c::crc32c(reader.rest()) {
+        return Err(EntryError::Bad("the checksum of a page does not match".into()));
+    }
+    let Commit { runs, cutoffs } = CommitEntry::decode(reader.rest(), geometry)?.commit;
+    Ok(Page { runs, cutoffs })
+}

@@ -1,0 +1,21 @@
+//! The `grid` object: how values of the dimensions map to coordinates.
+
+use kubist_index::grid::Scale;
+
+use crate::error::EntryError;
+
+/// The `grid` object: one scale a dimension, as JSON.
+pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
+    serde_json::to_vec_pretty(scales).expect("scales are plain data")
+}
+
+pub fn decode_grid(bytes: &[u8], dimensions: usize) -> Result<Vec<Scale>, EntryError> {
+    let scales: Vec<Scale> = serde_json::from_slice(bytes).map_err(|error| EntryError::Bad(error.to_string()))?;
+    if scales.len() != dimensions {
+        return Err(EntryError::Bad(format!("it has {} scales for {dimensions} dimensions", scales.len())));
+    }
+    for scale in &scales {
+        scale.check().map_err(|error| EntryError::Bad(error.to_string()))?;
+    }
+    Ok(scales)
+}

@@ -1,0 +1,38 @@
+//! Where a run's bytes lie, and what its entry says of it beside.
+
+use std::sync::Arc;
+
+use kubist_index::cube::MAX_DIMENSIONS;
+
+use crate::lookup::Lookup;
+use crate::ranges::RunRanges;
+
+/// Where a run's bytes lie, and the box around its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Location {
+    pub segment: Arc<str>,
+    pub data_offset: u64,
+    pub data_length: u64,
+    pub map_offset: u64,
+    pub map_length: u32,
+    /// Smallest and largest coordinate of its rows in each dimension.
+    pub low: [u32; MAX_DIMENSIONS],
+    pub high: [u32; MAX_DIMENSIONS],
+    /// The commit that wrote it; not stored with the run, and none for a rewrite's.
+    pub origin: Option<Arc<Origin>>,
+    /// Which zones hold a value; not stored with the run, and none if its writer did
+    /// not know of lookups.
+    pub lookup: Option<Arc<Lookup>>,
+    /// What it holds of columns that are no dimensions; not stored with the run, and none
+    /// if its writer did not know of ranges.
+    pub ranges: Option<RunRanges>,
+}
+
+/// Where a run was committed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    pub writer: Arc<str>,
+    /// Behind the commit's entry in the writer's log.
+    pub position: u64,
+    pub step: Option<i64>,
+}

@@ -1,0 +1,31 @@
+//! The names of a table's objects and segments.
+
+/// The header and the schema of the creation.
+pub const TABLE: &str = "table";
+pub const GRID: &str = "grid";
+/// The writers that were declared.
+pub const WRITERS: &str = "writers";
+/// The mark of a table that is being dropped.
+pub const DROPPED: &str = "dropped";
+
+pub const REWRITES: &str = "rewrites/";
+pub const CHECKPOINTS: &str = "checkpoints/";
+pub const ALTERATIONS: &str = "alterations/";
+pub const GARBAGE: &str = "garbage/";
+pub const LEASES: &str = "leases/";
+
+/// How the names of segments of pages begin; they end with the time of their creation.
+pub const PAGES_SEGMENT: &str = "pages-";
+/// How the names of rewrites' segments begin; they end with the time of their
+/// creation, so that no name is ever used again.
+pub const REWRITE_SEGMENT: &str = "rewrite-";
+
+/// The number in the name of a rewrite.
+pub fn number_of(name: &str) -> u64 {
+    name[REWRITES.len()..].parse().unwrap_or(0)
+}
+
+/// The file of a segment, as messages name it.
+pub fn segment_file(location: &str, segment: &str) -> String {
+    format!("{location}/segments/{segment}.seg")
+}

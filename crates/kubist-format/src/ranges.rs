@@ -1,0 +1,187 @@
+//! Ranges: what runs hold of columns that are no dimensions, so that a condition on such
+//! a column rules out whole runs before their zone maps are read.
+//!
+//! Whoever writes runs (a commit, a rewrite) knows the smallest and the largest key of
+//! each column, and says them in its entry beside the runs; a page of a checkpoint says
+//! them of the runs on it. A run of which nothing is said (its writer, or the writer of a
+//! checkpoint, did not know of ranges) is judged by its zone map. `verify` compares both.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubist_expr::{Nulls, Zone};
+use kubist_index::state::Run;
+
+use crate::location::Location;
+use crate::wire::{Reader, Short};
+use crate::zone_map::{ColumnZones, packed_zone, put_zones, skip_zones};
+
+/// What runs may hold of a column, as the byte that stands for their nulls.
+const NO_NULLS: u8 = 0;
+const SOME_NULLS: u8 = 1;
+const ALL_NULL: u8 = 2;
+const UNKNOWN: u8 = 3;
+
+/// Of some runs, packed as they are stored: in each column they stand where a zone map has
+/// its zones. They are as many and live as long as runs do, so they are never unpacked.
+#[derive(Debug)]
+pub struct Ranges {
+    runs: u32,
+    /// Stored columns, ascending, and where the zones of each begin.
+    columns: Box<[(u32, u32)]>,
+    packed: Bytes,
+}
+
+/// What one of the runs holds.
+#[derive(Clone, Debug)]
+pub struct RunRanges {
+    of: Arc<Ranges>,
+    place: u32,
+}
+
+impl Ranges {
+    /// Reads as many columns as are named.
+    fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
+        let mut reader = Reader::new(bytes);
+        let mut places = Vec::with_capacity(columns.len());
+        for column in columns {
+            places.push((*column, (bytes.len() - reader.rest().len()) as u32));
+            skip_zones(&mut reader, runs)?;
+        }
+        let packed = Bytes::copy_from_slice(&bytes[..bytes.len() - reader.rest().len()]);
+        Ok(Ranges { runs: runs as u32, columns: places.into(), packed })
+    }
+
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()
+    }
+}
+
+impl RunRanges {
+    pub fn of(&self) -> &Arc<Ranges> {
+        &self.of
+    }
+
+    /// What is known of a stored column.
+    pub fn zone(&self, column: usize) -> Option<Zone> {
+        let Ranges { runs, columns, packed } = &*self.of;
+        let at = columns.binary_search_by_key(&column, |(column, _)| *column as usize).ok()?;
+        let zones = &packed[columns[at].1 as usize..];
+        let (min, max, nulls) = packed_zone(zones, *runs as usize, self.place as usize).ok()?;
+        match nulls {
+            NO_NULLS => Some(Zone { min, max, nulls: Nulls::None }),
+            SOME_NULLS => Some(Zone { min, max, nulls: Nulls::Some }),
+            ALL_NULL => Some(Zone { min: 0, max: 0, nulls: Nulls::All }),
+            _ => None,
+        }
+    }
+
+    fn columns(&self) -> impl Iterator<Item = usize> {
+        self.of.columns.iter().map(|(column, _)| *column as usize)
+    }
+}
+
+/// They say the same.
+impl PartialEq for RunRanges {
+    fn eq(&self, other: &RunRanges) -> bool {
+        self.columns().chain(other.columns()).all(|column| self.zone(column) == other.zone(column))
+    }
+}
+
+/// The columns of runs that are being written.
+#[derive(Default)]
+pub struct Gathered {
+    columns: Vec<(usize, ColumnZones)>,
+}
+
+impl Gathered {
+    /// One for each run, by stored column, ascending: of all runs the same columns.
+    pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
+        let is_first = self.columns.is_empty();
+        for (place, (column, zone)) in of_run.enumerate() {
+            if is_first {
+                self.columns.push((column, ColumnZones::default()));
+            }
+            push(&mut self.columns[place].1, Some(zone));
+        }
+    }
+
+    /// Tells the runs, which are those that were added.
+    pub fn attach(self, runs: &mut [Arc<Run<Location>>]) {
+        let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
+        let mut packed = Vec::new();
+        self.columns.into_iter().for_each(|(_, zones)| put(zones, &mut packed));
+        tell(Ranges::read(&columns, runs.len(), &packed).expect("packed just now"), runs);
+    }
+}
+
+fn tell(ranges: Ranges, runs: &mut [Arc<Run<Location>>]) {
+    let of = Arc::new(ranges);
+    for (place, run) in (0u32..).zip(runs) {
+        Arc::make_mut(run).payload.ranges = Some(RunRanges { of: of.clone(), place });
+    }
+}
+
+fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
+    let nulls = match zone.map(|zone| zone.nulls) {
+        Some(Nulls::None) => NO_NULLS,
+        Some(Nulls::Some) => SOME_NULLS,
+        Some(Nulls::All) => ALL_NULL,
+        None => UNKNOWN,
+    };
+    // Keys without meaning do not widen the frame.
+    let (min, max) = match zone {
+        Some(Zone { min, max, .. }) if nulls != ALL_NULL => (min, max),
+        _ => zones.min.last().map_or((0, 0), |min| (*min, *min)),
+    };
+    zones.min.push(min);
+    zones.max.push(max);
+    zones.nulls.push(nulls);
+}
+
+/// Appends a column, without a byte for each run's nulls if there are none.
+fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
+    if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
+        zones.nulls.clear();
+    }
+    put_zones(&zones, out);
+}
+
+/// The section of an entry with the ranges of its runs; `None`: nothing is known.
+pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
+    // Neighbours have theirs in common.
+    let mut columns: BTreeSet<usize> = BTreeSet::new();
+    let mut last = None;
+    for ranges in runs.iter().filter_map(|run| run.payload.ranges.as_ref()) {
+        if last.is_none_or(|last| !Arc::ptr_eq(last, ranges.of())) {
+            columns.extend(ranges.columns());
+        }
+        last = Some(ranges.of());
+    }
+    if columns.is_empty() {
+        return None;
+    }
+    let mut body = (columns.len() as u32).to_le_bytes().to_vec();
+    columns.iter().for_each(|column| body.extend_from_slice(&(*column as u32).to_le_bytes()));
+    for column in columns {
+        let mut zones = ColumnZones::default();
+        for run in runs {
+            push(&mut zones, run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)));
+        }
+        put(zones, &mut body);
+    }
+    Some(body)
+}
+
+/// Tells runs what they hold.
+pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+    let mut reader = Reader::new(body);
+    let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;
+    if !columns.is_sorted_by(|a, b| a < b) {
+        return Err(Short);
+    }
+    tell(Ranges::read(&columns, runs.len(), reader.rest())?, runs);
+    Ok(())
+}

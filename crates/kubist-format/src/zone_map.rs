@@ -1,0 +1,369 @@
+//! The zone map of a run: what its zones hold, without their values.
+//!
+//! A zone is a stretch of up to 128 rows of a run, in the run's order; zones do
+//! not cross strata. Its map gives the rows, the range of priorities and, for
+//! each column, the smallest and largest order key and how many values are
+//! null. Thirty-two zones make a page; each column of a page is a chunk of bytes
+//! with a checksum of its own. For fixed-width columns the smallest and largest
+//! keys of a page also are the frame in which its values are packed.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use kubist_expr::{Nulls, Zone};
+use kubist_index::priority::PriorityRange;
+
+use crate::bits;
+use crate::wire::{Reader, Short};
+
+/// Zones of a page: the unit of input and output is about 1500 rows.
+pub const ZONES_PER_PAGE: usize = 32;
+/// Rows of a zone at most.
+const MOST_ZONE_ROWS: usize = 128;
+/// And of a page.
+pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
+/// Priorities in zone maps keep their top 32 bits; that is how many they drop.
+const PRIORITY_SHIFT: u32 = 32;
+
+/// What the zones of one column hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnZones {
+    /// Order keys, over the values that are not null; 0 and 0 if all are.
+    pub min: Vec<u64>,
+    pub max: Vec<u64>,
+    /// Nulls in each zone; empty if there are none in the run.
+    pub nulls: Vec<u8>,
+}
+
+impl ColumnZones {
+    pub fn nulls_of(&self, zone: usize) -> u8 {
+        self.nulls.get(zone).copied().unwrap_or(0)
+    }
+}
+
+/// Zones of a column, unpacked when they are first looked at: a query looks at few
+/// columns.
+#[derive(Clone, Debug)]
+pub struct LazyZones {
+    zones: usize,
+    /// Checked to be long enough.
+    packed: Bytes,
+    unpacked: OnceLock<ColumnZones>,
+    /// All zones as one.
+    whole: OnceLock<Zone>,
+}
+
+impl From<ColumnZones> for LazyZones {
+    fn from(unpacked: ColumnZones) -> LazyZones {
+        let (zones, packed) = (unpacked.min.len(), Bytes::new());
+        LazyZones { zones, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
+    }
+}
+
+impl Deref for LazyZones {
+    type Target = ColumnZones;
+
+    fn deref(&self) -> &ColumnZones {
+        self.unpacked.get_or_init(|| unpack_column(&self.packed, self.zones).expect("a length that was checked"))
+    }
+}
+
+impl PartialEq for LazyZones {
+    fn eq(&self, other: &LazyZones) -> bool {
+        **self == **other
+    }
+}
+
+/// Where the bytes of one column of one page lie, from the start of the run's data, and
+/// how its values are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chunk {
+    pub offset: u64,
+    pub length: u32,
+    pub checksum: u32,
+    pub frame: Frame,
+}
+
+/// The smallest key of a packed chunk and the bits that the largest difference from it
+/// needs, and how many values are null; all 0 for opaque types.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Frame {
+    pub base: u64,
+    pub width: u8,
+    pub nulls: u16,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneMap {
+    pub rows: Vec<u8>,
+    /// Conservative: rounded outwards to 32 bits.
+    pub priorities: Vec<PriorityRange>,
+    pub columns: Vec<LazyZones>,
+    /// Page by page, in each column by column.
+    pub chunks: Vec<Chunk>,
+}
+
+impl ZoneMap {
+    pub fn zones(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn pages(&self) -> usize {
+        self.zones().div_ceil(ZONES_PER_PAGE)
+    }
+
+    pub fn chunk(&self, page: usize, column: usize) -> Chunk {
+        self.chunks[page * self.columns.len() + column]
+    }
+
+    /// The zones of a page.
+    pub fn page_zones(&self, page: usize) -> std::ops::Range<usize> {
+        page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
+    }
+
+    /// The rows of a page.
+    pub fn page_rows(&self, page: usize) -> usize {
+        self.rows[self.page_zones(page)].iter().map(|rows| *rows as usize).sum()
+    }
+
+    /// What all zones together hold of a column.
+    pub fn whole(&self, column: usize) -> Zone {
+        *self.columns[column].whole.get_or_init(|| {
+            let zones: &ColumnZones = &self.columns[column];
+            if let (true, Some(min), Some(max)) =
+                (zones.nulls.is_empty(), zones.min.iter().min(), zones.max.iter().max())
+            {
+                return Zone { min: *min, max: *max, nulls: Nulls::None };
+            }
+            let both = |a: Zone, b: Zone| match (a.nulls, b.nulls) {
+                (Nulls::All, Nulls::All) => a,
+                (Nulls::All, _) => Zone { nulls: Nulls::Some, ..b },
+                (_, Nulls::All) => Zone { nulls: Nulls::Some, ..a },
+                (x, y) => {
+                    let nulls = if matches!((x, y), (Nulls::None, Nulls::None)) { Nulls::None } else { Nulls::Some };
+                    Zone { min: a.min.min(b.min), max: a.max.max(b.max), nulls }
+                }
+            };
+            let all = (0..self.zones()).map(|zone| self.zone(zone, zones));
+            all.reduce(both).unwrap_or(Zone { min: 0, max: 0, nulls: Nulls::All })
+        })
+    }
+
+    /// The zone of a column of this map as predicates want it.
+    #[inline]
+    pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
+        let nulls = match zones.nulls_of(zone) {
+            0 => Nulls::None,
+            count if count == self.rows[zone] => Nulls::All,
+            _ => Nulls::Some,
+        };
+        Zone { min: zones.min[zone], max: zones.max[zone], nulls }
+    }
+
+    /// Bytes of memory that it holds, about, once a few of its columns were looked at.
+    pub fn memory(&self) -> usize {
+        let packed: usize = self.columns.iter().map(|column| column.packed.len()).sum();
+        let looked_at = self.columns.len().min(4);
+        128 + packed + self.zones() * (17 + 16 * looked_at) + self.columns.len() * 120 + self.chunks.len() * 32
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; 4];
+        out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
+        out.extend_from_slice(&self.rows);
+        for range in &self.priorities {
+            out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
+            out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
+        }
+        self.columns.iter().for_each(|column| put_zones(column, &mut out));
+        for chunk in &self.chunks {
+            out.extend_from_slice(&chunk.length.to_le_bytes());
+            out.extend_from_slice(&chunk.checksum.to_le_bytes());
+            out.extend_from_slice(&chunk.frame.base.to_le_bytes());
+            out.push(chunk.frame.width);
+            out.extend_from_slice(&chunk.frame.nulls.to_le_bytes());
+        }
+        let checksum = crc32c::crc32c(&out[4..]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The inverse; `Err` says what is wrong with the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<ZoneMap, String> {
+        let stored = bytes.get(..4).ok_or("the zone map is too short")?;
+        let found = crc32c::crc32c(&bytes[4..]);
+        if stored != found.to_le_bytes() {
+            return Err("the checksum of the zone map does not match".into());
+        }
+        let map = decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short")?;
+        let rows_fit = map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS);
+        match rows_fit && map.chunks.iter().all(|chunk| chunk.frame.width <= 64) {
+            true => Ok(map),
+            false => Err("the zone map has zones of too many rows, or values of too many bits".into()),
+        }
+    }
+}
+
+fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
+    let mut reader = Reader::new(bytes);
+    let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
+    let rows = reader.bytes(zones)?.to_vec();
+    let priorities = reader.bytes(zones.checked_mul(8).ok_or(Short)?)?.as_chunks::<8>().0.iter();
+    let priorities = priorities.map(|ends| {
+        let both = u64::from_le_bytes(*ends);
+        PriorityRange { first: both << PRIORITY_SHIFT, last: both | ((1 << PRIORITY_SHIFT) - 1) }
+    });
+    let priorities = priorities.collect();
+    let before = reader.rest();
+    let mut ends = Vec::with_capacity(columns.min(bytes.len()));
+    for _ in 0..columns {
+        skip_zones(&mut reader, zones)?;
+        ends.push(before.len() - reader.rest().len());
+    }
+    // One copy for all columns, without what it was read together with.
+    let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(0)]);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lazy = |(start, end): (usize, &usize)| LazyZones {
+        zones,
+        packed: packed.slice(start..*end),
+        unpacked: OnceLock::new(),
+        whole: OnceLock::new(),
+    };
+    let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
+    let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());
+    let mut offset = 0u64;
+    for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns.len() {
+        let (length, checksum) = (reader.u32()?, reader.u32()?);
+        let frame = Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? };
+        chunks.push(Chunk { offset, length, checksum, frame });
+        offset += length as u64;
+    }
+    Ok(ZoneMap { rows, priorities, columns, chunks })
+}
+
+/// Appends the zones of a column.
+pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
+    out.push(!column.nulls.is_empty() as u8);
+    out.extend_from_slice(&column.nulls);
+    encode_frame(&column.min, out);
+    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max.wrapping_sub(*min)).collect();
+    encode_frame(&spans, out);
+}
+
+/// Passes over the zones of a column, which are long enough then.
+pub fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+    if reader.u8()? != 0 {
+        reader.bytes(zones)?;
+    }
+    for _ in 0..2 {
+        reader.u64()?;
+        let width = reader.u8()? as u32;
+        reader.bytes(if width <= 64 { bits::packed_len(zones, width) } else { usize::MAX })?;
+    }
+    Ok(())
+}
+
+fn unpack_column(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
+    let min = decode_frame(&mut reader, zones)?;
+    let mut max = decode_frame(&mut reader, zones)?;
+    max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
+    Ok(ColumnZones { min, max, nulls })
+}
+
+/// One of the zones of a column: its smallest and largest key, and its byte of nulls.
+pub fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
+    let mut of_frame = || {
+        let (base, width) = (reader.u64()?, reader.u8()? as u32);
+        let packed = reader.bytes(bits::packed_len(zones, width))?;
+        Ok(base.wrapping_add(bits::value(packed, width, zone)))
+    };
+    let (min, span) = (of_frame()?, of_frame()?);
+    Ok((min, min.wrapping_add(span), nulls))
+}
+
+/// Integers as a base, a width and packed differences from the base.
+fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
+    let base = values.iter().min().copied().unwrap_or(0);
+    let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));
+    out.extend_from_slice(&base.to_le_bytes());
+    out.push(width as u8);
+    bits::pack(values, base, width, out);
+}
+
+fn decode_frame(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, Short> {
+    let base = reader.u64()?;
+    let width = reader.u8()? as u32;
+    let bytes = reader.bytes(bits::packed_len(count, width))?;
+    let mut values = Vec::with_capacity(count + 8);
+    bits::unpack(bytes, width, 0..count, base, &mut values).ok_or(Short)?;
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_map() -> impl Strategy<Value = ZoneMap> {
+        (0usize..200, 1usize..5).prop_flat_map(|(zones, columns)| {
+            let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>());
+            (
+                prop::collection::vec(1u8..=128, zones),
+                prop::collection::vec(any::<(u32, u32)>(), zones),
+                prop::collection::vec(column, columns),
+                prop::collection::vec(
+                    (0u32..10_000, any::<u32>(), any::<(u64, u16)>(), 0u8..=64),
+                    zones.div_ceil(ZONES_PER_PAGE) * columns,
+                ),
+            )
+                .prop_map(|(rows, priorities, columns, chunks)| {
+                    let mut offset = 0;
+                    let range = |(a, b): (u32, u32)| PriorityRange {
+                        first: (a.min(b) as u64) << 32,
+                        last: (a.max(b) as u64) << 32 | u32::MAX as u64,
+                    };
+                    ZoneMap {
+                        priorities: priorities.into_iter().map(range).collect(),
+                        columns: columns
+                            .into_iter()
+                            .map(|(ends, nulls)| {
+                                let zones = ColumnZones {
+                                    min: ends.iter().map(|(a, b)| *a.min(b)).collect(),
+                                    max: ends.iter().map(|(a, b)| *a.max(b)).collect(),
+                                    nulls: if nulls { rows.clone() } else { vec![] },
+                                };
+                                zones.into()
+                            })
+                            .collect(),
+                        rows,
+                        chunks: chunks
+                            .into_iter()
+                            .map(|(length, checksum, (base, nulls), width)| {
+                                offset += length as u64;
+                                let frame = Frame { base, width, nulls };
+                                Chunk { offset: offset - length as u64, length, checksum, frame }
+                            })
+                            .collect(),
+                    }
+                })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn decode_inverts_encode(map in any_map(), flip in any::<prop::sample::Index>()) {
+            let mut bytes = map.encode();
+            prop_assert_eq!(&ZoneMap::decode(&bytes).unwrap(), &map);
+            let place = flip.index(bytes.len() * 8);
+            bytes[place / 8] ^= 1 << (place % 8);
+            prop_assert!(ZoneMap::decode(&bytes).is_err());
+            prop_assert!(ZoneMap::decode(&bytes[..place / 8]).is_err());
+        }
+    }
+}

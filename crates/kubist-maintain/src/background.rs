@@ -1,0 +1,238 @@
+//! The optimizer in the background: behind a writer's commits, and behind queries.
+//!
+//! Behind commits its debt is bounded. It takes a small part of one core while it
+//! keeps up and up to a whole one when it does not; once debt passes the bound,
+//! commits wait for it, so that writers feel it before readers do.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::optimize::{OptimizeOptions, Pace, optimize, optimize_at};
+use kubist_catalog::core::Core;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+use kubist_write::writer::Behind;
+
+/// The share of a table's rows that may be debt before commits wait. The optimizer
+/// leaves up to half of the rows of any part as debt.
+const MOST_DEBT: f64 = 0.75;
+/// So much debt is never too much.
+const SMALL_DEBT: u64 = 1 << 20;
+/// The runs that a cube may have before commits wait.
+const MOST_RUNS: u64 = 256;
+/// A commit waits no longer than this: rows that nobody can move now, because another
+/// process is at it or a step is not complete, must not stop a simulation.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Optimizes after a writer's commits; ends with it.
+pub struct Healer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    cancel: Cancel,
+    load: Mutex<Load>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Load {
+    rows: u64,
+    debt: u64,
+    /// Of the cube that has most.
+    runs: u64,
+    /// There were commits since the last round began.
+    woken: bool,
+    working: bool,
+}
+
+impl Load {
+    /// Debt, or runs, as a share of what is allowed.
+    fn share(&self) -> f64 {
+        let debt = self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64);
+        debt.max(self.runs as f64 / MOST_RUNS as f64)
+    }
+}
+
+impl Shared {
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wait<'a>(&self, load: MutexGuard<'a, Load>) -> MutexGuard<'a, Load> {
+        self.changed.wait_timeout(load, LOOK).map_or_else(|poisoned| poisoned.into_inner().0, |(load, _)| load)
+    }
+
+    fn work(&self, core: &Arc<Core>) {
+        let options = OptimizeOptions { cancel: self.cancel.clone(), ..OptimizeOptions::background() };
+        loop {
+            let mut load = self.load();
+            while !load.woken && !self.cancel.is_set() {
+                load = self.wait(load);
+            }
+            if self.cancel.is_set() {
+                return;
+            }
+            (load.woken, load.working) = (false, true);
+            drop(load);
+            let mut pace = Pace {
+                core_share: &|| options.core_share + (1.0 - options.core_share) * self.load().share().clamp(0.0, 1.0),
+                surveyed: &|survey| {
+                    let mut load = self.load();
+                    (load.rows, load.debt, load.runs) = (survey.rows(), survey.debt(), survey.most_runs());
+                    self.changed.notify_all();
+                },
+                rewrote: &mut |_, settled| {
+                    let mut load = self.load();
+                    load.debt = load.debt.saturating_sub(settled);
+                    self.changed.notify_all();
+                },
+            };
+            // What it could not do now, a later commit or an explicit call will do or
+            // report: nothing is lost by a layout that stays as it is.
+            let report = std::panic::catch_unwind(AssertUnwindSafe(|| optimize_at(core, &options, &mut pace)));
+            let mut load = self.load();
+            load.working = false;
+            let Ok(report) = report else { return };
+            load.woken |= report.is_ok_and(|report| report.rewrites > 0);
+            drop(load);
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Healer {
+    pub fn start(core: Arc<Core>) -> Healer {
+        let shared = Arc::new(Shared { cancel: Cancel::default(), load: Mutex::default(), changed: Condvar::new() });
+        let thread = std::thread::spawn({
+            let shared = shared.clone();
+            move || shared.work(&core)
+        });
+        Healer { shared, thread: Some(thread) }
+    }
+}
+
+impl Behind for Healer {
+    /// Waits while there is too much debt and work on it goes on.
+    fn admit(&self, cancel: &Cancel) -> Result<()> {
+        let begin = Instant::now();
+        let mut load = self.shared.load();
+        while load.share() > 1.0 && (load.woken || load.working) && begin.elapsed() < PATIENCE {
+            cancel.check()?;
+            load = self.shared.wait(load);
+        }
+        Ok(())
+    }
+
+    /// Says that rows were committed: as long as nobody has looked, all of them may be
+    /// debt, and a run in one and the same cube.
+    fn committed(&self, rows: u64) {
+        let mut load = self.shared.load();
+        load.rows += rows;
+        load.debt += rows;
+        load.runs += 1;
+        // Unless the thread is gone.
+        load.woken = self.thread.as_ref().is_none_or(|thread| !thread.is_finished());
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Healer {
+    fn drop(&mut self) {
+        self.shared.cancel.set();
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Rows that queries examine in vain before it looks whether something is worth mending.
+const WASTED_ROWS: u64 = 1 << 16;
+
+/// Mends, while it is kept, the parts of the table where this process' queries examine
+/// the most rows in vain: once they have wasted as many as the mending costs.
+pub struct Healing {
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Optimizes on a thread of its own what queries of this process found expensive.
+pub fn heal_reads(core: &Arc<Core>) -> Healing {
+    let cancel = Cancel::default();
+    let (core, switch) = (core.clone(), cancel.clone());
+    let options =
+        OptimizeOptions { debt_share: f64::INFINITY, cancel: cancel.clone(), ..OptimizeOptions::background() };
+    let thread = std::thread::spawn(move || {
+        let mut looked_at = 0;
+        while !switch.is_set() {
+            let wasted = core.heat.total();
+            looked_at = wasted.min(looked_at);
+            if wasted >= looked_at + WASTED_ROWS {
+                // As above: what fails now can be done later.
+                let _ = optimize(&core, &options, &mut |_, _| {});
+                looked_at = core.heat.total();
+            }
+            std::thread::park_timeout(LOOK * 5);
+        }
+    });
+    Healing { cancel, thread: Some(thread) }
+}
+
+impl Drop for Healing {
+    fn drop(&mut self) {
+        self.cancel.set();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healer(load: Load) -> Healer {
+        let shared = Shared { cancel: Cancel::default(), load: Mutex::new(load), changed: Condvar::new() };
+        Healer { shared: Arc::new(shared), thread: None }
+    }
+
+    #[test]
+    fn commits_wait_for_too_much_debt_only_while_somebody_works_on_it() {
+        let too_much = || Load { rows: 10_000_000, debt: 8_000_000, runs: 10, woken: false, working: true };
+        let at_work = healer(too_much());
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| at_work.admit(&cancel));
+            at_work.shared.load().debt = 1_000_000;
+            at_work.shared.changed.notify_all();
+            waiting.join().unwrap().unwrap();
+        });
+        // Cancelled while it waits.
+        cancel.set();
+        for load in [too_much(), Load { debt: 0, runs: 300, ..too_much() }] {
+            assert!(healer(load).admit(&cancel).is_err());
+        }
+        let calm = Cancel::default();
+        for load in [
+            Load { working: false, ..too_much() },
+            Load { debt: 7_000_000, ..too_much() },
+            Load { rows: 1_000_000, debt: 1_000_000, ..too_much() },
+        ] {
+            healer(load).admit(&calm).unwrap();
+        }
+    }
+
+    #[test]
+    fn uncounted_commits_are_debt() {
+        let healer = healer(Load::default());
+        healer.committed(3_000_000);
+        let load = healer.shared.load();
+        assert!(load.woken && load.share() > 1.0);
+    }
+}

@@ -1,0 +1,214 @@
+//! A copy of a snapshot as a table of its own, with the same grid or another.
+//!
+//! The rows pass through a writer of the new table in bounded memory and become one
+//! commit, so that the copy has all of them or none: after an error nothing of it is
+//! left, after a crash a table without rows. They bring their hidden columns
+//! along: steps stay steps, and the rows of a table without identity keep their
+//! priorities. What belongs to the moment and not to the rows stays behind: tokens,
+//! the writers' histories, who was declared. So a step that waits for a writer in
+//! the table is complete in the copy, with the rows that it had.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use kubist_index::grid::Scale;
+use kubist_store::Store;
+
+use kubist_catalog::core::Core;
+use kubist_catalog::create::{self, Plan};
+use kubist_catalog::error::store_error;
+use kubist_catalog::frame;
+use kubist_catalog::location::Place;
+use kubist_format::alteration::name_of;
+use kubist_read::query::{self, QueryStream, stored_rows};
+use kubist_read::question::Query;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
+use kubist_write::writer::Writer;
+
+use crate::drop::drop_in;
+use kubist_catalog::schema::NO_STEP;
+use kubist_catalog::segment::unix_ms;
+use kubist_catalog::snapshot::Snapshot;
+
+/// Rows that a domain is learned from: those of lowest priority, a uniform sample.
+const LEARNED_ROWS: u64 = 1 << 16;
+/// The name of the writer in the copy.
+const WRITER: &str = "copy";
+
+/// What is to be different in a copy.
+#[derive(Clone, Debug, Default)]
+pub struct CopyOptions {
+    /// The dimensions, of the columns of the table's creation; `None`: the same.
+    pub dimensions: Option<Vec<String>>,
+    /// Domains of some dimensions. The others keep the grid that they have, and new
+    /// dimensions learn theirs from a sample of all rows.
+    pub domains: Vec<Dimension>,
+    pub capacity: Option<u32>,
+    /// As of [`WriterOptions`].
+    pub memory_bytes: Option<usize>,
+    /// Stops the copy; nothing of it is left then.
+    pub cancel: Cancel,
+}
+
+/// What a copy took.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Copied {
+    pub rows: u64,
+    pub bytes_written: u64,
+    pub seconds: f64,
+}
+
+/// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
+pub fn copy_to(
+    snapshot: &Snapshot,
+    location: &str,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied> {
+    let plan = plan_copy(snapshot, options)?;
+    copy_planned(snapshot, Place::of(location)?.vacant()?, plan, options, progress)
+}
+
+/// The same in an empty store, of whatever kind.
+pub fn copy_in(
+    snapshot: &Snapshot,
+    store: Arc<dyn Store>,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied> {
+    copy_planned(snapshot, store, plan_copy(snapshot, options)?, options, progress)
+}
+
+fn copy_planned(
+    snapshot: &Snapshot,
+    store: Arc<dyn Store>,
+    plan: Plan,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied> {
+    let table = create::make(store.clone(), plan, false)?;
+    let copied = copy_rows(snapshot, &table, options, progress);
+    if copied.is_err() {
+        // Best effort: what stays is a table without rows.
+        let _ = drop_in(store, false);
+    }
+    copied
+}
+
+fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
+    let (core, own) = (&snapshot.core, &snapshot.core.header.dimensions);
+    let same = || own.iter().map(|dimension| dimension.column.clone()).collect();
+    let names: Vec<String> = options.dimensions.clone().unwrap_or_else(same);
+    for (place, Dimension { column, .. }) in options.domains.iter().enumerate() {
+        if !names.contains(column) {
+            return Err(Error::invalid(format!(
+                "the domain of {column:?} is given, but the dimensions are {}",
+                names.join(", ")
+            )));
+        }
+        if options.domains[..place].iter().any(|earlier| earlier.column == *column) {
+            return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
+        }
+    }
+    let is_added =
+        |name: &&String| core.created.user.index_of(name).is_err() && snapshot.view.schema.user.index_of(name).is_ok();
+    if let Some(name) = names.iter().find(is_added) {
+        return Err(Error::invalid(format!("column {name:?} was added later and cannot be a dimension")));
+    }
+    let given = |name: &String| options.domains.iter().find(|dimension| dimension.column == *name);
+    let dimension = |column: &String| Dimension {
+        column: column.clone(),
+        domain: given(column).map_or(Domain::Learned, |dimension| dimension.domain.clone()),
+    };
+    let asked = TableOptions {
+        dimensions: names.iter().map(dimension).collect(),
+        identity: core.header.identity.clone(),
+        capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
+        seed: core.header.seed,
+        replication: core.header.replication,
+        lookup: core.header.lookup.clone(),
+        metadata: core.header.metadata.clone(),
+        ..TableOptions::default()
+    };
+    let mut plan = Plan::new(&core.created.user, &asked)?;
+    if plan.header.identity.is_empty() {
+        plan.header.writer_tag = format!("{}:", unix_ms());
+    }
+    let frame = core.frame()?;
+    let mut scales: Vec<Option<Scale>> = Vec::new();
+    for (name, planned) in names.iter().zip(&mut plan.header.dimensions) {
+        let kept = own.iter().position(|dimension| dimension.column == *name).filter(|_| given(name).is_none());
+        scales.push(match (kept, planned.domain) {
+            (Some(d), _) => {
+                *planned = own[d].clone();
+                frame.as_ref().map(|frame| frame.scales[d].clone())
+            }
+            (None, Some((low, high))) => Some(Scale::linear(low, high).map_err(Error::invalid)?),
+            (None, None) => None,
+        });
+    }
+    // Learned here and not by the writer, to whom rows come in the order of space.
+    let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
+    if !open.is_empty() && query::rows(snapshot)? > 0 {
+        let columns = open.iter().map(|d| names[*d].clone()).collect();
+        let cancel = options.cancel.clone();
+        let sample = Query { columns: Some(columns), limit: Some(LEARNED_ROWS), cancel, ..Query::default() };
+        let batches = QueryStream::of(snapshot, &sample)?.collect::<Result<Vec<_>>>()?;
+        for (place, d) in open.into_iter().enumerate() {
+            let values = batches.iter().flat_map(|batch| frame::numbers(batch.column(place).as_ref()));
+            scales[d] = Some(match plan.header.dimensions[d].scale == "quantile" {
+                true => Scale::learn_quantile(values),
+                false => Scale::learn_linear(values),
+            });
+        }
+    }
+    plan.scales = scales.into_iter().collect();
+    Ok(plan)
+}
+
+fn copy_rows(
+    snapshot: &Snapshot,
+    table: &Arc<Core>,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied> {
+    let (begin, schema) = (Instant::now(), &snapshot.view.schema);
+    for number in 1..=schema.version {
+        let name = name_of(number);
+        let missing = || Error::Io(format!("{}/{name} is gone", snapshot.core.store.location()));
+        let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
+        table.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+    }
+    let of_writer = WriterOptions {
+        name: Some(WRITER.into()),
+        memory_bytes: options.memory_bytes,
+        cancel: options.cancel.clone(),
+        ..WriterOptions::default()
+    };
+    let mut writer = Writer::open(table.clone(), &of_writer, None)?;
+    let history = &snapshot.view.history;
+    let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
+    let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();
+    let (mut done, all) = (0, query::rows(snapshot)?);
+    for batch in stored_rows(snapshot, &options.cancel)? {
+        let batch = batch?;
+        options.cancel.check()?;
+        let of_rows = batch.column(schema.step()).as_primitive::<Int64Type>();
+        for same in of_rows.values().chunk_by(|a, b| a == b).filter(|same| same[0] != NO_STEP) {
+            *steps.entry(same[0]).or_default() += same.len() as u64;
+        }
+        done += batch.num_rows() as u64;
+        writer.keep(batch)?;
+        progress(done, all);
+    }
+    let mut bytes_written = 0;
+    if done > 0 || !steps.is_empty() {
+        bytes_written = writer.commit_copied(steps.into_iter().collect())?.bytes_written;
+    }
+    Ok(Copied { rows: done, bytes_written, seconds: begin.elapsed().as_secs_f64() })
+}

@@ -1,0 +1,64 @@
+//! What a table's files take, by what they are there for.
+
+use kubist_store::Kept;
+
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_format::lookup;
+use kubist_format::names::CHECKPOINTS;
+use kubist_format::names::REWRITES;
+use kubist_types::error::Result;
+
+/// Bytes of a table's store by cause; together they are all of its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct DiskUse {
+    /// Data of live primary runs: each record once.
+    pub primary: u64,
+    /// Data of live replicas.
+    pub replicas: u64,
+    /// Zone maps of both.
+    pub zone_maps: u64,
+    /// Lookups into both.
+    pub lookups: u64,
+    /// The rest of the segments: replaced runs that wait for cleaning, commits that
+    /// are under way or failed, and the few bytes that begin each file.
+    pub dead: u64,
+    pub logs: u64,
+    pub rewrites: u64,
+    pub checkpoints: u64,
+    /// The table's description, alterations, notes, temporary files.
+    pub other: u64,
+    pub total: u64,
+}
+
+impl DiskUse {
+    pub fn of(core: &Core) -> Result<DiskUse> {
+        let view = core.view()?;
+        let mut found = DiskUse::default();
+        let directory = view.runs.whole(core)?;
+        for run in directory.all() {
+            *match run.is_replica() {
+                true => &mut found.replicas,
+                false => &mut found.primary,
+            } += run.payload.data_length;
+            found.zone_maps += run.payload.map_length as u64;
+        }
+        found.lookups = lookup::bytes(directory.all().map(AsRef::as_ref));
+        let pages = view.runs.base.as_ref().map_or(0, |base| base.bytes());
+        let mut segments = 0;
+        for size in core.store.sizes().map_err(store_error)? {
+            *match size.kind {
+                Kept::Segment => &mut segments,
+                Kept::Log => &mut found.logs,
+                Kept::Object if size.name.starts_with(REWRITES) => &mut found.rewrites,
+                Kept::Object if size.name.starts_with(CHECKPOINTS) => &mut found.checkpoints,
+                Kept::Object | Kept::Temporary => &mut found.other,
+            } += size.bytes;
+        }
+        let live = found.primary + found.replicas + found.zone_maps + found.lookups;
+        found.dead = segments.saturating_sub(live + pages);
+        found.checkpoints += pages;
+        found.total = live + found.dead + found.logs + found.rewrites + found.checkpoints + found.other;
+        Ok(found)
+    }
+}

@@ -1,0 +1,89 @@
+//! The end of a table: all of its files, and nothing else.
+//!
+//! A mark is made durable before the first file goes, and goes last itself. While
+//! it is there, whatever else is there is no table: it cannot be opened or created,
+//! only dropped again. So it does not matter where a drop is interrupted.
+
+use std::sync::Arc;
+
+use kubist_store::Store;
+
+use kubist_catalog::error::store_error;
+use kubist_catalog::location::Place;
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, DROPPED, GARBAGE, GRID, LEASES, REWRITES, TABLE, WRITERS};
+use kubist_types::{Error, Result};
+
+/// What [`Table::drop_at`] removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Dropped {
+    pub files: u64,
+    pub bytes: u64,
+    /// Files that are not the table's, and were left where they are.
+    pub files_left: u64,
+}
+
+const FOLDERS: [&str; 5] = [REWRITES, CHECKPOINTS, GARBAGE, LEASES, ALTERATIONS];
+
+fn is_ours(name: &str) -> bool {
+    [TABLE, GRID, WRITERS, DROPPED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
+}
+
+/// Deletes the table at a location, and its directory if nothing else is in it.
+/// `Busy` while a writer is at work, unless `force` says that its rows may go too.
+/// Files that Kubist did not make stay, and no link is followed.
+pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
+    drop_in(Place::of(location)?.store()?, force)
+}
+
+/// Deletes the table in a store.
+pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
+    // Read, so that a file of somebody else's that is called so is no table.
+    let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
+    let begun = there(DROPPED)?;
+    if !begun && !there(TABLE)? {
+        return Err(Error::NotATable { location: store.location().into(), why: "it holds no table".into() });
+    }
+    let mut logs = Vec::new();
+    take_logs(store.as_ref(), force, &mut logs)?;
+    store.put_if_absent(DROPPED, b"").map_err(store_error)?;
+    // A writer that came meanwhile has its log, or will see the mark.
+    if let Err(error) = take_logs(store.as_ref(), force, &mut logs) {
+        if !begun {
+            store.delete(DROPPED).map_err(store_error)?;
+        }
+        return Err(error);
+    }
+    let (mut dropped, mut objects) = (Dropped::default(), Vec::new());
+    for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != DROPPED) {
+        if size.kind == kubist_store::Kept::Object {
+            if !is_ours(&size.name) {
+                dropped.files_left += 1;
+                continue;
+            }
+            objects.push(size.name);
+        }
+        dropped.files += 1;
+        dropped.bytes += size.bytes;
+    }
+    store.delete(TABLE).map_err(store_error)?;
+    objects.extend(FOLDERS.map(String::from));
+    objects.push(DROPPED.into());
+    store.erase(&objects).map_err(store_error)?;
+    Ok(dropped)
+}
+
+/// Takes all logs that are not taken yet, so that no writer is at work.
+fn take_logs(store: &dyn Store, force: bool, taken: &mut Vec<Box<dyn kubist_store::LogOwner>>) -> Result<()> {
+    for writer in store.logs().map_err(store_error)? {
+        if force || taken.iter().any(|log| log.writer() == writer) {
+            continue;
+        }
+        match store.own_log(&writer) {
+            Ok(log) => taken.push(log),
+            Err(error @ kubist_store::Error::Busy { .. }) => return Err(store_error(error)),
+            // A log that is damaged has no writer, and can be dropped.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Leases: who works on which part of the tree.
+//!
+//! Only a hint that saves work: a rewrite is safe without any lease, because it
+//! checks its inputs when it is published. A lease ends by itself, so that a process
+//! that dies keeps others away for a moment only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubist_index::cube::CubeId;
+use kubist_store::Store;
+
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_catalog::segment::unix_ms;
+use kubist_types::error::Result;
+
+use kubist_format::names::LEASES;
+/// Longer than a rewrite takes.
+const LENGTH: Duration = Duration::from_secs(30);
+
+/// A part of the tree that others leave alone until it is dropped, or ends.
+pub struct Lease {
+    store: Arc<dyn Store>,
+    name: String,
+}
+
+impl Lease {
+    /// `None` if somebody works on the cube, in it or around it.
+    pub fn take(core: &Core, cube: CubeId) -> Result<Option<Lease>> {
+        let now = unix_ms();
+        for name in core.store.list(LEASES).map_err(store_error)? {
+            let Some((other, end)) = parse(core, &name) else { continue };
+            // Nobody takes one for longer: that clock is wrong, or was.
+            if end < now || end > now + LENGTH.as_millis() as u64 {
+                core.store.delete(&name).map_err(store_error)?;
+            } else if core.geometry.contains(other, cube) || core.geometry.contains(cube, other) {
+                return Ok(None);
+            }
+        }
+        let name = format!("{LEASES}{:032x}-{}", cube.to_u128(), now + LENGTH.as_millis() as u64);
+        let taken = core.store.put_if_absent(&name, &[]).map_err(store_error)?;
+        Ok(taken.then(|| Lease { store: core.store.clone(), name }))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // One that stays behind ends by itself.
+        let _ = self.store.delete(&self.name);
+    }
+}
+
+/// The cube that a lease is for, and when it ends, in milliseconds since 1970.
+fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
+    let (cube, end) = name[LEASES.len()..].split_once('-')?;
+    Some((core.geometry.cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::{DataType, Field, Schema};
+    use kubist::table::Table;
+    use kubist_store::MemoryStore;
+    use kubist_types::options::{Dimension, Domain, TableOptions};
+
+    #[test]
+    fn a_part_of_the_tree_is_leased_once_and_not_for_ever() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, false)]));
+        let options = TableOptions {
+            dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+            ..TableOptions::default()
+        };
+        let store = Arc::new(MemoryStore::new("leases"));
+        let table = Table::create_in(store.clone(), schema, &options).unwrap();
+        let core = &table.core;
+        let children: Vec<CubeId> = core.geometry.children(CubeId::ROOT).collect();
+        let grandchild = core.geometry.children(children[0]).next().unwrap();
+        let first = Lease::take(core, children[0]).unwrap();
+        assert!(first.is_some());
+        for taken in [CubeId::ROOT, children[0], grandchild] {
+            assert!(Lease::take(core, taken).unwrap().is_none());
+        }
+        assert!(Lease::take(core, children[1]).unwrap().is_some());
+        drop(first);
+        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        // One whose holder died long ago.
+        store.put_if_absent(&format!("{LEASES}{:032x}-{}", grandchild.to_u128(), unix_ms() - 1), &[]).unwrap();
+        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        assert!(store.list(LEASES).unwrap().is_empty());
+    }
+}

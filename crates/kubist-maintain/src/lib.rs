@@ -1,0 +1,15 @@
+//! Keeping a table in shape: compaction and replication, cleaning, copies, the end of a table.
+//!
+//! Whatever it does, every snapshot answers as before, and nothing that was acknowledged is
+//! lost. Nothing here may choose what a question returns.
+
+pub mod background;
+pub mod clean;
+pub mod copy;
+pub mod disk_use;
+pub mod drop;
+pub mod lease;
+pub mod optimize;
+pub mod replicate;
+pub mod retract;
+pub mod survey;

@@ -1,0 +1,320 @@
+//! The optimizer: the layout heals behind the writers' backs.
+//!
+//! Small commits rest high in the tree and cubes gather many runs. The optimizer
+//! takes the runs of a part of the tree that the survey found worth it, places their
+//! rows anew and publishes the outcome as one rewrite; where nothing of that kind is
+//! left it makes the replicas that the table's policy wants. Writers and readers go
+//! on meanwhile; it can be stopped at any moment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Capacity;
+use kubist_index::outlook::Replication;
+use kubist_index::priority::Threshold;
+use rayon::prelude::*;
+
+use crate::lease::Lease;
+use crate::replicate;
+use crate::survey::{Move, Survey};
+use kubist_catalog::core::Core;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::write_checkpoint;
+use kubist_read::runs::read_run;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_write::build::SortedRows;
+use kubist_write::publish::{NewRuns, Replacement, Written};
+use kubist_write::seen::Seen;
+
+/// How much a thread that works beside others gives way to them, as nice(1) has it.
+const NICE: i32 = 10;
+/// In a round of its own it leaves what is small after so much work, but for the large
+/// rewrite at its end: the next look may find better things to do.
+const ROUND: Duration = Duration::from_millis(300);
+
+/// How far the optimizer goes.
+#[derive(Clone, Debug)]
+pub struct OptimizeOptions {
+    /// Rewrites a part of the tree when at least this share of its rows is debt:
+    /// low values give a better layout, high ones fewer bytes written.
+    pub debt_share: f64,
+    /// Rows that are rewritten at once, in memory.
+    pub rows_at_once: u64,
+    /// Below 1: works on one core only, gives way to others there, and rests so long
+    /// after rewrites that it takes this share of it. At 1 it takes all cores.
+    pub core_share: f64,
+    /// Looks at the table once and does what is cheap there and one large rewrite, for a
+    /// caller that comes again as long as there is something to do. Otherwise goes on
+    /// until nothing is left.
+    pub one_round: bool,
+    /// Which records to copy downwards; `None`: as the table says.
+    pub replication: Option<Replication>,
+    pub cancel: Cancel,
+}
+
+impl Default for OptimizeOptions {
+    fn default() -> Self {
+        OptimizeOptions {
+            debt_share: 0.05,
+            rows_at_once: 4_000_000,
+            core_share: 1.0,
+            one_round: false,
+            replication: None,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+impl OptimizeOptions {
+    /// For work beside commits: few bytes written, and most of the machine left alone.
+    pub fn background() -> OptimizeOptions {
+        OptimizeOptions {
+            debt_share: 0.5,
+            rows_at_once: 250_000,
+            core_share: 0.4,
+            one_round: true,
+            ..OptimizeOptions::default()
+        }
+    }
+}
+
+/// What a call of [`Table::optimize`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct OptimizeReport {
+    pub rewrites: u64,
+    pub rows_rewritten: u64,
+    /// Rows of new replicas.
+    pub rows_copied: u64,
+    pub bytes_written: u64,
+    /// Rewrites that another optimizer made superfluous.
+    pub conflicts: u64,
+    /// Parts of the tree that another optimizer was at work on.
+    pub left_to_others: u64,
+    /// Rows that a fresh build would put elsewhere, before and after.
+    pub debt_before: u64,
+    pub debt_after: u64,
+}
+
+/// What came of one piece of work.
+struct Turn {
+    /// `false`: somebody else is at it.
+    leased: bool,
+    written: Option<Written>,
+    /// The time of a core that it took.
+    spent: Duration,
+}
+
+/// How the work goes: told to whoever waits for it.
+pub struct Pace<'a> {
+    /// The share of a core that it may take now.
+    pub core_share: &'a dyn Fn() -> f64,
+    /// After each survey of the table.
+    pub surveyed: &'a dyn Fn(&Survey),
+    /// After each rewrite: rows rewritten so far, debt that it settled.
+    pub rewrote: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Improves the layout until no part of the tree has too large a share of
+/// debt. Calls `progress(rewritten rows, debt left)` after each rewrite.
+pub fn optimize(
+    core: &Arc<Core>,
+    options: &OptimizeOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<OptimizeReport> {
+    let left = std::cell::Cell::new(0);
+    optimize_at(
+        core,
+        options,
+        &mut Pace {
+            core_share: &|| options.core_share,
+            surveyed: &|survey| left.set(survey.debt()),
+            rewrote: &mut |rows, settled| {
+                left.set(left.get().saturating_sub(settled));
+                progress(rows, left.get());
+            },
+        },
+    )
+}
+
+pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<'_>) -> Result<OptimizeReport> {
+    if !(options.core_share > 0.0 && options.core_share <= 1.0) {
+        return Err(Error::invalid(format!("core_share must be in (0, 1], found {}", options.core_share)));
+    }
+    let hands = Hands::new(options)?;
+    let mut report = OptimizeReport::default();
+    let mut tried: HashMap<CubeId, u64> = HashMap::new();
+    // What is not worth rewriting whole moves down in pieces that are not too small.
+    let adding = Capacity::adding(core.header.capacity, options.debt_share);
+    for pass in 0.. {
+        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+        let snapshot = Snapshot::new(core.clone(), view);
+        let survey = Survey::new(&snapshot.view, &directory, &adding, &core.heat);
+        (pace.surveyed)(&survey);
+        if pass == 0 {
+            report.debt_before = survey.debt();
+        }
+        report.debt_after = survey.debt();
+        let moves = survey.moves(options, &tried);
+        if moves.is_empty() {
+            break;
+        }
+        let mut worked = Duration::ZERO;
+        for one in moves {
+            if options.one_round && worked > ROUND && !one.whole {
+                continue;
+            }
+            let mut work = || rewrite(core, &snapshot, &one, &adding, &options.cancel);
+            let turn = turn(core, one.top, &hands, options, &mut report, &mut work)?;
+            // Again only if it settles a good part of what it moves.
+            let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
+            tried.insert(one.top, if turn.leased { one.debt.saturating_sub(rows / 4) } else { 0 });
+            if let Some(written) = turn.written {
+                report.rows_rewritten += written.rows;
+                report.debt_after = report.debt_after.saturating_sub(one.debt);
+                core.heat.forget(&core.geometry, one.top, one.whole);
+                (pace.rewrote)(report.rows_rewritten, one.debt);
+            }
+            worked += turn.spent;
+            rest(owed(turn.spent, pace), &options.cancel)?;
+        }
+        if options.one_round {
+            return conclude(core, options, report);
+        }
+    }
+    let policy = options.replication.unwrap_or(core.header.replication);
+    let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+    let snapshot = Snapshot::new(core.clone(), view);
+    // In a round of its own only one: commits go on, and their runs come first.
+    let most = if options.one_round { 1 } else { usize::MAX };
+    for part in replicate::parts(&snapshot.view, &directory, policy, options).into_iter().take(most) {
+        let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
+        let turn = turn(core, part.top, &hands, options, &mut report, &mut work)?;
+        if let Some(written) = turn.written {
+            report.rows_copied += written.rows;
+            (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
+        }
+        rest(owed(turn.spent, pace), &options.cancel)?;
+    }
+    conclude(core, options, report)
+}
+
+/// Does one piece of work, unless somebody else is at that part of the tree.
+fn turn(
+    core: &Arc<Core>,
+    top: CubeId,
+    hands: &Hands,
+    options: &OptimizeOptions,
+    report: &mut OptimizeReport,
+    work: &mut (dyn FnMut() -> Result<Option<Written>> + Send),
+) -> Result<Turn> {
+    options.cancel.check()?;
+    let Some(_lease) = Lease::take(core, top)? else {
+        report.left_to_others += 1;
+        return Ok(Turn { leased: false, written: None, spent: Duration::ZERO });
+    };
+    let (written, spent) = hands.work(work)?;
+    match written {
+        Some(written) => {
+            report.rewrites += 1;
+            report.bytes_written += written.bytes;
+        }
+        None => report.conflicts += 1,
+    }
+    Ok(Turn { leased: true, written, spent })
+}
+
+/// A checkpoint spares others the reading of what was rewritten.
+fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
+    let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
+    if wanted {
+        write_checkpoint::write(core)?;
+    }
+    Ok(report)
+}
+
+/// Places the rows of some runs anew; `None` if somebody else has replaced one
+/// of the runs first.
+fn rewrite(
+    core: &Arc<Core>,
+    snapshot: &Snapshot,
+    one: &Move,
+    adding: &Capacity,
+    cancel: &Cancel,
+) -> Result<Option<Written>> {
+    let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+    let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
+    let batches = one.runs.par_iter().map(|run| Ok(read_run(&snapshot, run)?.0)).collect::<Result<Vec<_>>>()?;
+    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
+    drop(batches);
+    let geometry = core.geometry;
+    let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+    let seen = Seen::without(directory.clone(), one.runs.iter().map(|run| run.id));
+    let capacity = if one.whole { Capacity::new(core.header.capacity) } else { *adding };
+    let rows = sorted.all().collect();
+    let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
+    // What rests below `top` relied on the cutoffs above it as well (I5).
+    placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, directory.cutoff(cube))));
+    let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
+    NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
+}
+
+/// Who does the work: all cores, or one thread that gives way to others.
+struct Hands(Option<rayon::ThreadPool>);
+
+impl Hands {
+    fn new(options: &OptimizeOptions) -> Result<Hands> {
+        if options.core_share >= 1.0 {
+            return Ok(Hands(None));
+        }
+        // Commits and queries that want the core get most of it. If the system says no
+        // to that, the thread takes its share all the same.
+        let polite = |_| {
+            // Elsewhere it would be the whole process that gives way.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::nice(NICE);
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(polite).build();
+        Ok(Hands(Some(pool.map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?)))
+    }
+
+    /// What came of it, and the time of a core that it took, if it is one thread's.
+    fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
+        let (done, spent) = match &self.0 {
+            None => (work(), Duration::ZERO),
+            Some(pool) => pool.install(|| {
+                let begin = core_time();
+                let done = work();
+                (done, core_time().saturating_sub(begin))
+            }),
+        };
+        match done {
+            // Others rewrote it and cleaned up while this one slept.
+            Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
+            done => Ok((done?, spent)),
+        }
+    }
+}
+
+/// The time that this thread has had a core.
+fn core_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// How long to rest after so much work.
+fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
+    spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
+}
+
+/// Sleeps, and wakes up soon when cancelled.
+fn rest(time: Duration, cancel: &Cancel) -> Result<()> {
+    let begin = Instant::now();
+    while let Some(left) = time.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
+        cancel.check()?;
+        std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+    cancel.check()
+}

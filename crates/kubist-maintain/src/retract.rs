@@ -1,0 +1,85 @@
+//! Taking back steps: their rows go, and their tokens are forgotten.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_select::filter::filter_record_batch;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Placement;
+use kubist_index::order::Keyed;
+use kubist_read::runs::read_run;
+use kubist_types::{Cancel, Result};
+use kubist_write::build::SortedRows;
+use kubist_write::output::{DEFAULT_MEMORY, Output};
+use kubist_write::publish::{Replacement, create_segment, publish};
+
+/// What taking back steps took back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Retraction {
+    pub rows: u64,
+    /// Runs that held only retracted rows, and such that had to be written anew.
+    pub runs_removed: u64,
+    pub runs_rewritten: u64,
+}
+
+/// Takes back every commit of a step after `step` that stands in the logs by
+/// now: none of its rows is seen again, and its tokens are forgotten, so that
+/// a solver that starts again from a checkpoint can go on from there. Stop
+/// the writers of the old attempt first: what they commit afterwards counts.
+pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
+    loop {
+        let snapshot = Snapshot::now(core)?;
+        let (column, directory) = (core.created.step(), snapshot.directory()?);
+        let (maps, _) = snapshot.maps(directory.runs().iter())?;
+        let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
+        for (run, map) in directory.runs().iter().zip(maps) {
+            let zones = &map.columns[column];
+            let later = |key: &u64| i64::from_key(*key) > step;
+            if zones.max.iter().any(later) {
+                inputs.push(run.clone());
+                match zones.min.iter().all(later) {
+                    true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
+                    false => mixed.push(run.clone()),
+                }
+            }
+        }
+        let mut output_runs = Vec::new();
+        if let (false, Some(frame)) = (mixed.is_empty(), core.frame()?) {
+            let mut segment = create_segment(core, &snapshot.view)?;
+            let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
+            for run in mixed {
+                let (batch, _) = read_run(&snapshot, &run)?;
+                let steps = batch.column(column).as_primitive::<Int64Type>();
+                let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
+                let batch = filter_record_batch(&batch, &kept)?;
+                report.rows += run.rows - batch.num_rows() as u64;
+                report.runs_rewritten += 1;
+                let sorted = SortedRows::new(&frame, &batch.schema(), &[batch])?;
+                let cutoff = directory.cutoff(run.cube);
+                let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+                output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
+            }
+            output_runs = output.finish()?.0;
+            segment.sync().map_err(store_error)?;
+        }
+        let cutoffs = output_runs.iter().flat_map(|run| core.geometry.ancestors(run.cube));
+        let cutoffs: BTreeSet<CubeId> = cutoffs.collect();
+        let replacement = Replacement {
+            inputs,
+            runs: output_runs,
+            cutoffs: cutoffs.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect(),
+            retract_after: Some(step),
+            needs: snapshot.view.positions.clone(),
+            ..Replacement::default()
+        };
+        if publish(core, replacement, cancel)? {
+            return Ok(report);
+        }
+    }
+}

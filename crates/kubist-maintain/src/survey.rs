@@ -1,0 +1,252 @@
+//! What is wrong with a table's layout, and which runs to replace for it.
+//!
+//! Debt is rows that a fresh build would put elsewhere, or that lie in surplus runs of
+//! their cube. A part of the tree is rewritten when debt is a good share of it, so
+//! each row is rewritten about once each time the data around it doubles; or when
+//! queries have examined as many rows in vain there as rewriting it costs. Meanwhile
+//! runs of like size are merged where a cube has many, so that they stay few: about as
+//! many as the logarithm of the commits.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Capacity;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Run, RunId};
+
+use crate::optimize::OptimizeOptions;
+use kubist_catalog::core::Core;
+use kubist_catalog::directory::Directory;
+use kubist_catalog::heat::Heat;
+use kubist_catalog::view::View;
+use kubist_format::location::Location;
+use kubist_format::names::REWRITES;
+
+/// Stored bytes that are rewritten at once, in memory.
+const BYTES_AT_ONCE: u64 = 512 << 20;
+
+/// Runs of like size are merged in a cube that has more than this.
+const MANY_RUNS: usize = 16;
+
+/// Runs that one rewrite replaces.
+pub struct Move {
+    pub top: CubeId,
+    /// All runs at and below `top`, not some of its own.
+    pub whole: bool,
+    pub runs: Vec<Arc<Run<Location>>>,
+    /// Debt that it settles.
+    pub debt: u64,
+    wasted: u64,
+}
+
+/// One cube with runs.
+struct Place {
+    cube: CubeId,
+    runs: Vec<Arc<Run<Location>>>,
+    cutoff: Threshold,
+    debt: u64,
+    wasted: u64,
+    /// More rows than a fresh build leaves here.
+    usual: u64,
+    rows: u64,
+    /// Of the cube and everything below it.
+    tree: Sum,
+    /// The first place that is not below it.
+    end: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    rows: u64,
+    debt: u64,
+    bytes: u64,
+    wasted: u64,
+}
+
+/// All cubes with runs in depth-first order, and what is wrong with them.
+pub struct Survey {
+    places: Vec<Place>,
+}
+
+/// Runs that may be rewritten: rows of steps that are not complete are left alone,
+/// because they may be retracted.
+pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
+    let incomplete = view.history.incomplete();
+    move |run| {
+        let step = run.payload.origin.as_ref().and_then(|origin| origin.step);
+        step.is_none_or(|step| !incomplete.contains(&step))
+    }
+}
+
+impl Survey {
+    /// `capacity`: what the placement of rows goes by.
+    pub fn new(view: &View, directory: &Directory, capacity: &Capacity, heat: &Heat) -> Survey {
+        let geometry = directory.geometry();
+        let movable = movable(view);
+        let mut places: Vec<Place> = Vec::new();
+        let runs: Vec<Arc<Run<Location>>> = directory.runs().iter().filter(|run| movable(run)).cloned().collect();
+        for of_cube in runs.chunk_by(|a, b| a.cube == b.cube) {
+            let cube = of_cube[0].cube;
+            let rows = of_cube.iter().map(|run| run.rows).sum::<u64>();
+            let largest = of_cube.iter().map(|run| run.rows).max().unwrap_or(0);
+            let cutoff = directory.cutoff(cube);
+            let usual = match cutoff == Threshold::ALL {
+                true => capacity.leaf_rows,
+                false => capacity.leaf_rows + (capacity.worth_adding << geometry.dimensions()),
+            } as u64;
+            let excess = if cube.level() < geometry.deepest() { largest.saturating_sub(usual) } else { 0 };
+            let debt = (rows - largest + excess).min(rows);
+            let wasted = heat.of(cube);
+            let bytes = of_cube.iter().map(|run| run.payload.data_length).sum();
+            let tree = Sum { rows, debt, bytes, wasted };
+            places.push(Place { cube, runs: of_cube.to_vec(), cutoff, debt, wasted, usual, rows, tree, end: 0 });
+        }
+        let mut open: Vec<usize> = Vec::new();
+        for place in 0..=places.len() {
+            while let Some(above) = open.last().copied() {
+                if place < places.len() && geometry.contains(places[above].cube, places[place].cube) {
+                    break;
+                }
+                open.pop();
+                places[above].end = place;
+                if let Some(parent) = open.last().copied() {
+                    let below = places[above].tree;
+                    let tree = &mut places[parent].tree;
+                    tree.rows += below.rows;
+                    tree.debt += below.debt;
+                    tree.bytes += below.bytes;
+                    tree.wasted += below.wasted;
+                }
+            }
+            open.push(place);
+        }
+        Survey { places }
+    }
+
+    pub fn debt(&self) -> u64 {
+        self.places.iter().map(|place| place.debt).sum()
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.places.iter().map(|place| place.rows).sum()
+    }
+
+    /// Of the cube that has most.
+    pub fn most_runs(&self) -> u64 {
+        self.places.iter().map(|place| place.runs.len() as u64).max().unwrap_or(0)
+    }
+
+    /// Disjoint moves: first those where queries wasted most, then from the root
+    /// downwards. For one round: first those of cubes with most runs, and at the end one
+    /// of a whole part of the tree at most, the one that is worth most.
+    ///
+    /// `tried`: tops of earlier moves, and the most debt with which one is tried again.
+    pub fn moves(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Move> {
+        let worth = |debt: u64, rows: u64, wasted: u64| {
+            debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
+        };
+        let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
+        let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
+        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
+        let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
+        let mut moves = Vec::new();
+        let mut place = 0;
+        // Below a cube whose own runs move, nothing else moves in the same pass:
+        // new rows are about to arrive there.
+        let mut blocked_until = 0;
+        let helpless = |cube: &CubeId, debt: u64| tried.get(cube).is_some_and(|most| debt > *most);
+        while place < self.places.len() {
+            let here = &self.places[place];
+            if place < blocked_until {
+                place += 1;
+                continue;
+            }
+            let wanted = !options.one_round || largest == Some(here.cube);
+            if wanted && whole(here) && !helpless(&here.cube, here.tree.debt) {
+                let Sum { debt, wasted, .. } = here.tree;
+                let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
+                moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
+                place = here.end;
+                continue;
+            }
+            let runs = match !fits(here.tree) && worth(here.debt, here.rows, here.wasted) {
+                true => here.to_push(options),
+                false if here.runs.len() > MANY_RUNS => here.to_merge(options),
+                false => Vec::new(),
+            };
+            // A run that was placed once comes to the same again; only one that a commit
+            // left too large can be divided.
+            let useful = runs.len() > 1 || runs.iter().any(|run| run.rows > here.usual && !is_rewritten(run));
+            if useful && !helpless(&here.cube, here.debt) {
+                let debt = here.debt;
+                moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
+                if !options.one_round {
+                    blocked_until = here.end;
+                }
+            }
+            place += 1;
+        }
+        match options.one_round {
+            true => moves.sort_by_key(|one| (one.whole, Reverse(one.wasted), Reverse(one.runs.len()))),
+            false => moves.sort_by_key(|one| Reverse(one.wasted)),
+        }
+        moves
+    }
+}
+
+impl Place {
+    /// The cube's runs that are worth rewriting when those below it stay: not its
+    /// largest one while that is nearly as it should be, so that replicas of it stay
+    /// of use; and no more than fit in memory.
+    fn to_push(&self, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+        let below = |run: &Run<Location>| {
+            let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
+            let share = (self.cutoff.to_u128() as f64 - first) / (last - first).max(1.0);
+            run.rows as f64 * share.clamp(0.0, 1.0)
+        };
+        let mut runs = self.runs.clone();
+        runs.sort_by_key(|run| Reverse(run.rows));
+        let (largest, others) = (&runs[0], &runs[1..]);
+        let change = others.iter().map(|run| below(run)).sum::<f64>() + largest.rows as f64 - below(largest);
+        if !others.is_empty() && largest.rows <= self.usual && change < options.debt_share * largest.rows as f64 {
+            runs.remove(0);
+        }
+        // The smallest first: of those most fit.
+        runs.reverse();
+        few(runs, options)
+    }
+
+    /// The cube's smallest runs, up to the first that is larger than all of them
+    /// together: so each row is merged about once each time its run doubles.
+    fn to_merge(&self, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+        let mut runs = self.runs.clone();
+        runs.sort_by_key(|run| run.rows);
+        let mut rows = 0;
+        let alike = runs.iter().enumerate().take_while(|(place, run)| {
+            let alike = *place < 2 || run.rows <= rows;
+            rows += run.rows;
+            alike
+        });
+        let count = alike.count();
+        runs.truncate(count);
+        few(runs, options)
+    }
+}
+
+/// Was it written by the optimizer, not by a commit?
+fn is_rewritten(run: &Run<Location>) -> bool {
+    run.id.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin()
+}
+
+/// The first of some runs, as many as fit in memory.
+fn few(runs: Vec<Arc<Run<Location>>>, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+    let (mut rows, mut bytes) = (0, 0);
+    let few = runs.into_iter().take_while(|run| {
+        rows += run.rows;
+        bytes += run.payload.data_length;
+        rows == run.rows || (rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE)
+    });
+    few.collect()
+}

@@ -1,0 +1,189 @@
+//! Asking postings for keys. Directories are kept within a bound; blocks are read
+//! when they are asked for.
+//!
+//! Damaged postings cost speed, not answers: their runs are then read by their zone
+//! maps, and `verify` names the damage.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use kubist_catalog::error::is_damage;
+use kubist_catalog::fetch::Piece;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::lookup::postings::Directory;
+use kubist_format::lookup::{Lookup, OfColumn};
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Cost;
+
+/// The zones of each run, by its place among those that a lookup covers; runs that
+/// are not here hold none of the keys.
+pub type Hits = HashMap<u32, Arc<[u32]>>;
+
+/// What a lookup answers; `None` if it cannot be read, or does not know the column.
+pub type Answer = Option<Hits>;
+
+/// Ascending keys that are looked for in a stored column.
+pub struct Sought {
+    pub column: usize,
+    pub keys: Vec<u32>,
+}
+
+/// Where a column's directory lies.
+fn directory_piece(lookup: &Lookup, place: &OfColumn) -> Piece {
+    let offset = place.offset + place.blocks_length;
+    Piece { segment: lookup.segment.clone(), offset, length: place.directory_length as u64 }
+}
+
+/// Which postings of a lookup to ask, for what: those that read least.
+struct Chosen<'a> {
+    place: &'a OfColumn,
+    directory: Arc<Directory>,
+    blocks: Vec<usize>,
+    keys: &'a [u32],
+}
+
+/// Asks lookups for keys, for those of one of `sought`; and what was read for it.
+pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
+    match look_up_all(snapshot, lookups, sought) {
+        // In one go if all are sound.
+        Err(error) if is_damage(&error) => {}
+        answered => return answered,
+    }
+    let (mut answers, mut cost) = (Vec::new(), Cost::default());
+    for lookup in lookups {
+        match look_up_all(snapshot, &[lookup], sought) {
+            Ok((answered, spent)) => {
+                answers.extend(answered);
+                cost += spent;
+            }
+            Err(error) if is_damage(&error) => answers.push(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((answers, cost))
+}
+
+fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
+    let asked = |place: &OfColumn| sought.iter().find(|sought| sought.column == place.column as usize);
+    let places: Vec<(&Lookup, &OfColumn)> = lookups
+        .iter()
+        .flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)))
+        .filter(|(_, place)| asked(place).is_some())
+        .collect();
+    let (directories, mut cost) = lookup_directories(snapshot, &places)?;
+    let mut chosen: Vec<Option<Chosen<'_>>> = lookups.iter().map(|_| None).collect();
+    let mut places = places.into_iter().zip(directories).peekable();
+    for (lookup, best) in lookups.iter().zip(&mut chosen) {
+        let mut least = u64::MAX;
+        while let Some(((_, place), directory)) = places.next_if(|((of, _), _)| std::ptr::eq(*of, lookup.as_ref())) {
+            let Some(sought) = asked(place) else { continue };
+            let blocks = directory.blocks_of(&sought.keys);
+            let bytes = blocks.iter().map(|block| directory.blocks[*block].length as u64).sum();
+            if bytes < least {
+                least = bytes;
+                *best = Some(Chosen { place, directory, blocks, keys: &sought.keys });
+            }
+        }
+    }
+    let pieces: Vec<Piece> = lookups
+        .iter()
+        .zip(&chosen)
+        .flat_map(|(lookup, chosen)| {
+            chosen.iter().flat_map(|chosen| {
+                chosen.blocks.iter().map(|block| {
+                    let block = &chosen.directory.blocks[*block];
+                    let offset = chosen.place.offset + block.offset;
+                    Piece { segment: lookup.segment.clone(), offset, length: block.length as u64 }
+                })
+            })
+        })
+        .collect();
+    let fetched = snapshot.core.fetch(&pieces)?;
+    cost += fetched.cost;
+    let mut blocks = fetched.pieces.into_iter();
+    let mut answers = Vec::with_capacity(lookups.len());
+    for (lookup, chosen) in lookups.iter().zip(chosen) {
+        // An older writer did not know the column.
+        let Some(chosen) = chosen else {
+            answers.push(None);
+            continue;
+        };
+        let bytes: Vec<Bytes> = blocks.by_ref().take(chosen.blocks.len()).collect();
+        let hits = chosen.hits(&bytes).map_err(|what| damaged_lookup(snapshot, lookup, chosen.place.offset, what))?;
+        answers.push(Some(hits));
+    }
+    Ok((answers, cost))
+}
+
+/// The directories of postings, from the cache or the store, and what reading them cost.
+fn lookup_directories(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn)]) -> Result<(Vec<Arc<Directory>>, Cost)> {
+    let cache = &snapshot.core.directories;
+    let key = |(lookup, place): &(&Lookup, &OfColumn)| (lookup.segment.clone(), place.offset);
+    let mut found = cache.get(places.iter().map(key));
+    let missing: Vec<usize> = (0..places.len()).filter(|place| found[*place].is_none()).collect();
+    let pieces: Vec<Piece> = missing.iter().map(|place| directory_piece(places[*place].0, places[*place].1)).collect();
+    let fetched = snapshot.core.fetch(&pieces)?;
+    let mut decoded = Vec::with_capacity(missing.len());
+    for (place, bytes) in missing.into_iter().zip(fetched.pieces) {
+        let (lookup, of_column) = places[place];
+        let directory = Arc::new(decode_directory(snapshot, lookup, of_column, &bytes)?);
+        decoded.push((key(&places[place]), directory.clone()));
+        found[place] = Some(directory);
+    }
+    cache.insert(decoded.into_iter());
+    Ok((found.into_iter().flatten().collect(), fetched.cost))
+}
+
+fn decode_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, bytes: &[u8]) -> Result<Directory> {
+    let damaged = |what| damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what);
+    Directory::decode(bytes, lookup.runs, place.blocks_length).map_err(damaged)
+}
+
+/// All postings of a column, read past the cache: `found(key, zones)` for each key;
+/// and the directory.
+pub fn read_postings(
+    snapshot: &Snapshot,
+    lookup: &Lookup,
+    place: &OfColumn,
+    found: &mut dyn FnMut(&Directory, u32, &[u32]),
+) -> Result<()> {
+    let pieces = [
+        directory_piece(lookup, place),
+        Piece { segment: lookup.segment.clone(), offset: place.offset, length: place.blocks_length },
+    ];
+    let fetched = snapshot.core.fetch(&pieces)?.pieces;
+    let directory = decode_directory(snapshot, lookup, place, &fetched[0])?;
+    for (number, block) in directory.blocks.iter().enumerate() {
+        let bytes = &fetched[1][block.offset as usize..][..block.length as usize];
+        directory
+            .read_block(number, bytes, None, &mut |key, zones| found(&directory, key, zones))
+            .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.offset, what))?;
+    }
+    Ok(())
+}
+
+pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: String) -> Error {
+    Error::Damaged { file: format!("{}/segments/{}.seg", snapshot.core.store.location(), lookup.segment), offset, what }
+}
+
+impl Chosen<'_> {
+    fn hits(&self, blocks: &[Bytes]) -> std::result::Result<Hits, String> {
+        let mut zones: Vec<u32> = Vec::new();
+        for (block, bytes) in self.blocks.iter().zip(blocks) {
+            self.directory
+                .read_block(*block, bytes, Some(self.keys), &mut |_, of_key| zones.extend_from_slice(of_key))?;
+        }
+        zones.sort_unstable();
+        zones.dedup();
+        let firsts = &self.directory.firsts;
+        let run_of = |zone: &u32| firsts.partition_point(|first| first <= zone) - 1;
+        let mut hits = Hits::new();
+        for of_run in zones.chunk_by(|a, b| run_of(a) == run_of(b)) {
+            let run = run_of(&of_run[0]);
+            hits.insert(run as u32, of_run.iter().map(|zone| zone - firsts[run]).collect());
+        }
+        Ok(hits)
+    }
+}

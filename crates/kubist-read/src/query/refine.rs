@@ -1,0 +1,50 @@
+//! From coarse to fine: windows of priority that follow each other.
+
+use crate::query::{QueryStream, Question};
+use crate::question::Query;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_types::error::{Error, Result};
+
+/// Queries of growing precision; each record comes once.
+pub struct Refine {
+    snapshot: Snapshot,
+    query: Query,
+    /// Where the next window begins and ends.
+    next: (f64, f64),
+    end: f64,
+    factor: f64,
+}
+
+impl Refine {
+    pub fn new(snapshot: Snapshot, query: Query, start: f64, factor: f64) -> Result<Refine> {
+        if !(start > 0.0 && start <= 1.0) {
+            return Err(Error::invalid(format!("start must be in (0, 1], found {start}")));
+        }
+        if !(factor > 1.0 && factor.is_finite()) {
+            return Err(Error::invalid(format!("factor must be above 1, found {factor}")));
+        }
+        if query.limit.is_some() || query.per_cell.is_some() {
+            return Err(Error::invalid(
+                "refine takes no limit and no per_cell: each step is a whole window of priorities",
+            ));
+        }
+        Question::new(&snapshot, &query)?;
+        let (begin, end) = query.window.unwrap_or((0.0, 1.0));
+        let end = end.min(query.precision.unwrap_or(1.0));
+        Ok(Refine { snapshot, query, next: (begin, (begin + start).min(end)), end, factor })
+    }
+}
+
+impl Iterator for Refine {
+    type Item = Result<QueryStream>;
+
+    fn next(&mut self) -> Option<Result<QueryStream>> {
+        let (low, high) = self.next;
+        if low >= self.end {
+            return None;
+        }
+        self.next = (high, (high * self.factor).min(self.end));
+        let query = Query { window: Some((low, high)), precision: None, ..self.query.clone() };
+        Some(Question::new(&self.snapshot, &query).and_then(|question| QueryStream::start(question, &query)))
+    }
+}

@@ -1,0 +1,495 @@
+//! Reading runs: which zones, which rows of them, which columns.
+//!
+//! First the zone maps decide; then, for zones that they leave open, the columns
+//! that the predicate needs are decoded and every row is judged; only then the
+//! asked columns of the surviving rows are read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema;
+use bytes::Bytes;
+use kubist_expr::{KeyRange, Nulls, Verdict, Zone};
+use kubist_index::cube::GridBox;
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+
+use crate::query::Question;
+use crate::runs;
+use kubist_catalog::fetch::Piece;
+use kubist_format::decode::{self, PageColumn, Pick, Rows, Span, all_rows, for_rows};
+use kubist_format::location::Location;
+use kubist_format::zone_map::{ColumnZones, ZONES_PER_PAGE, ZoneMap};
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Cost;
+use kubist_types::stats::Stats;
+
+/// A run to read, perhaps only inside some boxes, which have no point in common.
+#[derive(Clone)]
+pub struct Visit {
+    pub run: Arc<Run<Location>>,
+    pub within: Option<Arc<[GridBox]>>,
+    /// Only these zones, ascending, can hold what is looked up.
+    pub zones: Option<Arc<[u32]>>,
+}
+
+/// What a scan is to bring.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    /// Stored columns, in the order of the answer.
+    pub columns: Vec<usize>,
+    pub priorities: bool,
+}
+
+/// The matching rows of some runs.
+pub struct Scanned {
+    pub rows: usize,
+    pub columns: Vec<ArrayRef>,
+    /// If they were wanted.
+    pub priorities: Vec<u64>,
+    pub stats: Stats,
+}
+
+/// Leaves out zones that a caller does not need.
+pub type Skip<'a> = &'a (dyn Fn(&ZoneMap, usize) -> bool + Sync);
+
+/// Picked zones of one run.
+struct RunPicks {
+    run: usize,
+    picks: Vec<Pick>,
+}
+
+/// Chunks of a run by page and column, as in its zone map, and which pages they are of;
+/// empty until something is read.
+#[derive(Clone, Default)]
+struct Loaded {
+    chunks: Vec<Option<Bytes>>,
+    pages: Vec<bool>,
+}
+
+/// What it takes to judge rows.
+struct Judged {
+    /// Stored columns, ascending.
+    columns: Vec<usize>,
+    by_priority: bool,
+    by_place: bool,
+    /// Does the predicate ask for nothing but a part of space?
+    in_space: bool,
+}
+
+struct Reading<'a> {
+    question: &'a Question,
+    visits: &'a [Visit],
+    maps: Vec<Arc<ZoneMap>>,
+    /// Of each run what was read of it.
+    loaded: Vec<Loaded>,
+    cost: Cost,
+}
+
+/// Reads the rows of `visits` that answer the question and have a priority in `range`.
+pub fn scan(
+    question: &Question,
+    visits: &[Visit],
+    range: PriorityRange,
+    wanted: &Wanted,
+    skip: Skip<'_>,
+) -> Result<Scanned> {
+    question.cancel.check()?;
+    let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    let loaded = vec![Loaded::default(); visits.len()];
+    let mut reading = Reading { question, visits, maps, loaded, cost };
+    let (mut picks, open) = reading.judge_zones(range, skip);
+    let mut columns = wanted.columns.clone();
+    if wanted.priorities {
+        columns.extend(&question.snapshot.view.schema.identity);
+    }
+    let (mut rows_read, whole_rows) = (0, reading.rows_of(&picks));
+    if !open.is_empty() {
+        rows_read += reading.rows_of(&open);
+        let judged = reading.judged_columns(&open, range);
+        reading.load_ahead(&picks, &columns, &open, &judged)?;
+        let survivors = reading.judge_rows(&open, range, &judged)?;
+        reading.note_waste(&open, &survivors);
+        picks = merge(picks, survivors);
+    }
+    let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
+    scanned.rows = rows_in(&picks);
+    if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
+        // Rows of open zones were counted when they were judged.
+        rows_read += whole_rows;
+        let mut arrays = reading.columns(&picks, &columns)?;
+        if wanted.priorities {
+            let identity = arrays.split_off(wanted.columns.len());
+            scanned.priorities = question.priorities(&identity, scanned.rows)?;
+        }
+        scanned.columns = arrays;
+    }
+    scanned.stats.rows_read = rows_read;
+    scanned.stats.spend(reading.cost);
+    scanned.stats.pages_read = reading.pages_read();
+    Ok(scanned)
+}
+
+/// Both sets of picks, by run and zone; no zone is in both.
+fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
+    let mut merged: Vec<RunPicks> = Vec::new();
+    let mut all: Vec<RunPicks> = a.into_iter().chain(b).collect();
+    all.sort_by_key(|picks| picks.run);
+    for picks in all {
+        match merged.last_mut() {
+            Some(last) if last.run == picks.run => {
+                last.picks.extend(picks.picks);
+                last.picks.sort_unstable_by_key(|pick| pick.zone);
+            }
+            _ => merged.push(picks),
+        }
+    }
+    merged
+}
+
+impl Reading<'_> {
+    /// Zones whose rows all match, and zones whose rows have to be looked at.
+    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> (Vec<RunPicks>, Vec<RunPicks>) {
+        let predicate = &self.question.predicate;
+        let schema = &self.question.snapshot.view.schema;
+        let columns = predicate.columns();
+        let ranges = predicate.key_ranges();
+        let (mut whole, mut open, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
+        for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
+            zones.clear();
+            zones.extend(columns.iter().map(|column| match schema.places[*column] {
+                place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
+                place => ZonesOfRun::Default(schema.zone_of_default(place)),
+            }));
+            let zones_of = |column: usize| &zones[columns.iter().position(|c| *c == column).expect("one of them")];
+            let of_run = match visit.zones {
+                Some(_) => Verdict::Some,
+                None => predicate.verdict(&|column| zones_of(column).whole()),
+            };
+            if of_run == Verdict::None {
+                continue;
+            }
+            let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some);
+            let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
+            let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
+            for (zone, priorities) in map.priorities.iter().enumerate() {
+                if by_ranges && verdicts[zone] == Verdict::None {
+                    continue;
+                }
+                let out = visit.zones.as_ref().is_some_and(|zones| zones.binary_search(&(zone as u32)).is_err());
+                if out || !range.meets(priorities.first, priorities.last) || skip(map, zone) {
+                    continue;
+                }
+                let verdict = match of_run {
+                    Verdict::Some if by_ranges => verdicts[zone],
+                    Verdict::Some => predicate.verdict(&|column| zones_of(column).zone(zone)),
+                    decided => decided,
+                };
+                let place = visit.within.as_ref().map_or(Verdict::All, |boxes| self.place_of(boxes, map, zone));
+                if place == Verdict::None {
+                    continue;
+                }
+                let inside = range.first <= priorities.first && priorities.last <= range.last;
+                let pick = Pick { zone, rows: all_rows(map.rows[zone]) };
+                match verdict {
+                    Verdict::None => {}
+                    Verdict::All if inside && place == Verdict::All => run_whole.push(pick),
+                    _ => run_open.push(pick),
+                }
+            }
+            for (picks, all) in [(run_whole, &mut whole), (run_open, &mut open)] {
+                if !picks.is_empty() {
+                    all.push(RunPicks { run, picks });
+                }
+            }
+        }
+        (whole, open)
+    }
+
+    /// Do the points of a zone lie inside the boxes?
+    fn place_of(&self, boxes: &[GridBox], map: &ZoneMap, zone: usize) -> Verdict {
+        let Some(around) = self.question.box_of_zone(map, zone) else { return Verdict::Some };
+        let k = self.question.snapshot.core.geometry.dimensions();
+        let meets = |one: &&GridBox| (0..k).all(|d| one.low[d] <= around.high[d] && one.high[d] >= around.low[d]);
+        let holds = |one: &GridBox| (0..k).all(|d| one.low[d] <= around.low[d] && one.high[d] >= around.high[d]);
+        match boxes.iter().filter(meets).map(|one| holds(one)).reduce(|one, other| one || other) {
+            None => Verdict::None,
+            Some(true) => Verdict::All,
+            Some(false) => Verdict::Some,
+        }
+    }
+
+    /// The stored columns that tell which rows of open zones match, and by what.
+    fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
+        let question = self.question;
+        let schema = &question.snapshot.view.schema;
+        let asked = question.predicate.columns().into_iter();
+        let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
+        let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
+        let by_priority =
+            open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
+                let priorities = self.maps[run].priorities[zone];
+                priorities.first < range.first || priorities.last > range.last
+            });
+        let by_place = open.iter().any(|run| self.visits[run.run].within.is_some());
+        if by_priority {
+            columns.extend(&schema.identity);
+        }
+        if by_place {
+            columns.extend(&schema.dimensions);
+        }
+        Judged { columns: columns.into_iter().collect(), by_priority, by_place, in_space }
+    }
+
+    /// Reads at once what is needed anyway, or most likely: for zones whose rows all match
+    /// what is asked for, and for open ones too if only their place is in doubt, because
+    /// a zone at the edge of a box seldom has no row inside.
+    fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
+        match judged.in_space {
+            true => {
+                let mut columns = judged.columns.clone();
+                columns.extend(wanted.iter().filter(|column| !judged.columns.contains(column)));
+                self.load(&[(whole, wanted), (open, &columns)])
+            }
+            false => self.load(&[(whole, wanted), (open, &judged.columns)]),
+        }
+    }
+
+    /// The rows of open zones that match.
+    fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange, judged: &Judged) -> Result<Vec<RunPicks>> {
+        let question = self.question;
+        let schema = &question.snapshot.view.schema;
+        let Judged { columns, by_priority, by_place, .. } = judged;
+        let arrays = self.columns(open, columns)?;
+        let rows = rows_in(open);
+        let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
+        let projected =
+            Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
+        let selected: BooleanArray = question.predicate.evaluate(&batch)?;
+        let priorities = match *by_priority {
+            true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
+            false => vec![],
+        };
+        let coordinates = match *by_place {
+            true => question.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
+            false => vec![],
+        };
+        let in_place = |row: usize, boxes: &[GridBox]| {
+            boxes.iter().any(|one| {
+                let mut sides = coordinates.iter().zip(one.low.iter().zip(&one.high));
+                sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
+            })
+        };
+        let mut first = 0;
+        let mut survivors = Vec::new();
+        for run in open {
+            let boxes = self.visits[run.run].within.as_ref();
+            let mut picks = Vec::new();
+            for pick in &run.picks {
+                let count = self.maps[run.run].rows[pick.zone] as usize;
+                let mut rows = bits_of(&selected, first, count);
+                if *by_priority || boxes.is_some() {
+                    let candidates = rows;
+                    for_rows(candidates, |row| {
+                        let holds = (!*by_priority || range.holds(priorities[first + row]))
+                            && boxes.is_none_or(|boxes| in_place(first + row, boxes));
+                        rows &= !((!holds as Rows) << row);
+                    });
+                }
+                first += count;
+                if rows != 0 {
+                    picks.push(Pick { zone: pick.zone, rows });
+                }
+            }
+            if !picks.is_empty() {
+                survivors.push(RunPicks { run: run.run, picks });
+            }
+        }
+        Ok(survivors)
+    }
+
+    /// Tells the optimizer where rows were examined in vain.
+    fn note_waste(&self, open: &[RunPicks], survivors: &[RunPicks]) {
+        let mut found = survivors.iter().peekable();
+        let wasted = open.iter().map(|looked| {
+            // Where a lookup led no other layout would help.
+            let examined = match self.visits[looked.run].zones {
+                Some(_) => 0,
+                None => self.rows_of(std::slice::from_ref(looked)),
+            };
+            let same = found.next_if(|picks| picks.run == looked.run);
+            let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
+            (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
+        });
+        self.question.snapshot.core.heat.add(wasted);
+    }
+
+    fn rows_of(&self, picks: &[RunPicks]) -> u64 {
+        let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, pick.zone)));
+        zones.map(|(run, zone)| self.maps[run].rows[zone] as u64).sum()
+    }
+
+    fn pages_read(&self) -> u64 {
+        self.loaded.iter().flat_map(|loaded| &loaded.pages).filter(|read| **read).count() as u64
+    }
+
+    /// Decodes columns of picked rows; in the order of `columns`.
+    fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        self.load(&[(picks, columns)])?;
+        let schema = &self.question.snapshot.view.schema;
+        let rows = rows_in(picks);
+        let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
+        let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
+        let mut spans = Vec::new();
+        for run in picks {
+            let map = &self.maps[run.run];
+            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                let page = of_page[0].zone / ZONES_PER_PAGE;
+                decode::spans(map, page, of_page, &mut spans);
+                let rows = map.page_rows(page);
+                for (column, builder) in columns.iter().zip(&mut builders) {
+                    if *column >= map.columns.len() {
+                        builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
+                        continue;
+                    }
+                    let place = page * map.columns.len() + column;
+                    let bytes = self.loaded[run.run].chunks[place].as_ref().expect("loaded above");
+                    builder
+                        .append(&PageColumn { rows, frame: map.chunks[place].frame, bytes }, &spans)
+                        .map_err(|what| self.damaged(run.run, page, *column, what))?;
+                }
+            }
+        }
+        builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
+    }
+
+    /// Reads and checks the chunks of columns of picked zones that are not here yet.
+    fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
+        let mut missing = Vec::new();
+        for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
+            let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
+            if loaded.pages.is_empty() {
+                *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
+            }
+            let written = || columns.iter().filter(|column| **column < map.columns.len());
+            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                let page = of_page[0].zone / ZONES_PER_PAGE;
+                loaded.pages[page] = true;
+                let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
+                missing.extend(absent.map(|column| (run.run, page, *column)));
+            }
+        }
+        if !missing.is_sorted_by(|a, b| a < b) {
+            // Sets are ascending each: the stable sort merges them.
+            missing.sort();
+            missing.dedup();
+        }
+        // Chunks side by side are one piece.
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut places = Vec::with_capacity(missing.len());
+        let mut last_run = usize::MAX;
+        for (run, page, column) in &missing {
+            let (place, chunk) = (&self.visits[*run].run.payload, self.maps[*run].chunk(*page, *column));
+            let (offset, length) = (place.data_offset + chunk.offset, chunk.length as u64);
+            match pieces.last_mut() {
+                Some(piece) if *run == last_run && piece.offset + piece.length == offset => piece.length += length,
+                _ => pieces.push(Piece { segment: place.segment.clone(), offset, length }),
+            }
+            last_run = *run;
+            let piece = pieces.last().expect("pushed above");
+            places.push((pieces.len() - 1, (piece.length - length) as usize));
+        }
+        let fetched = self.question.snapshot.core.fetch(&pieces)?;
+        self.cost += fetched.cost;
+        for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
+            let chunk = self.maps[run].chunk(page, column);
+            let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
+            if crc32c::crc32c(&bytes) != chunk.checksum {
+                return Err(self.damaged(run, page, column, "the checksum does not match".into()));
+            }
+            let place = page * self.maps[run].columns.len() + column;
+            self.loaded[run].chunks[place] = Some(bytes);
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
+        let snapshot = &self.question.snapshot;
+        let name = snapshot.view.schema.stored.field(column).name();
+        let offset = self.maps[run].chunk(page, column).offset;
+        runs::damaged(snapshot, &self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))
+    }
+}
+
+/// What ranges say of each zone of a run; false if one of the columns is not there, or has
+/// nulls or NaN, for which ranges are not enough.
+fn judge_by_ranges<'a>(
+    ranges: &[KeyRange],
+    zones_of: impl Fn(usize) -> &'a ZonesOfRun<'a>,
+    verdicts: &mut Vec<Verdict>,
+) -> bool {
+    const FITS: [Verdict; 4] = [Verdict::None, Verdict::Some, Verdict::None, Verdict::All];
+    let mut fits: Vec<u8> = Vec::new();
+    for range in ranges {
+        let zones_of_column = zones_of(range.column);
+        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) = (zones_of_column, zones_of_column.whole())
+        else {
+            return false;
+        };
+        if nulls != Nulls::None || min < range.numbers.0 || max > range.numbers.1 {
+            return false;
+        }
+        fits.resize(zones.min.len(), 3);
+        // The lower bit says that some row may be inside, the higher one that all are.
+        for (fit, (min, max)) in fits.iter_mut().zip(zones.min.iter().zip(&zones.max)) {
+            let some = *min <= range.maybe.1 && *max >= range.maybe.0;
+            let all = *min >= range.surely.0 && *max <= range.surely.1;
+            *fit &= some as u8 | (all as u8) << 1;
+        }
+    }
+    verdicts.clear();
+    verdicts.extend(fits.into_iter().map(|fit| FITS[fit as usize]));
+    true
+}
+
+/// Up to 128 values of an array without nulls, as bits from the lowest.
+fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
+    let (bytes, start) = (array.values().values(), array.values().offset() + first);
+    let mut word = [0u8; 17];
+    let from = &bytes[start / 8..(start + count).div_ceil(8)];
+    word[..from.len()].copy_from_slice(from);
+    let low = Rows::from_le_bytes(word[..16].try_into().expect("sixteen bytes")) >> (start % 8);
+    let high = if start % 8 == 0 { 0 } else { (word[16] as Rows) << (128 - start % 8) };
+    (low | high) & all_rows(count as u8)
+}
+
+/// What the zones of a run hold of a column.
+enum ZonesOfRun<'a> {
+    Written(&'a ZoneMap, usize, &'a ColumnZones),
+    Default(Zone),
+}
+
+impl ZonesOfRun<'_> {
+    fn zone(&self, zone: usize) -> Zone {
+        match self {
+            ZonesOfRun::Written(map, _, zones) => map.zone(zone, zones),
+            ZonesOfRun::Default(all) => *all,
+        }
+    }
+
+    fn whole(&self) -> Zone {
+        match self {
+            ZonesOfRun::Written(map, column, _) => map.whole(*column),
+            ZonesOfRun::Default(all) => *all,
+        }
+    }
+}
+
+/// How many rows are picked.
+fn rows_in(picks: &[RunPicks]) -> usize {
+    picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum()
+}

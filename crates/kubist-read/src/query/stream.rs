@@ -1,0 +1,204 @@
+//! The answer of a query, batch by batch, while it is being read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use arrow_array::{Float64Array, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use crate::query::pipeline::Pipeline;
+use crate::query::scan::{Scanned, Wanted};
+use crate::query::{Question, select};
+use crate::question::Query;
+use crate::workers;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
+
+/// The answer of a query, batch by batch. Dropping it stops the work.
+pub struct QueryStream {
+    schema: SchemaRef,
+    source: Source,
+    stats: Stats,
+    precision: f64,
+    begin: Instant,
+    finished: bool,
+}
+
+enum Source {
+    /// Records in no order of priority, as they are scanned.
+    Scan(Arc<Question>, Pipeline<Scanned>),
+    /// Selected by priority on a thread of their own.
+    Selected(Receiver<Result<Delivery>>, Cancel),
+    /// Selected and sorted.
+    Ready(VecDeque<RecordBatch>),
+    Done,
+}
+
+/// What a selecting thread sends.
+pub(super) struct Delivery {
+    pub batches: VecDeque<RecordBatch>,
+    pub stats: Stats,
+    pub precision: f64,
+}
+
+impl QueryStream {
+    pub fn start(question: Question, query: &Query) -> Result<QueryStream> {
+        QueryStream::start_after(question, query, Stats::default())
+    }
+
+    /// `spent`: what it has cost already to know the question.
+    /// The records of a snapshot that match.
+    pub fn of(snapshot: &Snapshot, query: &Query) -> Result<QueryStream> {
+        QueryStream::start(Question::new(snapshot, query)?, query)
+    }
+
+    pub(super) fn start_after(question: Question, query: &Query, spent: Stats) -> Result<QueryStream> {
+        let begin = Instant::now();
+        let (schema, precision) = (question.schema(), question.precision);
+        let mut stats = spent;
+        let source = match (question.range, query.limit) {
+            (None, _) | (_, Some(0)) => Source::Done,
+            (Some(range), None) if question.per_cell.is_none() => {
+                let question = Arc::new(question);
+                let wanted = Wanted { columns: question.columns.clone(), priorities: false };
+                let (pipeline, planned) = question.scan(range, wanted)?;
+                stats.add(&planned);
+                Source::Scan(question, pipeline)
+            }
+            (Some(range), limit) => {
+                // Its own switch, so that dropping the stream stops the thread.
+                let mut question = question;
+                let cancel = question.cancel.linked();
+                question.cancel = cancel.clone();
+                let (sender, receiver) = sync_channel(1);
+                let question = Arc::new(question);
+                workers::spawn(move || {
+                    let _ = sender.send(select::select(&question, range, limit));
+                });
+                Source::Selected(receiver, cancel)
+            }
+        };
+        Ok(QueryStream { schema, source, stats, precision, begin, finished: false })
+    }
+
+    /// The columns of the answer.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// What it cost so far.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        if !self.finished {
+            stats.seconds = self.begin.elapsed().as_secs_f64();
+        }
+        stats
+    }
+
+    /// Every matching record with a priority below this (and in the window) is in
+    /// the answer. Under a `limit` it is known with the first batch: then it is
+    /// the priority of the first record left out.
+    pub fn precision(&self) -> f64 {
+        self.precision
+    }
+
+    /// The next batch; `Some(None)` at the end, `None` if none came in time.
+    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Option<RecordBatch>>> {
+        let deadline = Instant::now().checked_add(patience);
+        loop {
+            let left = deadline.map_or(patience, |deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.step(left) {
+                Ok(Step::Batch(batch)) => {
+                    self.stats.rows_returned += batch.num_rows() as u64;
+                    return Ok(Some(Some(batch)));
+                }
+                Ok(Step::Nothing) => {}
+                Ok(Step::Late) => return Ok(None),
+                Ok(Step::End) => {
+                    self.finish();
+                    return Ok(Some(None));
+                }
+                Err(error) => {
+                    self.finish();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.source = Source::Done;
+        if !self.finished {
+            self.stats.seconds = self.begin.elapsed().as_secs_f64();
+            self.finished = true;
+        }
+    }
+
+    fn step(&mut self, patience: Duration) -> Result<Step> {
+        match &mut self.source {
+            Source::Done => Ok(Step::End),
+            Source::Scan(question, pipeline) => match pipeline.next_within(patience) {
+                None => Ok(Step::Late),
+                Some(None) => Ok(Step::End),
+                Some(Some(scanned)) => {
+                    let scanned = scanned?;
+                    self.stats.add(&scanned.stats);
+                    if scanned.rows == 0 {
+                        return Ok(Step::Nothing);
+                    }
+                    let rows = scanned.rows;
+                    let inclusion = || Float64Array::from(vec![question.probability(None); rows]);
+                    Ok(Step::Batch(question.batch(rows, scanned.columns, inclusion)?))
+                }
+            },
+            Source::Selected(receiver, _) => match receiver.recv_timeout(patience) {
+                Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
+                Err(RecvTimeoutError::Disconnected) => {
+                    Err(Error::Io("a query thread failed unexpectedly; please report this".into()))
+                }
+                Ok(delivery) => {
+                    let Delivery { batches, stats, precision } = delivery?;
+                    self.stats.add(&stats);
+                    self.precision = precision;
+                    self.source = Source::Ready(batches);
+                    Ok(Step::Nothing)
+                }
+            },
+            Source::Ready(batches) => Ok(batches.pop_front().map_or(Step::End, Step::Batch)),
+        }
+    }
+}
+
+enum Step {
+    Batch(RecordBatch),
+    /// Progress, but no batch.
+    Nothing,
+    Late,
+    End,
+}
+
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        if let Source::Selected(_, cancel) = &self.source {
+            cancel.set();
+        }
+    }
+}
+
+impl Iterator for QueryStream {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match self.next_within(Duration::from_secs(3600)) {
+                Ok(Some(batch)) => return batch.map(Ok),
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! All records of what passed through a region: two questions to one snapshot.
+//!
+//! The first finds the values of one column, say a particle's number, among the records
+//! of the region; the second asks for all records that hold one of them. The values go
+//! from one to the other as sorted arrays, so millions of them are fine, and a lookup of
+//! the column is used where there is one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_schema::Schema;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use kubist_expr::Predicate;
+use kubist_index::order;
+use kubist_index::priority::{is_identity_type, priorities};
+
+use crate::query::scan::Wanted;
+use crate::query::{QueryStream, Question};
+use crate::question::Query;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
+
+/// The records that `query` asks for, of those whose column `by` holds a value that it
+/// also holds in a record of `through`. Null belongs to nothing.
+pub fn trajectories(snapshot: &Snapshot, through: &Query, by: &str, query: &Query) -> Result<QueryStream> {
+    let schema = &snapshot.view.schema;
+    let column = schema.column(by)?;
+    if !is_identity_type(schema.stored.field(column).data_type()) {
+        let data_type = schema.stored.field(column).data_type();
+        return Err(Error::invalid(format!("by: column {by:?} of type {data_type} cannot tell records apart")));
+    }
+    if through.limit.is_some() || through.per_cell.is_some() {
+        return Err(Error::invalid("what passed through a region is not a matter of limit or per_cell"));
+    }
+    let mut question = Question::new(snapshot, query)?;
+    let (values, spent) = distinct(snapshot, through, column)?;
+    let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
+    question.predicate = question.predicate.and(Predicate::among(&visible, by, values.as_ref())?);
+    question.settle();
+    QueryStream::start_after(question, query, spent)
+}
+
+/// The values of a stored column among the records of a question, each once, and what
+/// it cost to find them.
+fn distinct(snapshot: &Snapshot, query: &Query, column: usize) -> Result<(ArrayRef, Stats)> {
+    let question = Question::new(snapshot, query)?;
+    let data_type = snapshot.view.schema.stored.field(column).data_type();
+    let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
+    let mut spent = Stats::default();
+    if let Some(range) = question.range {
+        let (scanned, planned) = Arc::new(question).scan(range, Wanted { columns: vec![column], priorities: false })?;
+        spent.add(&planned);
+        for scanned in scanned {
+            let scanned = scanned?;
+            spent.add(&scanned.stats);
+            let Some(array) = scanned.columns.first() else { continue };
+            let keys = distinguishing(array.as_ref());
+            let fresh = keys.into_iter().enumerate().filter(|(row, key)| array.is_valid(*row) && seen.insert(*key));
+            let fresh = UInt64Array::from_iter_values(fresh.map(|(row, _)| row as u64));
+            if let Some(most) = query.most_held.filter(|most| seen.len() as u64 > *most) {
+                return Err(Error::invalid(format!(
+                    "more than {most} trajectories lead through this region: take a smaller one"
+                )));
+            }
+            if !fresh.is_empty() {
+                found.push(take(array, &fresh, None)?);
+            }
+        }
+    }
+    let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
+    let values = if found.is_empty() { arrow_array::new_empty_array(data_type) } else { concat(&found)? };
+    Ok((values, spent))
+}
+
+/// A key a row, different for different values: exact where order keys are, and elsewhere
+/// two hashes of 64 bits, which agree by chance once in 10^38 pairs.
+fn distinguishing(array: &dyn Array) -> Vec<(u64, u64)> {
+    match order::keys(array) {
+        Some(keys) if order::is_exact(array.data_type()) => keys.into_iter().map(|key| (key, 0)).collect(),
+        _ => {
+            let [one, other] = [0, 1].map(|seed| priorities(&[array], array.len(), seed));
+            one.into_iter().zip(other).collect()
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A query cut into disjoint parts, for several processes or machines.
+//!
+//! Each part is a box of the grid, and all of them together are all of space: so each
+//! record is in exactly one part, whatever reads it and however its rows are stored. The
+//! cuts halve a sample of the answer, again and again, across the dimension in which it
+//! spreads furthest. That makes compact parts of about equal rows; where records lie in
+//! one point, parts are ranges of priority. In a cluster parts can be stretches of its ring
+//! instead: whole runs, read where they lie. A part names the moment that it is of, and
+//! answers from that moment or not at all.
+
+use std::sync::Arc;
+
+use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
+use kubist_index::state::Run;
+use kubist_store::Home;
+use serde::{Deserialize, Serialize};
+
+use crate::query::{QueryStream, Question, Visit};
+use crate::question::{Bound, Part, Query};
+use crate::ring::{self, Share};
+use kubist_catalog::location;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::token::Moment;
+use kubist_format::location::Location;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// Records of the sample for each part: they differ by some percent in size then.
+const SAMPLED: u64 = 512;
+const MOST_SAMPLED: u64 = 1 << 20;
+/// More parts than this are no parallel reading any more.
+const MOST_PARTS: usize = 1 << 16;
+/// A cut may miss its place by this share of the records, for a more compact part.
+const SLACK: f64 = 0.05;
+
+/// One part of a query: plain data, which another process can open and read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Split {
+    /// Where the table is.
+    pub location: String,
+    pub moment: Moment,
+    /// Its box and condition, in SQL.
+    filter: Option<String>,
+    precision: Option<f64>,
+    window: Option<(f64, f64)>,
+    columns: Option<Vec<String>>,
+    steps: Option<(Option<i64>, Option<i64>)>,
+    inclusion: Option<String>,
+    part: Part,
+    /// About how many records it holds.
+    pub rows: u64,
+    /// Hosts that keep most of its data, the best first; none for a local directory.
+    pub preferred_hosts: Vec<String>,
+}
+
+impl Split {
+    /// The question that it is.
+    pub fn query(&self, cancel: &Cancel) -> Query {
+        Query {
+            filter: self.filter.clone(),
+            precision: self.precision,
+            window: self.window,
+            columns: self.columns.clone(),
+            steps: self.steps,
+            inclusion: self.inclusion.clone(),
+            part: Some(self.part.clone()),
+            cancel: cancel.clone(),
+            ..Query::default()
+        }
+    }
+}
+
+/// Cuts a query into `parts` disjoint ones of about equal rows: together they return
+/// exactly the records of the query, each once. `limit` and `per_cell` choose among
+/// all records, so they cannot be cut.
+pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
+    let question = to_be_cut(snapshot, query, parts)?;
+    let geometry = snapshot.core.geometry;
+    let (mut sample, rows) = sample(snapshot, &question, query, parts)?;
+    let everything = everything(&geometry);
+    let mut cut = Vec::with_capacity(parts);
+    halve(&geometry, &mut sample, everything, parts, &mut cut);
+    let known = sample.len().max(1) as f64;
+    let lying = lying(snapshot, &question)?;
+    let split = |(part, sampled): (Part, usize)| {
+        let meets = |run: &Run<Location>| {
+            let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
+            sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
+        };
+        let within = lying.iter().filter(|(run, ..)| meets(run));
+        let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
+        split(snapshot, query, part.clone(), rows * sampled as f64 / known, hosts)
+    };
+    Ok(cut.into_iter().map(split).collect())
+}
+
+/// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
+/// cluster as far as that can be: together they return exactly the records of the query.
+/// They are stretches of the cluster's ring and not compact in space (thesis, listing
+/// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
+pub fn splits_by_host(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
+    let question = to_be_cut(snapshot, query, parts)?;
+    if snapshot.core.store.hosts().is_empty() {
+        return splits(snapshot, query, parts);
+    }
+    let lying = lying(snapshot, &question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
+    let everything = everything(&snapshot.core.geometry);
+    let split = |share: Share| {
+        let part = Part { tokens: Some(share.tokens), ..everything.clone() };
+        split(snapshot, query, part, share.rows, share.hosts)
+    };
+    Ok(ring::cut(lying, parts).into_iter().map(split).collect())
+}
+
+/// A query that can be cut into so many parts.
+fn to_be_cut(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Question> {
+    if parts == 0 || parts > MOST_PARTS {
+        return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
+    }
+    if query.limit.is_some() || query.per_cell.is_some() || query.part.is_some() {
+        return Err(Error::invalid(
+            "a query with limit or per_cell cannot be cut: both choose among all of its records",
+        ));
+    }
+    Question::new(snapshot, query)
+}
+
+fn split(snapshot: &Snapshot, query: &Query, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
+    Split {
+        location: location::absolute(snapshot.core.store.location()),
+        moment: snapshot.moment(),
+        filter: filter(query),
+        precision: query.precision,
+        window: query.window,
+        columns: query.columns.clone(),
+        steps: query.steps,
+        inclusion: query.inclusion.clone(),
+        part,
+        rows: rows as u64,
+        preferred_hosts,
+    }
+}
+
+/// The runs that a question reads, where they lie in a cluster, and about how many
+/// records of the answer each has; nothing if there is no cluster.
+fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
+    let (Some(range), false) = (question.range(), snapshot.core.store.hosts().is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let (visits, _) = question.visits(range)?;
+    let homes = question.homes(&visits)?;
+    let lying = |(visit, home): (Visit, Home)| {
+        let rows = question.rows_of(&visit, range);
+        (visit.run, home, rows)
+    };
+    Ok(visits.into_iter().zip(homes).map(lying).collect())
+}
+
+/// Coordinates of a uniform sample of the answer, and about how many records it has.
+fn sample(
+    snapshot: &Snapshot,
+    question: &Question,
+    query: &Query,
+    parts: usize,
+) -> Result<(Vec<[u32; MAX_DIMENSIONS]>, f64)> {
+    let schema = &snapshot.view.schema;
+    let dimensions = schema.dimensions.iter().map(|column| schema.stored.field(*column).name().clone()).collect();
+    let limit = (parts as u64 * SAMPLED).min(MOST_SAMPLED);
+    let sampling = Query { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
+    let mut stream = QueryStream::start(Question::new(snapshot, &sampling)?, &sampling)?;
+    let mut points = Vec::new();
+    for batch in stream.by_ref() {
+        let batch = batch?;
+        let of_batch = question.coordinates(batch.columns())?;
+        points.extend((0..batch.num_rows()).map(|row| {
+            let mut point = [0; MAX_DIMENSIONS];
+            point.iter_mut().zip(&of_batch).for_each(|(place, column)| *place = column[row]);
+            point
+        }));
+    }
+    let (low, high) = (query.window.map_or(0.0, |window| window.0), query.precision.unwrap_or(1.0));
+    let high = high.min(query.window.map_or(1.0, |window| window.1));
+    let share = (stream.precision() - low) / (high - low);
+    let rows = points.len() as f64 / share.clamp(f64::MIN_POSITIVE, 1.0);
+    Ok((points, rows))
+}
+
+fn everything(geometry: &Geometry) -> Part {
+    Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX), tokens: None }
+}
+
+/// Box and condition as one condition.
+fn filter(query: &Query) -> Option<String> {
+    let end = |Bound { column, low, high }: &Bound| {
+        let name = format!("\"{}\"", column.replace('"', "\"\""));
+        let low = low.as_ref().map(|low| format!("{name} >= {low}"));
+        let high = high.as_ref().map(|high| format!("{name} <= {high}"));
+        [low, high].into_iter().flatten().collect::<Vec<_>>()
+    };
+    let mut conditions: Vec<String> = query.bounds.iter().flat_map(end).collect();
+    conditions.extend(query.filter.iter().map(|filter| format!("({filter})")));
+    (!conditions.is_empty()).then(|| conditions.join(" AND "))
+}
+
+/// Cuts a part with its points into so many, and says how many points each got.
+fn halve(
+    geometry: &Geometry,
+    points: &mut [[u32; MAX_DIMENSIONS]],
+    part: Part,
+    parts: usize,
+    out: &mut Vec<(Part, usize)>,
+) {
+    if parts == 1 {
+        out.push((part, points.len()));
+        return;
+    }
+    let first = parts / 2;
+    let wanted = points.len() * first / parts;
+    let (mut left, mut right) = (part.clone(), part.clone());
+    let place = match best_cut(geometry, points, wanted) {
+        Some((d, coordinate)) => {
+            (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
+            points.sort_unstable_by_key(|point| point[d]);
+            points.partition_point(|point| point[d] < coordinate)
+        }
+        // All in one point, or nothing known: by priority, which is uniform.
+        None => {
+            let (low, high) = part.priorities;
+            let middle = low + ((high - low) as u128 * first as u128 / parts as u128) as u64;
+            (left.priorities.1, right.priorities.0) = (middle, middle + 1);
+            wanted
+        }
+    };
+    let (of_left, of_right) = points.split_at_mut(place);
+    halve(geometry, of_left, left, first, out);
+    halve(geometry, of_right, right, parts - first, out);
+}
+
+/// The dimension and the coordinate at which the second half begins: across the widest
+/// extent if that cuts where it is wanted, or else wherever that is nearest.
+fn best_cut(geometry: &Geometry, points: &[[u32; MAX_DIMENSIONS]], wanted: usize) -> Option<(usize, u32)> {
+    let mut best: Option<(bool, u64, usize, u32)> = None;
+    for d in 0..geometry.dimensions() {
+        let mut column: Vec<u32> = points.iter().map(|point| point[d]).collect();
+        column.sort_unstable();
+        let (Some(low), Some(high)) = (column.first().copied(), column.last().copied()) else { continue };
+        let at = column[wanted.min(column.len() - 1)];
+        // Points of one coordinate stay together: before or behind them.
+        let behind = column.get(column.partition_point(|value| *value <= at)).copied();
+        let cuts = [Some(at), behind].into_iter().flatten().filter(|cut| *cut > low);
+        let misses = cuts.map(|cut| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut));
+        let Some((miss, cut)) = misses.min() else { continue };
+        let near = miss as f64 <= points.len() as f64 * SLACK;
+        let worth = if near { (high - low) as u64 } else { points.len() as u64 - miss as u64 };
+        if best.is_none_or(|(was_near, was_worth, ..)| (near, worth) > (was_near, was_worth)) {
+            best = Some((near, worth, d, cut));
+        }
+    }
+    best.map(|(_, _, d, cut)| (d, cut))
+}

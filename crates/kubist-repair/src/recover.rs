@@ -1,0 +1,83 @@
+//! Lost rows, found again in replicas.
+//!
+//! A replica holds all rows of the runs that it names inside its cube, and nothing
+//! else (I4). So what it holds beyond the rows of those runs that can still be read
+//! is what was lost of them: a difference of multisets, row by row.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use kubist_index::cube::{CubeId, MortonKey};
+use kubist_index::state::{Run, RunId};
+
+use crate::readable::{read_sound, row_hashes};
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+/// Where rows lie, and what they are.
+type Rows = Vec<(MortonKey, u64)>;
+
+/// The rows of damaged runs that replicas still hold, each once.
+pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
+    let geometry = snapshot.core.geometry;
+    let directory = snapshot.directory()?;
+    let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
+    let mut sources: HashMap<RunId, Rows> = HashMap::new();
+    let (mut mended, mut found): (Rows, Vec<RecordBatch>) = Default::default();
+    // From the root downwards; what was found above a cube is not taken again.
+    for replica in directory.replicas() {
+        if !replica.copies.iter().any(|source| damaged.contains(source)) {
+            continue;
+        }
+        cancel.check()?;
+        let mut known: HashMap<u64, u64> = HashMap::new();
+        let mut know = |rows: &Rows, cube: CubeId| {
+            for (_, hash) in rows.iter().filter(|(key, _)| geometry.contains_key(cube, *key)) {
+                *known.entry(*hash).or_default() += 1;
+            }
+        };
+        know(&mended, replica.cube);
+        for source in &replica.copies {
+            if !sources.contains_key(source) {
+                let rows = match runs.get(source) {
+                    Some(run) => sound_rows(snapshot, run)?.into_iter().flat_map(|(_, rows)| rows).collect(),
+                    None => Vec::new(),
+                };
+                sources.insert(*source, rows);
+            }
+            know(&sources[source], replica.cube);
+        }
+        for (batch, rows) in sound_rows(snapshot, replica)? {
+            let is_new = rows.iter().map(|(_, hash)| match known.get_mut(hash) {
+                Some(count) if *count > 0 => {
+                    *count -= 1;
+                    false
+                }
+                _ => true,
+            });
+            let is_new: Vec<bool> = is_new.collect();
+            mended.extend(rows.iter().zip(&is_new).filter(|(_, new)| **new).map(|(row, _)| *row));
+            let batch = filter_record_batch(&batch, &BooleanArray::from(is_new))?;
+            if batch.num_rows() > 0 {
+                found.push(batch);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn sound_rows(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Vec<(RecordBatch, Rows)>> {
+    // Without the grid nobody knows what lies in a cube.
+    let Some(frame) = snapshot.core.frame().ok().flatten() else { return Ok(Vec::new()) };
+    let pages = read_sound(snapshot, run)?.pages.into_iter();
+    Ok(pages
+        .map(|(_, batch)| {
+            let rows = frame.keys(&batch).into_iter().zip(row_hashes(&batch)).collect();
+            (batch, rows)
+        })
+        .collect())
+}

@@ -1,0 +1,218 @@
+//! Everything that is still sound of a damaged table, copied into a new one.
+//!
+//! What is read is gathered leniently (`gather`): an older checkpoint, the prefix of
+//! a damaged log, rewrites up to the first that cannot be read. Any such choice is a
+//! state that the table once had, or would have with fewer commits, so no row comes
+//! twice. Of each run all sound pages are taken; rows lost from a primary run are
+//! taken from replicas where those cover them (`mend`). The new table has the same
+//! columns, grid, identity and seed, so the same records are in its samples. Rows
+//! keep their steps: each step is one commit of the writer `salvage`.
+
+pub use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use kubist_index::order::Keyed;
+use kubist_index::state::{Run, RunId};
+use kubist_store::Store;
+
+use crate::gather;
+use crate::readable::Loss;
+use crate::readable::{loss, read_sound};
+use crate::recover::recover;
+use kubist_catalog::core::Core;
+use kubist_catalog::create::fresh_id;
+use kubist_catalog::error::store_error;
+use kubist_catalog::location::Place;
+use kubist_catalog::schema::NO_STEP;
+use kubist_catalog::segment::unix_ms;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::alteration;
+use kubist_format::header::encode_header;
+use kubist_format::location::Location;
+use kubist_format::names::{GRID, TABLE};
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_types::options::{CommitOptions, WriterOptions};
+use kubist_write::writer::Writer;
+
+const WRITER: &str = "salvage";
+
+/// What [`salvage`] saved, and what it could not.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct SalvageReport {
+    /// In the new table.
+    pub rows: u64,
+    /// Of those, rows of damaged runs that replicas still held.
+    pub rows_mended: u64,
+    /// Rows of runs that are known, which are not in the new table.
+    pub rows_lost: u64,
+    /// What each damaged place cost, before mending.
+    pub losses: Vec<Loss>,
+    /// What else was damaged, and what cannot be known because of it.
+    pub notes: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Nothing was damaged.
+    pub fn is_whole(&self) -> bool {
+        self.losses.is_empty() && self.notes.is_empty()
+    }
+}
+
+/// Rows of a step that are yet to be written.
+struct Pass<'a> {
+    step: i64,
+    writer: &'a mut Writer,
+    cancel: &'a Cancel,
+}
+
+/// Copies everything sound of the table at the location `from` into a new table
+/// at the location `to`, where nothing may be; calls `progress(done,
+/// total)` with rows as it goes on. Nothing in `from` is changed. An error means
+/// that nothing can be saved without its cause being removed, such as a header
+/// that cannot be read, or a full disk: then `to` may hold a part.
+pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
+    let (from, to) = (Place::of(from)?, Place::of(to)?);
+    let from = from.store()?;
+    // Read before anything is made.
+    Core::with_header(from.clone())?;
+    let to = to.vacant()?;
+    salvage_in(from, to, cancel, progress)
+}
+
+/// The same from one store into another, empty one.
+pub fn salvage_in(
+    from: Arc<dyn Store>,
+    to: Arc<dyn Store>,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
+    let mut report = SalvageReport::default();
+    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut report.notes)?;
+    let table = make(&from, to, &snapshot, &mut report.notes)?;
+    let directory = snapshot.directory()?;
+    let runs = directory.runs();
+    let (damaged, steps) = look(&snapshot, runs, &mut report, cancel)?;
+    let mended = match damaged.is_empty() {
+        true => Vec::new(),
+        false => recover(&snapshot, &damaged, cancel)?,
+    };
+    report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+    let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
+    let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
+    let options = WriterOptions { name: Some(WRITER.into()), cancel: cancel.clone(), ..WriterOptions::default() };
+    let mut writer = Writer::open(table, &options, None)?;
+    let steps: BTreeSet<i64> =
+        steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(&snapshot, batch))).collect();
+    for step in steps {
+        let mut pass = Pass { step, writer: &mut writer, cancel };
+        for run in runs {
+            report.rows += pass.take_run(&snapshot, run)?;
+            progress(report.rows, total);
+        }
+        for batch in &mended {
+            report.rows += pass.take(&snapshot, batch)?;
+        }
+        let step = Some(step).filter(|step| *step != NO_STEP);
+        writer.commit_as(&CommitOptions { step, token: None })?;
+        progress(report.rows, total);
+    }
+    report.rows_lost = lost.saturating_sub(report.rows_mended);
+    let committed = snapshot.view.history.live_rows();
+    let known = directory.rows();
+    if committed != known {
+        report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
+    }
+    Ok(report)
+}
+
+/// A new table with the same header and alterations and, if it can be read, the same grid.
+fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<Arc<Core>> {
+    let (mut header, schema) = (known.core.header.clone(), known.core.created.user.clone());
+    header.id = fresh_id();
+    if header.identity.is_empty() {
+        // Its own rows must not be taken for those that are salvaged.
+        header.writer_tag = format!("{}:", unix_ms());
+    }
+    let header = encode_header(&header, &schema)?;
+    if !to.put_if_absent(TABLE, &header).map_err(store_error)? {
+        let why = "a table is salvaged into an empty store".into();
+        return Err(Error::Exists { location: to.location().into(), why });
+    }
+    for name in (1..=known.view.schema.version).map(alteration::name_of) {
+        let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
+        to.put_if_absent(&name, &bytes).map_err(store_error)?;
+    }
+    // Only a grid that makes sense: otherwise the new table makes its own.
+    let grid = Core::with_header(from.clone())?.frame().and_then(|frame| {
+        let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
+        Ok(bytes.flatten())
+    });
+    match grid {
+        Ok(Some(bytes)) => drop(to.put_if_absent(GRID, &bytes).map_err(store_error)?),
+        Ok(None) => {}
+        Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
+    }
+    Core::open(to)
+}
+
+/// Reads everything once: which runs are damaged, what that costs, and which steps
+/// there are.
+fn look(
+    snapshot: &Snapshot,
+    runs: &[Arc<Run<Location>>],
+    report: &mut SalvageReport,
+    cancel: &Cancel,
+) -> Result<(HashSet<RunId>, BTreeSet<i64>)> {
+    let (mut damaged, mut steps) = (HashSet::new(), BTreeSet::new());
+    for run in runs {
+        cancel.check()?;
+        let sound = read_sound(&snapshot, run)?;
+        for lost in &sound.lost {
+            damaged.insert(run.id);
+            report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
+        }
+        for (_, batch) in &sound.pages {
+            steps.extend(steps_of(snapshot, batch));
+        }
+    }
+    Ok((damaged, steps))
+}
+
+fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
+    let column = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
+    column.values().iter().copied().collect()
+}
+
+impl Pass<'_> {
+    /// Takes the rows of the step from a run, if it can have any; how many.
+    fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
+        self.cancel.check()?;
+        if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
+            let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
+            if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
+                return Ok(0);
+            }
+        }
+        let mut taken = 0;
+        for (_, batch) in read_sound(&snapshot, run)?.pages {
+            taken += self.take(snapshot, &batch)?;
+        }
+        Ok(taken)
+    }
+
+    fn take(&mut self, snapshot: &Snapshot, batch: &RecordBatch) -> Result<u64> {
+        let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
+        let of_step: BooleanArray = steps.values().iter().map(|step| Some(*step == self.step)).collect();
+        let rows = filter_record_batch(batch, &of_step)?;
+        let taken = rows.num_rows() as u64;
+        if taken > 0 {
+            self.writer.keep(rows)?;
+        }
+        Ok(taken)
+    }
+}

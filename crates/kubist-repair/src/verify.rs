@@ -1,0 +1,253 @@
+//! Looking whether a table is sound.
+//!
+//! The quick look reads what leads to the rows: header, grid, logs, rewrites,
+//! checkpoints, all zone maps and lookups, and sees that every live run's segment is there
+//! and long enough, and that its ranges are those of its zone map. The deep one also reads
+//! every page and recomputes what should hold: each row's cube, priority and zone from its
+//! values, each zone map exactly (I1, I2), cutoffs (I3), that each replica holds the rows
+//! of the runs that it names inside its cube, no more and no less (I4), and that lookups
+//! name the zones that hold a value, these and no others. Findings are listed, with what
+//! each damaged place costs; nothing is changed.
+
+mod entries;
+mod lookups;
+mod replicas;
+mod rows;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use kubist_index::state::{Run, RunId};
+
+use crate::gather;
+use crate::readable::loss;
+use crate::readable::{Loss, Lost};
+use crate::recover::recover;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::is_damage;
+use kubist_catalog::error::store_error;
+use kubist_catalog::location::Place;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_format::lookup;
+use kubist_format::zone_map::ZoneMap;
+use kubist_read::runs;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+
+use lookups::Postings;
+use replicas::Ledger;
+
+/// How thoroughly [`verify`] looks.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyOptions {
+    /// Read every page, not only what leads to them.
+    pub deep: bool,
+    pub cancel: Cancel,
+}
+
+impl VerifyOptions {
+    pub fn deep() -> VerifyOptions {
+        VerifyOptions { deep: true, ..VerifyOptions::default() }
+    }
+}
+
+/// What [`verify`] saw.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct VerifyReport {
+    /// Every page was read.
+    pub deep: bool,
+    /// In live runs; in a deep look, such as were read.
+    pub rows: u64,
+    pub runs: u64,
+    pub replicas: u64,
+    pub pages: u64,
+    /// Read and checked.
+    pub bytes: u64,
+    /// Rows that cannot be read, and how many of those replicas still hold (known
+    /// from a deep look only).
+    pub rows_lost: u64,
+    pub rows_mendable: u64,
+    /// What each damaged place costs.
+    pub losses: Vec<Loss>,
+    /// One line for each thing that is wrong; empty if the table is sound.
+    pub findings: Vec<String>,
+}
+
+/// Findings beyond this number are only counted.
+const MOST_FINDINGS: usize = 100;
+/// Runs whose zone maps are read side by side.
+const MAPS_AT_ONCE: usize = 256;
+
+impl VerifyReport {
+    fn find(&mut self, what: String) {
+        match self.findings.len() {
+            MOST_FINDINGS => self.findings.push("there are more findings".into()),
+            more if more > MOST_FINDINGS => {}
+            _ if self.findings.contains(&what) => {}
+            _ => self.findings.push(what),
+        }
+    }
+
+    /// Notes rows that cannot be read; those of a replica are still in its sources.
+    fn lose(&mut self, run: &Run<Location>, loss: Loss) {
+        if run.is_replica() {
+            return self.find(format!("{}: costs no row, for it holds copies", loss.what));
+        }
+        self.find(loss.told());
+        self.rows_lost += loss.rows;
+        if self.losses.len() < MOST_FINDINGS {
+            self.losses.push(loss);
+        }
+    }
+}
+
+/// [`verify`] for the table at a location, of which only the header must be
+/// readable.
+pub fn verify_at(location: &str, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    verify(&Core::with_header(Place::of(location)?.store()?)?, options, progress)
+}
+
+/// Looks whether the table is sound and lists what is wrong; calls
+/// `progress(done, total)` with bytes as it goes on. An error means that the
+/// check itself could not be done, not that the table is damaged.
+///
+/// A table that is too damaged to be opened: [`verify_at`].
+pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    core.check_process()?;
+    let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
+    let Some(mut snapshot) = entries::check(&core.store, &mut report)? else { return Ok(report) };
+    let directory = match snapshot.directory() {
+        // The list of runs is damaged, which was found. The logs, or an older list, say the same.
+        Err(error) if is_damage(&error) => {
+            snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut Vec::new())?;
+            snapshot.directory()?
+        }
+        directory => directory?,
+    };
+    let runs: Vec<&Arc<Run<Location>>> = directory.all().collect();
+    let missing = check_segments(&snapshot, &runs, &mut report)?;
+    let length = |run: &Run<Location>| match options.deep {
+        true => run.payload.data_length + run.payload.map_length as u64,
+        false => run.payload.map_length as u64,
+    };
+    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookup::bytes(runs.iter().map(|run| run.as_ref()));
+    let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
+    let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
+    let mut damaged: HashSet<RunId> = missing.clone();
+    for some in runs.chunks(MAPS_AT_ONCE) {
+        options.cancel.check()?;
+        if !options.deep {
+            damaged.extend(check_maps(&snapshot, some, &missing, &mut report)?);
+        }
+        for run in some {
+            options.cancel.check()?;
+            match run.is_replica() {
+                true => report.replicas += 1,
+                false => report.runs += 1,
+            }
+            if options.deep {
+                if !rows::check(&snapshot, &directory, run, &missing, &mut ledger, &mut postings, &mut report)? {
+                    postings.lose(run.id);
+                    damaged.insert(run.id);
+                }
+            } else if !run.is_replica() && !damaged.contains(&run.id) {
+                report.rows += run.rows;
+            }
+            report.bytes += length(run);
+            progress(report.bytes, total);
+        }
+    }
+    if options.deep {
+        ledger.close(&snapshot, &directory, &mut report);
+        postings.close(&snapshot, &runs, &mut report);
+        if report.rows_lost > 0 {
+            let mended = recover(&snapshot, &damaged, &options.cancel)?;
+            report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+        }
+    }
+    let committed: u64 = snapshot.view.history.live_rows();
+    if committed != report.rows + report.rows_lost {
+        report.find(format!("the logs count {committed} rows, the runs hold {}", report.rows));
+    }
+    Ok(report)
+}
+
+/// Runs whose segment is gone or ends before them; each segment is one finding.
+fn check_segments(
+    snapshot: &Snapshot,
+    runs: &[&Arc<Run<Location>>],
+    report: &mut VerifyReport,
+) -> Result<HashSet<RunId>> {
+    let mut segments: BTreeMap<&str, Vec<&Arc<Run<Location>>>> = BTreeMap::new();
+    for run in runs {
+        segments.entry(&run.payload.segment).or_default().push(run);
+    }
+    let mut missing = HashSet::new();
+    for (segment, runs) in segments {
+        if snapshot.core.store.segment_len(segment).map_err(store_error)?.is_some() {
+            continue;
+        }
+        for run in runs {
+            let why = match snapshot.maps(std::iter::once(run)) {
+                // It was cleaned away while this was at work.
+                Err(error @ Error::SnapshotExpired { .. }) => return Err(error),
+                Err(error) => error.to_string(),
+                Ok(_) => runs::damaged(&snapshot, run, 0, "the file is missing".into()).to_string(),
+            };
+            missing.insert(run.id);
+            let lost = Lost { rows: run.rows, zones: None, why };
+            report.lose(run, loss(&snapshot, run, None, &lost)?);
+        }
+    }
+    Ok(missing)
+}
+
+/// Reads zone maps, in one go if all are sound; each run must end inside its segment.
+/// Those of which that is not so.
+fn check_maps(
+    snapshot: &Snapshot,
+    runs: &[&Arc<Run<Location>>],
+    missing: &HashSet<RunId>,
+    report: &mut VerifyReport,
+) -> Result<Vec<RunId>> {
+    let mut damaged = Vec::new();
+    let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
+    let all = snapshot.maps(runs.iter().copied());
+    for (place, run) in runs.into_iter().enumerate() {
+        let map = match &all {
+            Ok((maps, _)) => Ok(maps[place].clone()),
+            Err(error) if !is_damage(error) => return Err(all.err().expect("matched above")),
+            Err(_) => snapshot.maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
+        };
+        let place = &run.payload;
+        let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);
+        let length = snapshot.core.store.segment_len(&place.segment).map_err(store_error)?.unwrap_or(0);
+        let why = match map {
+            Err(error) if is_damage(&error) => error.to_string(),
+            Err(error) => return Err(error),
+            Ok(_) if length < end => {
+                let short = format!("the file ends at byte {length}, before the run does");
+                runs::damaged(&snapshot, run, length.saturating_sub(place.data_offset), short).to_string()
+            }
+            Ok(map) => {
+                check_ranges(snapshot, run, &map, report);
+                continue;
+            }
+        };
+        report.lose(run, loss(&snapshot, run, None, &Lost { rows: run.rows, zones: None, why })?);
+        damaged.push(run.id);
+    }
+    Ok(damaged)
+}
+
+/// Does the entry say of each column what the zone map does?
+fn check_ranges(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+    let Some(ranges) = &run.payload.ranges else { return };
+    let said = (0..map.columns.len()).filter_map(|column| Some((column, ranges.zone(column)?)));
+    for (column, _) in said.filter(|(column, said)| *said != map.whole(*column)) {
+        let name = snapshot.view.schema.stored.field(column).name();
+        let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
+        report.find(runs::damaged(&snapshot, run, 0, what).to_string());
+    }
+}

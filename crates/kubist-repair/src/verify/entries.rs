@@ -1,0 +1,147 @@
+//! What leads to the runs: header, grid, logs, rewrites and checkpoints, each read
+//! from its beginning by a handle that has read nothing before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kubist_index::cube::CubeId;
+use kubist_index::priority::Threshold;
+use kubist_store::Store;
+
+use kubist_catalog::checkpoint;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::bad_entry;
+use kubist_catalog::error::is_damage;
+use kubist_catalog::error::store_error;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_format::error::EntryError;
+use kubist_format::names::CHECKPOINTS;
+use kubist_format::names::{REWRITES, number_of};
+use kubist_types::error::{Error, Result};
+
+use crate::verify::VerifyReport;
+
+/// The table as it is now; `None` if it cannot be opened, which is a finding then.
+pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option<Snapshot>> {
+    let core = &match Core::with_header(store.clone()) {
+        Ok(core) => core,
+        Err(error) => return found(error, report).map(|()| None),
+    };
+    if let Err(error) = core.frame() {
+        found(error, report)?;
+    }
+    let snapshot = match Snapshot::now(core) {
+        Ok(snapshot) => Some(snapshot),
+        Err(error) => found(error, report).map(|()| None)?,
+    };
+    let mut said = HashMap::new();
+    let logs = core.store.logs().map_err(store_error)?;
+    for (writer, position) in snapshot.iter().flat_map(|snapshot| &snapshot.view.positions) {
+        if *position > 0 && !logs.contains(writer) {
+            report.find(format!("the log of writer {writer:?} in {} is missing", core.store.location()));
+        }
+    }
+    for writer in logs {
+        if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said) {
+            found(error, report)?;
+        }
+    }
+    let mut names = core.store.list(REWRITES).map_err(store_error)?;
+    names.sort_unstable_by_key(|name| number_of(name));
+    for name in &names {
+        if let Err(error) = check_rewrite(core, name, &mut said) {
+            found(error, report)?;
+        }
+    }
+    for pair in names.windows(2).filter(|pair| number_of(&pair[0]) + 1 != number_of(&pair[1])) {
+        let held = snapshot.as_ref().is_some_and(|snapshot| snapshot.view.rewrites >= number_of(&pair[1]));
+        if !held {
+            report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
+        }
+    }
+    for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
+        if let Err(error) = checkpoint::read(core, &name).and_then(|held| held.map(|held| held.whole(core)).transpose())
+        {
+            found(error, report)?;
+        }
+    }
+    if let Some(snapshot) = &snapshot {
+        if let Err(error) = check_cutoffs(snapshot, &said, report) {
+            found(error, report)?;
+        }
+    }
+    Ok(snapshot)
+}
+
+/// Damage is a finding; anything else stops the check.
+fn found(error: Error, report: &mut VerifyReport) -> Result<()> {
+    match is_damage(&error) {
+        true => report.find(error.to_string()),
+        false => return Err(error),
+    }
+    Ok(())
+}
+
+type Said = HashMap<CubeId, Threshold>;
+
+fn note(cutoffs: &[(CubeId, Threshold)], said: &mut Said) {
+    for (cube, cutoff) in cutoffs {
+        let lowest = said.entry(*cube).or_insert(*cutoff);
+        *lowest = (*lowest).min(*cutoff);
+    }
+}
+
+fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut Said) -> Result<()> {
+    let read = core.store.read_log(writer, 0).map_err(store_error)?;
+    let place = |at: u64, what: String| {
+        bad_entry(core.store.location(), &format!("log of {writer}"), at, EntryError::Bad(what))
+    };
+    let known = snapshot.and_then(|snapshot| {
+        snapshot.view.positions.iter().find(|(other, _)| other == writer).map(|(_, position)| *position)
+    });
+    let mut cutoffs = Vec::new();
+    for (number, found) in read.entries.iter().enumerate() {
+        let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
+        let entry = CommitEntry::decode(&found.bytes, &core.geometry).map_err(bad)?;
+        if entry.sequence != number as u64 + 1 {
+            return Err(place(found.position, format!("it has commit {} at place {}", entry.sequence, number + 1)));
+        }
+        // What came after the snapshot may have lowered cutoffs further.
+        if known.is_some_and(|known| found.position < known) {
+            cutoffs.extend(entry.commit.cutoffs);
+        }
+    }
+    note(&cutoffs, said);
+    match known {
+        Some(known) if read.next < known => {
+            Err(place(read.next, format!("it ends there, and a checkpoint knows it up to position {known}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_rewrite(core: &Core, name: &str, said: &mut Said) -> Result<()> {
+    let Some(bytes) = core.store.get(name).map_err(store_error)? else { return Ok(()) };
+    let bad = |error| bad_entry(core.store.location(), name, 0, error);
+    let entry = RewriteEntry::decode(&bytes, &core.geometry).map_err(bad)?;
+    note(&entry.rewrite.cutoffs, said);
+    Ok(())
+}
+
+/// I3, as far as entries are left that say something of it.
+fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) -> Result<()> {
+    let (geometry, directory) = (snapshot.core.geometry, snapshot.directory()?);
+    for (cube, cutoff) in directory.cutoffs() {
+        if cube.level() == geometry.deepest() && cutoff < Threshold::ALL {
+            report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
+        }
+    }
+    for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
+        // A rewrite that was published meanwhile is not in the snapshot.
+        if snapshot.core.view()?.runs.whole(&snapshot.core)?.cutoff(*cube) > *lowest {
+            report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
+        }
+    }
+    Ok(())
+}

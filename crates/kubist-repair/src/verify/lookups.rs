@@ -1,0 +1,133 @@
+//! Whether lookups say where values are: all postings read, and in a deep look
+//! compared, run by run, with what the rows hold: as many pairs of key and zone, and
+//! the same by the sum of a hash of each.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch};
+use kubist_index::state::{Run, RunId};
+
+use kubist_catalog::error::is_damage;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_format::lookup::postings::Directory;
+use kubist_format::lookup::{Lookup, covering, keys};
+use kubist_format::zone_map::ZoneMap;
+use kubist_read::postings::read_postings;
+use kubist_read::runs;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+use crate::verify::VerifyReport;
+
+/// How many pairs of key and zone, and the wrapping sum of their hashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    pairs: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, key: u32, zone: u32) {
+        // The finalizer of splitmix64.
+        let mut hash = (key as u64) << 32 | zone as u64;
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.pairs += 1;
+        self.hashes = self.hashes.wrapping_add(hash ^ (hash >> 31));
+    }
+}
+
+/// What the postings say of each run, by stored column, and what its rows do.
+#[derive(Default)]
+pub struct Postings {
+    said: HashMap<(RunId, u32), Sum>,
+    held: HashMap<(RunId, u32), Sum>,
+    /// Runs of which not all rows could be read.
+    lost: HashSet<RunId>,
+}
+
+impl Postings {
+    /// Reads the lookups into all runs; what is damaged is found.
+    pub fn read(
+        snapshot: &Snapshot,
+        runs: &[&Arc<Run<Location>>],
+        cancel: &Cancel,
+        report: &mut VerifyReport,
+    ) -> Result<Postings> {
+        let mut postings = Postings::default();
+        if report.deep {
+            // A run without any value has no pairs.
+            let covered = runs.iter().filter_map(|run| Some((run.id, run.payload.lookup.as_ref()?)));
+            let all = covered.flat_map(|(run, lookup)| lookup.columns.iter().map(move |place| (run, place.column)));
+            postings.said = all.map(|of| (of, Sum::default())).collect();
+        }
+        for (first, lookup) in covering(runs.iter().map(|run| run.as_ref())) {
+            cancel.check()?;
+            match postings.read_one(snapshot, first, lookup) {
+                Err(error) if is_damage(&error) => {
+                    report.find(format!("{error}: costs no row by itself, for what it covers is scanned"));
+                    let covered = first.0..first.0 + lookup.runs as u128;
+                    postings.said.retain(|(run, _), _| !covered.contains(&run.0));
+                }
+                read => read?,
+            }
+            report.bytes += lookup.length();
+        }
+        Ok(postings)
+    }
+
+    fn read_one(&mut self, snapshot: &Snapshot, first: RunId, lookup: &Lookup) -> Result<()> {
+        for place in &lookup.columns {
+            let said = &mut self.said;
+            let mut count = |directory: &Directory, key: u32, zones: &[u32]| {
+                for zone in zones {
+                    let run = directory.firsts.partition_point(|first| first <= zone) - 1;
+                    if let Some(sum) = said.get_mut(&(RunId(first.0 + run as u128), place.column)) {
+                        sum.add(key, zone - directory.firsts[run]);
+                    }
+                }
+            };
+            read_postings(snapshot, lookup, place, &mut count)?;
+        }
+        Ok(())
+    }
+
+    pub fn lose(&mut self, run: RunId) {
+        self.lost.insert(run);
+    }
+
+    /// Takes the rows of a page into account.
+    pub fn count(&mut self, snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, page: usize, batch: &RecordBatch) {
+        let Some(lookup) = &run.payload.lookup else { return };
+        for place in &lookup.columns {
+            let Some(array) = batch.columns().get(place.column as usize) else { continue };
+            let of_rows = keys(array.as_ref(), snapshot.core.header.seed);
+            let sum = self.held.entry((run.id, place.column)).or_default();
+            let mut row = 0;
+            for zone in map.page_zones(page) {
+                let rows = row..row + map.rows[zone] as usize;
+                row = rows.end;
+                let mut distinct: Vec<u32> = rows.filter(|row| array.is_valid(*row)).map(|row| of_rows[row]).collect();
+                distinct.sort_unstable();
+                distinct.dedup();
+                distinct.into_iter().for_each(|key| sum.add(key, zone as u32));
+            }
+        }
+    }
+
+    /// Compares, where both sides could be read whole.
+    pub fn close(&self, snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) {
+        for run in runs.iter().filter(|run| !self.lost.contains(&run.id)) {
+            for column in snapshot.core.created.lookup.iter().map(|column| *column as u32) {
+                let Some(said) = self.said.get(&(run.id, column)) else { continue };
+                if *said != self.held.get(&(run.id, column)).copied().unwrap_or_default() {
+                    let name = snapshot.view.schema.stored.field(column as usize).name();
+                    let what = format!("the lookup of column {name:?} names other zones of it than hold its values");
+                    report.find(runs::damaged(snapshot, run, 0, what).to_string());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether replicas hold what they say (I4): the rows of the runs that they name
+//! inside their cube, as many, and the same by the sum of a hash of each.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use kubist_index::state::{Run, RunId};
+
+use crate::readable::row_hashes;
+use kubist_catalog::directory::Directory;
+use kubist_catalog::frame::Frame;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_read::runs;
+
+use crate::verify::VerifyReport;
+
+/// How many rows, and the wrapping sum of their hashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    rows: u64,
+    hashes: u64,
+}
+
+/// What each replica should hold, by its sources, and what it does.
+pub struct Ledger {
+    /// Of each copied run the replicas that name it.
+    named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,
+    expected: HashMap<RunId, Sum>,
+    found: HashMap<RunId, Sum>,
+    /// Runs of which not all rows could be read.
+    lost: HashSet<RunId>,
+}
+
+impl Ledger {
+    /// Also finds what is wrong with what replicas name.
+    pub fn new(snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) -> Ledger {
+        let cubes: HashMap<RunId, _> = directory.runs().iter().map(|run| (run.id, run.cube)).collect();
+        let mut named_by: HashMap<RunId, Vec<Arc<Run<Location>>>> = HashMap::new();
+        let mut covered = HashSet::new();
+        for replica in directory.replicas() {
+            for source in &replica.copies {
+                let above = |cube| cube != replica.cube && directory.geometry().contains(cube, replica.cube);
+                if !cubes.get(source).copied().is_some_and(above) {
+                    let what = format!("it copies run {:#x}, which does not live in a cube above it", source.0);
+                    report.find(runs::damaged(snapshot, replica, 0, what).to_string());
+                }
+                if !covered.insert((replica.cube, *source)) {
+                    let what = format!("another replica in its cube copies run {:#x} too", source.0);
+                    report.find(runs::damaged(snapshot, replica, 0, what).to_string());
+                }
+                named_by.entry(*source).or_default().push(replica.clone());
+            }
+        }
+        Ledger { named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
+    }
+
+    pub fn lose(&mut self, run: RunId) {
+        self.lost.insert(run);
+    }
+
+    /// Takes rows of a source or of a replica into account.
+    pub fn count(&mut self, run: &Arc<Run<Location>>, frame: &Frame, batch: &RecordBatch) {
+        let replicas = self.named_by.get(&run.id);
+        if replicas.is_none() && !run.is_replica() {
+            return;
+        }
+        let hashes = row_hashes(batch);
+        if run.is_replica() {
+            let sum = self.found.entry(run.id).or_default();
+            sum.rows += hashes.len() as u64;
+            sum.hashes = hashes.iter().fold(sum.hashes, |sum, hash| sum.wrapping_add(*hash));
+            return;
+        }
+        let keys = frame.keys(batch);
+        for replica in replicas.into_iter().flatten() {
+            let sum = self.expected.entry(replica.id).or_default();
+            for (key, hash) in keys.iter().zip(&hashes) {
+                if frame.geometry.contains_key(replica.cube, *key) {
+                    sum.rows += 1;
+                    sum.hashes = sum.hashes.wrapping_add(*hash);
+                }
+            }
+        }
+    }
+
+    /// Compares, where both sides could be read whole.
+    pub fn close(&self, snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) {
+        for replica in directory.replicas() {
+            if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {
+                continue;
+            }
+            let sum = |of: &HashMap<RunId, Sum>| of.get(&replica.id).copied().unwrap_or_default();
+            let (expected, found) = (sum(&self.expected), sum(&self.found));
+            if expected != found {
+                let what = match expected.rows == found.rows {
+                    true => "its rows are not those of the runs that it copies".to_string(),
+                    false => format!("it has {} rows, the runs that it copies {}", found.rows, expected.rows),
+                };
+                report.find(runs::damaged(snapshot, replica, 0, what).to_string());
+            }
+        }
+    }
+}

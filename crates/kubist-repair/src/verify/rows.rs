@@ -1,0 +1,128 @@
+//! The rows of a run: every page read, every rule recomputed from the values.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::state::{Run, RunId};
+
+use crate::readable::{loss, read_sound};
+use kubist_catalog::directory::Directory;
+use kubist_catalog::frame::Frame;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::encode::encode_column;
+use kubist_format::location::Location;
+use kubist_format::zone_map::ZoneMap;
+use kubist_read::runs;
+use kubist_types::error::Result;
+
+use crate::verify::lookups::Postings;
+use crate::verify::replicas::Ledger;
+use crate::verify::{VerifyReport, check_ranges};
+
+/// Reads a run and checks it; `false` if rows of it cannot be read.
+pub fn check(
+    snapshot: &Snapshot,
+    directory: &Directory,
+    run: &Arc<Run<Location>>,
+    missing: &HashSet<RunId>,
+    ledger: &mut Ledger,
+    postings: &mut Postings,
+    report: &mut VerifyReport,
+) -> Result<bool> {
+    if missing.contains(&run.id) {
+        ledger.lose(run.id);
+        return Ok(false);
+    }
+    let sound = read_sound(snapshot, run)?;
+    for lost in &sound.lost {
+        report.lose(run, loss(snapshot, run, sound.map.as_deref(), lost)?);
+        ledger.lose(run.id);
+    }
+    let Some(map) = &sound.map else { return Ok(false) };
+    let Some(frame) = snapshot.core.frame().ok().flatten() else {
+        report.find(runs::damaged(snapshot, run, 0, "the grid is missing".into()).to_string());
+        return Ok(false);
+    };
+    check_ranges(snapshot, run, map, report);
+    report.pages += map.pages() as u64;
+    let cutoffs = snapshot.core.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
+    let highest_above = cutoffs.max().filter(|_| !run.is_replica());
+    let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), sound.lost.is_empty());
+    for (page, batch) in &sound.pages {
+        if !run.is_replica() {
+            report.rows += batch.num_rows() as u64;
+        }
+        ledger.count(run, &frame, batch);
+        postings.count(snapshot, run, map, *page, batch);
+        match check_page(snapshot, run, map, &frame, *page, batch, highest_above) {
+            Ok((low, high)) => {
+                lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));
+            }
+            Err(what) => {
+                report.find(runs::damaged(snapshot, run, 0, what).to_string());
+                right = false;
+            }
+        }
+    }
+    if right && run.rows > 0 && lowest_and_highest != run.priorities {
+        report.find(runs::damaged(snapshot, run, 0, "its priorities are not as its entry says".into()).to_string());
+    }
+    Ok(sound.lost.is_empty())
+}
+
+/// The lowest and the highest priority of a page; `Err` says what is wrong with it.
+fn check_page(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    frame: &Frame,
+    page: usize,
+    batch: &RecordBatch,
+    highest_above: Option<Threshold>,
+) -> std::result::Result<(u64, u64), String> {
+    let (geometry, place) = (snapshot.core.geometry, &run.payload);
+    let (places, coordinates) = (frame.places(std::slice::from_ref(batch)), frame.coordinates_of(batch));
+    let zones = map.page_zones(page);
+    let mut first = 0;
+    for zone in zones.clone() {
+        let rows = first..first + map.rows[zone] as usize;
+        first = rows.end;
+        for row in rows.clone() {
+            if !geometry.contains_key(run.cube, places.keys[row]) {
+                return Err(format!("row {row} of page {page} lies outside its cube"));
+            }
+            if highest_above.is_some_and(|cutoff| cutoff.admits(places.priorities[row])) {
+                return Err(format!("row {row} of page {page} has a priority that belongs above its cube"));
+            }
+            let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
+            if !coordinates.iter().enumerate().all(inside) {
+                return Err(format!("row {row} of page {page} lies outside its run's box"));
+            }
+        }
+        let of_zone = &places.priorities[rows];
+        let (low, high) = (of_zone.iter().min().copied(), of_zone.iter().max().copied());
+        // Zone maps keep the top 32 bits.
+        let kept = PriorityRange { first: low.unwrap_or(0) >> 32 << 32, last: high.unwrap_or(0) | u32::MAX as u64 };
+        if map.priorities[zone] != kept {
+            return Err(format!("zone {zone} has other priorities than its rows"));
+        }
+    }
+    let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    for (column, array) in batch.columns().iter().enumerate().take(map.columns.len()) {
+        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()]).zones;
+        let said = &map.columns[column];
+        for (place, zone) in zones.clone().enumerate() {
+            let same = found.min[place] == said.min[zone]
+                && found.max[place] == said.max[zone]
+                && found.nulls_of(place) == said.nulls_of(zone);
+            if !same {
+                let name = snapshot.view.schema.stored.field(column).name().clone();
+                return Err(format!("zone {zone} says other bounds or nulls of column {name:?} than its rows"));
+            }
+        }
+    }
+    let priorities = places.priorities.iter();
+    Ok((priorities.clone().min().copied().unwrap_or(u64::MAX), priorities.max().copied().unwrap_or(0)))
+}

@@ -1,0 +1,18 @@
+//! What is said about a column.
+
+use crate::metadata::Metadata;
+
+/// A column as it is described to people.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ColumnInfo {
+    pub name: String,
+    pub data_type: String,
+    pub nullable: bool,
+    pub unit: Option<String>,
+    /// What else is said about the column.
+    pub metadata: Metadata,
+    /// It came after the creation: data may lack it, and has its default then.
+    pub added: bool,
+    /// In words; none is null.
+    pub default: Option<String>,
+}

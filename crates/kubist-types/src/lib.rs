@@ -1,0 +1,19 @@
+//! The plain types that all layers of the engine speak of: errors and their kinds, options,
+//! what reading cost, the switch that cancels.
+//!
+//! Nothing here reads, writes or decides anything, and nothing here may know a store, a
+//! format or a table.
+
+pub mod cancel;
+pub mod error;
+pub mod info;
+pub mod metadata;
+pub mod options;
+pub mod stats;
+
+pub use cancel::Cancel;
+pub use error::{Error, Result};
+pub use info::ColumnInfo;
+pub use metadata::Metadata;
+pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
+pub use stats::{Cost, Stats};

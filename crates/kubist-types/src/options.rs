@@ -1,0 +1,79 @@
+//! How a table is made, a writer works and a commit is marked.
+
+pub use kubist_expr::Value;
+pub use kubist_index::outlook::Replication;
+
+use crate::cancel::Cancel;
+use crate::metadata::Metadata;
+
+/// An indexed column and the part of its type that the data is expected in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dimension {
+    pub column: String,
+    pub domain: Domain,
+}
+
+/// Where the values of a dimension lie. Values outside are kept and found all
+/// the same; a domain only shapes the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Domain {
+    /// Linear between the extremes of the first commit, widened.
+    Learned,
+    /// Linear between the given ends (text for dates and times).
+    Linear(Value, Value),
+    /// Piecewise linear through quantiles of the first commit: for skewed columns.
+    Quantile,
+}
+
+/// How a table is created.
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    /// 1 to 8 indexed columns.
+    pub dimensions: Vec<Dimension>,
+    /// The columns whose values decide a record's priority; empty: each record
+    /// is its own unit (the writer's name and a row counter stand in).
+    pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan: an equality or a list
+    /// of values of one of them, joined by AND, then reads only the zones that hold such.
+    pub lookup: Vec<String>,
+    /// How many records a cube wants to keep; `None`: the default.
+    pub capacity: Option<u32>,
+    /// Decides which records a sample holds; two tables with the same seed and
+    /// identity sample the same records.
+    pub seed: u64,
+    /// Which records the optimizer copies into deeper cubes, so that small boxes read less.
+    pub replication: Replication,
+    /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
+    /// Arrow metadata, under `unit`; one that is there already counts too.
+    pub units: Vec<(String, String)>,
+    /// What else is to be said about the table: the run, the code, the geometry.
+    pub metadata: Metadata,
+    /// Open a table that is already here if it agrees, instead of refusing. Columns that
+    /// were added to it since may be missing here, and what is said about it stays.
+    pub exist_ok: bool,
+}
+
+/// How a writer works.
+#[derive(Clone, Debug, Default)]
+pub struct WriterOptions {
+    /// The writer's name; `None`: the first free one of `writer-1`, `writer-2`, …
+    pub name: Option<String>,
+    /// About how many bytes of rows are held in memory before a commit spills
+    /// to scratch files; `None`: 1 GiB.
+    pub memory_bytes: Option<usize>,
+    /// Restore the layout on a thread of its own after commits, with a part of one
+    /// core; it ends with the writer.
+    pub optimize: bool,
+    /// Set it from another thread to stop `append` or `commit` soon.
+    pub cancel: Cancel,
+}
+
+/// What a commit is besides its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommitOptions {
+    /// The step of the simulation that these rows are; goes up with each commit.
+    pub step: Option<i64>,
+    /// Names the commit, within its writer: a second commit with the same token,
+    /// also from a restarted process, does nothing and answers as the first.
+    pub token: Option<String>,
+}

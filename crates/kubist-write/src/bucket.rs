@@ -1,0 +1,124 @@
+//! Rows brought near their neighbours in space before they are sorted.
+//!
+//! Encoding gathers every column of every run in an order that has nothing to do with
+//! the order in which rows came: each value would be a cache miss. So rows first go, column
+//! by column, to buckets by the highest bits of their keys; what is gathered together
+//! afterwards lies close together.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, UInt32Array};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use kubist_index::cube::MortonKey;
+use kubist_index::with_exact_primitive;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+use kubist_types::error::Result;
+
+/// Fewer rows than this are near each other anyway: in a cache.
+const FEW_ROWS: usize = 1 << 17;
+/// Rows that a bucket wants.
+const BUCKET_ROWS: usize = 512;
+/// Each open bucket costs a cache line.
+const MOST_BUCKET_BITS: u32 = 11;
+
+/// Where rows go.
+pub struct Buckets {
+    /// Of each row its new place.
+    places: Vec<u32>,
+    /// Of each bucket, in key order.
+    pub rows: Vec<Range<usize>>,
+}
+
+impl Buckets {
+    /// By the highest bits in which the keys differ; `None` if there are few.
+    pub fn new(keys: &[MortonKey]) -> Option<Buckets> {
+        if keys.len() < FEW_ROWS {
+            return None;
+        }
+        let differing = keys.par_iter().map(|key| key ^ keys[0]).reduce(|| 0, |a, b| a | b);
+        let bits = (keys.len() / BUCKET_ROWS).ilog2().min(MOST_BUCKET_BITS);
+        let shift = (128 - differing.leading_zeros()).saturating_sub(bits);
+        let bucket = |key: &MortonKey| (key >> shift) as usize & ((1 << bits) - 1);
+        let mut next = vec![0u32; (1 << bits) + 1];
+        keys.iter().for_each(|key| next[bucket(key) + 1] += 1);
+        for place in 1..next.len() {
+            next[place] += next[place - 1];
+        }
+        let rows = next.windows(2).map(|pair| pair[0] as usize..pair[1] as usize).collect();
+        let places = keys.iter().map(|key| {
+            let slot = &mut next[bucket(key)];
+            *slot += 1;
+            *slot - 1
+        });
+        Some(Buckets { places: places.collect(), rows })
+    }
+
+    /// Brings values to their places.
+    pub fn scatter<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
+        let mut scattered = vec![T::default(); self.places.len()];
+        for (place, value) in self.places.iter().zip(values) {
+            scattered[*place as usize] = value;
+        }
+        scattered
+    }
+
+    /// All batches as one, with its rows at their places.
+    pub fn scatter_batches(&self, batches: &[RecordBatch]) -> Result<RecordBatch> {
+        let schema = batches[0].schema();
+        let columns = (0..schema.fields().len()).into_par_iter().map(|column| {
+            let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+            if parts.iter().all(|part| part.null_count() == 0) {
+                with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
+            }
+            let mut from = vec![0u32; self.places.len()];
+            self.places.iter().zip(0..).for_each(|(place, row)| from[*place as usize] = row);
+            Ok(take(&concat(&parts)?, &UInt32Array::from(from), None)?)
+        });
+        Ok(RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?)?)
+    }
+
+    fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {
+        let values = parts.iter().flat_map(|part| part.as_primitive::<T>().values().iter().copied());
+        let array = PrimitiveArray::<T>::new(self.scatter(values).into(), None);
+        Arc::new(array.with_data_type(parts[0].data_type().clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float32Array, Int64Array, StringArray};
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn rows_stay_whole_and_buckets_are_in_order() {
+        let mut rng = SmallRng::seed_from_u64(5);
+        for mask in [u128::MAX, 0xff, 0] {
+            let keys: Vec<MortonKey> = (0..150_000).map(|_| rng.random::<u128>() >> 32 & mask).collect();
+            let numbers = Int64Array::from_iter_values(0..150_000);
+            let text = StringArray::from_iter((0..150_000).map(|row| (row % 7 != 0).then(|| row.to_string())));
+            let halves = Float32Array::from_iter_values((0..150_000).map(|row| row as f32 / 2.0));
+            let columns: [(&str, ArrayRef); 3] =
+                [("n", Arc::new(numbers)), ("t", Arc::new(text)), ("h", Arc::new(halves))];
+            let batch =
+                RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
+            let buckets = Buckets::new(&keys).unwrap();
+            let moved = buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)]).unwrap();
+            let rows: Vec<i64> = moved.column(0).as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
+            let from = UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32));
+            assert_eq!(moved, arrow_select::take::take_record_batch(&batch, &from).unwrap());
+            let mut all = rows.clone();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..150_000));
+            let moved_keys = buckets.scatter(keys.iter().copied());
+            let filled: Vec<&[MortonKey]> =
+                buckets.rows.iter().map(|rows| &moved_keys[rows.clone()]).filter(|keys| !keys.is_empty()).collect();
+            assert!(filled.windows(2).all(|pair| pair[0].iter().max() < pair[1].iter().min()));
+        }
+        assert!(Buckets::new(&[1; 100]).is_none());
+    }
+}

@@ -1,0 +1,361 @@
+//! From placed rows to runs: sort, distribute, order within runs, encode.
+//!
+//! A run orders its rows by stratum, then Morton key. Strata divide the range of
+//! priorities geometrically from the cube's cutoff downwards (and from 1 down to
+//! the cutoff for overflow); so a precision cut reads whole strata and wastes
+//! little, and inside a stratum the zones are small boxes. Zones are cut within
+//! strata.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
+use kubist_expr::Zone;
+use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
+use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
+use kubist_index::priority::{PriorityRange, Threshold};
+use rayon::prelude::*;
+
+use crate::bucket::Buckets;
+use crate::postings::Keys;
+use kubist_catalog::frame::{Frame, Places};
+use kubist_format::encode::encode_column;
+use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
+use kubist_types::error::Result;
+
+/// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
+/// in space: there are few of those, and smaller zones make up for it.
+const LEAF_ZONE_ROWS: usize = 48;
+const INNER_ZONE_ROWS: usize = 8;
+/// A stratum with fewer rows is joined with the next.
+const LEAF_STRATUM_ROWS: usize = 512;
+const INNER_STRATUM_ROWS: usize = 96;
+/// Of the rows above a cube's cutoff, which commits leave there in small runs: a
+/// sample has to cut through each of them.
+const OVERFLOW_STRATUM_ROWS: usize = 48;
+const MOST_STRATA: usize = 16;
+
+/// Rows in memory, sorted along the space-filling curve.
+pub struct SortedRows {
+    frame: Arc<Frame>,
+    batch: RecordBatch,
+    buckets: Option<Buckets>,
+    /// Rows of `batch` in key order.
+    order: Vec<u32>,
+    /// In key order.
+    keys: Vec<MortonKey>,
+    pub priorities: Vec<u64>,
+}
+
+/// A run, ready to be written.
+pub struct EncodedRun {
+    pub cube: CubeId,
+    pub rows: u64,
+    pub priorities: (u64, u64),
+    pub low: [u32; MAX_DIMENSIONS],
+    pub high: [u32; MAX_DIMENSIONS],
+    pub data: Vec<Vec<u8>>,
+    pub data_length: u64,
+    pub map: Vec<u8>,
+    pub zones: u32,
+    /// What it holds of each stored column.
+    pub ranges: Vec<Zone>,
+    /// Where each lookup column has which keys.
+    pub postings: Vec<Vec<u64>>,
+}
+
+impl SortedRows {
+    /// Sorts stored rows, fewer than 2^32, of one schema.
+    pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<SortedRows> {
+        let Places { keys, priorities } = frame.places(batches);
+        let buckets = Buckets::new(&keys);
+        let (batch, keys, priorities) = match &buckets {
+            None => (concat_batches(schema, batches)?, keys, priorities),
+            Some(buckets) => {
+                let batch = buckets.scatter_batches(batches)?;
+                let move_keys = || buckets.scatter(keys.iter().copied());
+                let (keys, priorities) = rayon::join(move_keys, || buckets.scatter(priorities.iter().copied()));
+                (batch, keys, priorities)
+            }
+        };
+        let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+        drop(keys);
+        let order: Vec<u32> = sorted.par_iter().map(|entry| *entry as u32).collect();
+        let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
+        let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
+    }
+
+    /// The rows, brought near each other.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// What belongs to the rows as they were given, in key order.
+    pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
+        let values = match &self.buckets {
+            None => values,
+            Some(buckets) => buckets.scatter(values.into_iter()),
+        };
+        self.order.iter().map(|row| values[*row as usize]).collect()
+    }
+
+    /// All rows, by their places in key order.
+    pub fn all(&self) -> Range<u32> {
+        0..self.order.len() as u32
+    }
+
+    /// Some rows, given by their places in key order.
+    pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
+        let rows = rows.iter().map(|row| self.order[*row as usize]);
+        Ok(take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows))?)
+    }
+
+    /// The places, in key order, of the rows inside a cube.
+    pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
+        let first = self.keys.partition_point(|key| *key < cube.first_key());
+        let last = geometry.last_key(cube);
+        let count = self.keys[first..].partition_point(|key| *key <= last);
+        first as u32..(first + count) as u32
+    }
+
+    /// Distributes rows, given by their places in key order and all inside `top`,
+    /// over the cubes at and below it.
+    pub fn place(
+        &self,
+        geometry: &Geometry,
+        capacity: &Capacity,
+        known: &dyn Known,
+        top: CubeId,
+        above: Threshold,
+        rows: Vec<u32>,
+    ) -> Placed {
+        let mut placed = Placed::default();
+        let key = |row: u32| self.keys[row as usize];
+        place(geometry, capacity, known, top, above, &key, &self.priorities, rows, &mut placed);
+        placed
+    }
+
+    /// Cuts rows, ascending in key order, into zones: where neighbours are furthest apart
+    /// in the tree of cubes, so that a zone is rather a box than a stretch of the curve that
+    /// turns a corner.
+    fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
+        let (least, most) = zone_limits(wanted);
+        let mut first = 0;
+        while rows.len() - first > most {
+            let apart = |end: &usize| self.keys[rows[end - 1] as usize] ^ self.keys[rows[*end] as usize];
+            let end = (first + least..=first + most).max_by_key(apart).expect("at least one place");
+            zones.push((end - first) as u8);
+            first = end;
+        }
+        zones.extend((rows.len() > first).then_some((rows.len() - first) as u8));
+    }
+
+    /// The runs of placements, encoded in parallel.
+    pub fn encode_all(&self, placements: &[Placement], keys: &Keys) -> Vec<EncodedRun> {
+        placements.par_iter().map(|placement| self.encode(placement, keys)).collect()
+    }
+
+    /// Encodes the run of one placement.
+    pub fn encode(&self, placement: &Placement, keys: &Keys) -> EncodedRun {
+        let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
+        let mut zones = Vec::new();
+        let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
+            true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
+            false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
+        };
+        let within = (&placement.within, placement.cutoff, stratum_rows);
+        let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
+        for (rows, top, stratum_rows) in [within, overflow] {
+            for stratum in strata(rows, top, &self.priorities, stratum_rows) {
+                self.cut(&stratum, zone_rows, &mut zones);
+                order.extend(stratum);
+            }
+        }
+        let mut priorities = Vec::with_capacity(zones.len());
+        let mut rest = &order[..];
+        for rows in &zones {
+            let (zone, later) = rest.split_at(*rows as usize);
+            rest = later;
+            let of_zone = zone.iter().map(|row| self.priorities[*row as usize]);
+            let first = of_zone.clone().min().unwrap_or(0);
+            priorities.push(PriorityRange { first, last: of_zone.max().unwrap_or(0) });
+        }
+        let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
+        let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
+        let order: Vec<u32> = order.into_iter().map(|row| self.order[row as usize]).collect();
+        let columns: Vec<_> =
+            self.batch.columns().iter().map(|array| encode_column(array.as_ref(), &order, &zones)).collect();
+        let pages = columns.first().map_or(0, |column| column.chunks.len());
+        let (columns, mut chunks): (Vec<_>, Vec<_>) =
+            columns.into_iter().map(|column| (LazyZones::from(column.zones), column.chunks.into_iter())).unzip();
+        let (mut data, mut places, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        for _ in 0..pages {
+            for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
+                let length = chunk.len() as u32;
+                places.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
+                offset += length as u64;
+                data.push(chunk);
+            }
+        }
+        let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
+        let rows = order.len() as u64;
+        let (low, high) = self.frame.extent(&self.batch, &order, &map);
+        let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
+        let ranges = (0..map.columns.len()).map(|column| map.whole(column)).collect();
+        let (priorities, zones, map) = ((first, last), map.zones() as u32, map.encode());
+        EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, ranges, postings }
+    }
+}
+
+/// The smallest and the largest zone, for so many rows wanted.
+fn zone_limits(wanted: usize) -> (usize, usize) {
+    ((wanted * 7 / 10).max(1), wanted * 27 / 20)
+}
+
+/// Rows by strata of `[0, top)`, lowest first; order within is kept. Each
+/// stratum begins at 1/sqrt(2) of the priority where the next one begins, and
+/// small ones are joined with the next, so that a cut through one wastes about
+/// as large a share of what it returns, wherever it falls.
+fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
+    // Half of all rows are in the first two: looking through them beats a binary search.
+    let begins: [u64; MOST_STRATA - 1] = std::array::from_fn(|i| halved(top.to_u128(), i + 1) as u64);
+    let mut strata = vec![Vec::new(); MOST_STRATA];
+    for row in rows {
+        let priority = priorities[*row as usize];
+        strata[begins.iter().position(|begin| priority >= *begin).unwrap_or(MOST_STRATA - 1)].push(*row);
+    }
+    let mut joined: Vec<Vec<u32>> = Vec::new();
+    let mut small = Vec::new();
+    for stratum in strata.into_iter().rev() {
+        small = match small.is_empty() {
+            true => stratum,
+            false => merged(small, stratum),
+        };
+        if small.len() >= wanted {
+            joined.push(std::mem::take(&mut small));
+        }
+    }
+    if !small.is_empty() {
+        joined.push(small);
+    }
+    joined
+}
+
+/// `top / sqrt(2)^i`, rounded down.
+fn halved(top: u128, i: usize) -> u128 {
+    const ROOT_OF_HALF: u128 = 3_037_000_499; // 2^32 / sqrt(2)
+    let whole = top >> (i / 2);
+    if i % 2 == 0 { whole } else { (whole * ROOT_OF_HALF) >> 32 }
+}
+
+/// Both, ascending.
+fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
+    let mut both: Vec<u32> = a.into_iter().chain(b).collect();
+    // Two ascending runs: the stable sort merges them in one pass.
+    both.sort();
+    both
+}
+
+/// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are
+/// in order already, if there are any.
+fn sort(keys: &[MortonKey], buckets: &[Range<usize>]) -> Vec<u128> {
+    let mut sorted = vec![0u128; keys.len()];
+    if buckets.is_empty() {
+        sort_rows(keys, 0..keys.len(), &mut sorted);
+        return sorted;
+    }
+    let mut parts = Vec::with_capacity(buckets.len());
+    let mut rest = &mut sorted[..];
+    for rows in buckets {
+        let (part, later) = rest.split_at_mut(rows.len());
+        parts.push((rows.clone(), part));
+        rest = later;
+    }
+    parts.into_par_iter().for_each(|(rows, part)| sort_rows(keys, rows, part));
+    sorted
+}
+
+/// Fewer rows are sorted at once, more by the highest bits in which they differ first.
+const SORTED_AT_ONCE: usize = 1 << 10;
+
+fn sort_rows(keys: &[MortonKey], rows: Range<usize>, sorted: &mut [u128]) {
+    let entry = |row: usize| keys[row] << 32 | row as u128;
+    if rows.len() <= SORTED_AT_ONCE {
+        sorted.iter_mut().zip(rows).for_each(|(slot, row)| *slot = entry(row));
+        sorted.sort_unstable();
+        return;
+    }
+    let first = keys[rows.start];
+    let differing = keys[rows.clone()].iter().fold(0, |bits, key| bits | (key ^ first));
+    // About eight rows each, if they are spread evenly.
+    let bits = (rows.len() / 8).ilog2().min(12);
+    let shift = (128 - differing.leading_zeros()).saturating_sub(bits);
+    let digit = |key: MortonKey| (key >> shift) as usize & ((1 << bits) - 1);
+    let mut ends = vec![0u32; 1 << bits];
+    keys[rows.clone()].iter().for_each(|key| ends[digit(*key)] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    for row in rows {
+        let slot = &mut ends[digit(keys[row])];
+        sorted[*slot as usize] = entry(row);
+        *slot += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        sorted[start..end as usize].sort_unstable();
+        start = end as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn sort_orders_keys_and_keeps_rows() {
+        let mut rng = SmallRng::seed_from_u64(3);
+        for (rows, mask) in [
+            (0usize, u128::MAX),
+            (100, u128::MAX),
+            (50_000, u128::MAX),
+            (50_000, 0),
+            (40_000, 0xff),
+            (200_000, u128::MAX),
+        ] {
+            let mut keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
+            let buckets = Buckets::new(&keys);
+            if let Some(buckets) = &buckets {
+                keys = buckets.scatter(keys.into_iter());
+            }
+            let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+            assert!(sorted.is_sorted());
+            let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
+            assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));
+            rows_seen.sort_unstable();
+            assert!(rows_seen.into_iter().eq(0..rows as u32));
+        }
+    }
+
+    #[test]
+    fn strata_divide_the_priorities() {
+        let mut rng = SmallRng::seed_from_u64(4);
+        let priorities: Vec<u64> = (0..5000).map(|_| rng.random::<u64>() / 10).collect();
+        let top = Threshold::new(u64::MAX as u128 / 10 + 1);
+        let rows: Vec<u32> = (0..5000).collect();
+        let strata = strata(&rows, top, &priorities, 100);
+        assert!((8..=12).contains(&strata.len()), "{}", strata.len());
+        assert_eq!(strata.iter().map(Vec::len).sum::<usize>(), 5000);
+        let highest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).max().unwrap();
+        let lowest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).min().unwrap();
+        assert!(strata.windows(2).all(|pair| highest(&pair[0]) < lowest(&pair[1])));
+        assert!(strata.iter().all(|stratum| stratum.is_sorted() && stratum.len() >= 100));
+    }
+}

@@ -1,0 +1,13 @@
+//! Writing: rows become runs, runs a commit, and rewrites take the next number.
+//!
+//! What a commit returns from is durable, whole, and visible to whoever looks. Nothing here may
+//! read rows back, or decide that something is to be rewritten.
+
+pub mod bucket;
+pub mod build;
+pub mod output;
+pub mod postings;
+pub mod publish;
+pub mod seen;
+pub mod spill;
+pub mod writer;

@@ -1,0 +1,125 @@
+//! Runs on their way to a segment: encoded in parallel, appended in order.
+
+use std::sync::Arc;
+
+use kubist_index::layout::Placement;
+use kubist_index::state::{Run, RunId};
+use kubist_store::Segment;
+
+use crate::build::{EncodedRun, SortedRows};
+use crate::postings::{Gathered, LookupColumns};
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_format::location::Location;
+use kubist_format::ranges;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+/// What is held in memory unless somebody says otherwise: the rows of most commits.
+pub const DEFAULT_MEMORY: usize = 1 << 30;
+
+/// Rows of runs that are encoded side by side before they are written.
+const GROUP_ROWS: usize = 1 << 19;
+
+/// Collects the runs of one commit or rewrite.
+pub struct Output<'a> {
+    segment: &'a mut dyn Segment,
+    cancel: &'a Cancel,
+    /// Numbered by their place; an id is known once the entry's number is.
+    runs: Vec<Arc<Run<Location>>>,
+    bytes: u64,
+    /// Of the last runs, not written yet.
+    lookup: Gathered,
+    ranges: ranges::Gathered,
+    /// Runs say where they lie: ranges are of the other columns.
+    dimensions: Vec<usize>,
+}
+
+impl<'a> Output<'a> {
+    /// Holds the postings of some parts in memory, for each lookup column about an
+    /// eighth of `memory` bytes.
+    pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
+        let (lookup, ranges) = (Gathered::new(core, memory / 8), ranges::Gathered::default());
+        let dimensions = core.created.dimensions.clone();
+        Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
+    }
+
+    /// What an [`EncodedRun`] for this output needs to know of lookup columns.
+    pub fn lookup_columns(&self) -> LookupColumns {
+        self.lookup.columns.clone()
+    }
+
+    /// Encodes placements in parallel, group by group, and appends each group.
+    pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
+        let mut rest = placements;
+        let keys = self.lookup.columns.keys(rows);
+        while !rest.is_empty() {
+            self.cancel.check()?;
+            let mut total = 0;
+            let count = rest.iter().take_while(|placement| {
+                total += placement.within.len() + placement.overflow.len();
+                total <= GROUP_ROWS
+            });
+            let (group, later) = rest.split_at(count.count().max(1));
+            rest = later;
+            self.append(rows.encode_all(group, &keys))?;
+        }
+        Ok(())
+    }
+
+    fn write_lookup(&mut self) -> Result<()> {
+        self.bytes += self.lookup.write(self.segment, &mut self.runs)?;
+        Ok(())
+    }
+
+    /// All runs, with what looks into them, and how many bytes they take.
+    pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
+        self.write_lookup()?;
+        self.ranges.attach(&mut self.runs);
+        Ok((self.runs, self.bytes))
+    }
+
+    /// Appends runs: first their data, then their zone maps side by side, so that a
+    /// reader gets the maps of neighbouring cubes in one piece.
+    pub fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
+        let segment: Arc<str> = self.segment.name().into();
+        let data = runs.iter().flat_map(|run| &run.data);
+        let parts: Vec<&[u8]> = data.chain(runs.iter().map(|run| &run.map)).map(Vec::as_slice).collect();
+        let mut data_offset = self.segment.append(&parts).map_err(store_error)?;
+        let mut map_offset = data_offset + runs.iter().map(|run| run.data_length).sum::<u64>();
+        for run in runs {
+            let payload = Location {
+                segment: segment.clone(),
+                data_offset,
+                data_length: run.data_length,
+                map_offset,
+                map_length: run.map.len() as u32,
+                low: run.low,
+                high: run.high,
+                origin: None,
+                lookup: None,
+                ranges: None,
+            };
+            data_offset += run.data_length;
+            map_offset += run.map.len() as u64;
+            self.bytes += run.data_length + run.map.len() as u64;
+            self.lookup.add(run.postings, run.zones);
+            let of_columns = run.ranges.iter().copied().enumerate();
+            self.ranges.add(of_columns.filter(|(column, _)| !self.dimensions.contains(column)));
+            let EncodedRun { cube, rows, priorities, .. } = run;
+            let id = RunId(self.runs.len() as u128);
+            self.runs.push(Arc::new(Run { id, cube, rows, priorities, copies: vec![], payload }));
+        }
+        if self.lookup.is_full() {
+            self.write_lookup()?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives runs their ids, once it is known which entry names them.
+pub fn identify(runs: &mut [Arc<Run<Location>>], origin: u64, sequence: u64) {
+    for (index, run) in runs.iter_mut().enumerate() {
+        Arc::make_mut(run).id = RunId::new(origin, sequence, index as u32);
+    }
+}

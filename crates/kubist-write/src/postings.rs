@@ -1,0 +1,166 @@
+//! Postings on their way to a segment: gathered run by run, written once there are
+//! enough of them, so that memory stays bounded and few keys are said twice.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_buffer::NullBuffer;
+use kubist_index::state::Run;
+use kubist_store::Segment;
+use rayon::prelude::*;
+
+use crate::build::SortedRows;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_format::location::Location;
+use kubist_format::lookup::postings::{self, Encoded};
+use kubist_format::lookup::{Lookup, OfColumn, keys};
+use kubist_types::error::Result;
+
+/// Bytes of one row's posting in memory.
+const PAIR_BYTES: usize = 8;
+/// Fewer rows are not worth postings of their own, however little memory there is.
+const FEWEST_ROWS: usize = 1 << 10;
+/// Parts of a column's postings; a power of two.
+const PARTS: usize = 256;
+/// Fewer are joined with the next part, so that blocks are full.
+const PART_ROWS: usize = 1 << 14;
+/// Rows whose keys are computed at once.
+const KEYED_ROWS: usize = 1 << 16;
+
+/// Which stored columns can be looked up, and the seed of their keys.
+#[derive(Clone)]
+pub struct LookupColumns {
+    seed: u64,
+    columns: Vec<usize>,
+}
+
+/// The keys of a batch's rows, by lookup column.
+#[derive(Default)]
+pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
+
+/// The postings of runs that have none yet.
+pub struct Gathered {
+    pub columns: LookupColumns,
+    pairs: Vec<Pairs>,
+    /// Of each run the number of its zones.
+    zones: Vec<u32>,
+    next_zone: u32,
+    /// Postings of so many rows are written.
+    enough: usize,
+}
+
+/// `key << 32 | zone` for every row, in parts by the highest bits of the key, so that
+/// each is small enough to be sorted in a cache.
+struct Pairs {
+    parts: Vec<Vec<u64>>,
+    count: usize,
+}
+
+impl LookupColumns {
+    pub fn keys(&self, rows: &SortedRows) -> Keys {
+        let keys = self.columns.iter().map(|column| {
+            let array = rows.batch().column(*column);
+            let firsts: Vec<usize> = (0..array.len()).step_by(KEYED_ROWS).collect();
+            let of_some = firsts.into_par_iter().flat_map_iter(|first| {
+                keys(array.slice(first, KEYED_ROWS.min(array.len() - first)).as_ref(), self.seed)
+            });
+            (of_some.collect(), array.logical_nulls())
+        });
+        Keys(keys.collect())
+    }
+}
+
+impl Keys {
+    /// Of a run, whose rows are given in their order, with those of each zone: for each
+    /// column `key << 32 | zone` of every row that has a value.
+    pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
+        let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {
+            let mut rest = order;
+            let mut postings = Vec::with_capacity(order.len());
+            for (zone, rows) in zones.iter().enumerate() {
+                let (rows, later) = rest.split_at(*rows as usize);
+                rest = later;
+                let valued =
+                    rows.iter().filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(**row as usize)));
+                postings.extend(valued.map(|row| (keys[*row as usize] as u64) << 32 | zone as u64));
+            }
+            postings
+        };
+        self.0.iter().map(of_column).collect()
+    }
+}
+
+impl Gathered {
+    /// Holds about so many bytes for each column, and those of one more part.
+    pub fn new(core: &Core, bytes: usize) -> Gathered {
+        let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
+        let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
+        let enough = (bytes / PAIR_BYTES).max(FEWEST_ROWS);
+        Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
+    }
+
+    /// Takes the postings of a run with so many zones.
+    pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
+        for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
+            pairs.count += postings.len();
+            for posting in postings {
+                pairs.parts[(posting >> (64 - PARTS.ilog2())) as usize].push(posting + self.next_zone as u64);
+            }
+        }
+        self.zones.push(zones);
+        self.next_zone += zones;
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.pairs.iter().any(|pairs| pairs.count >= self.enough)
+    }
+
+    /// Writes what is gathered, of the last so many of `runs`; how many bytes.
+    pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Arc<Run<Location>>]) -> Result<u64> {
+        if self.pairs.is_empty() || self.zones.is_empty() {
+            return Ok(0);
+        }
+        let mut places = Vec::new();
+        for (column, pairs) in self.columns.columns.iter().zip(&mut self.pairs) {
+            let Encoded { blocks, directory } = postings::encode(pairs.take(), &self.zones);
+            let bytes: Vec<&[u8]> = blocks.iter().chain([&directory]).map(Vec::as_slice).collect();
+            let offset = segment.append(&bytes).map_err(store_error)?;
+            places.push(OfColumn {
+                column: *column as u32,
+                offset,
+                blocks_length: blocks.iter().map(|blocks| blocks.len() as u64).sum(),
+                directory_length: directory.len() as u32,
+            });
+        }
+        let first = runs.len() - self.zones.len();
+        let lookup = Arc::new(Lookup {
+            segment: segment.name().into(),
+            first: first as u32,
+            runs: self.zones.len() as u32,
+            columns: places,
+        });
+        for run in &mut runs[first..] {
+            Arc::make_mut(run).payload.lookup = Some(lookup.clone());
+        }
+        self.zones.clear();
+        self.next_zone = 0;
+        Ok(lookup.length())
+    }
+}
+
+impl Pairs {
+    /// All pairs, in parts of ascending keys that are not too small.
+    fn take(&mut self) -> Vec<Vec<u64>> {
+        self.count = 0;
+        let mut taken: Vec<Vec<u64>> = Vec::new();
+        for part in &mut self.parts {
+            let mut part = std::mem::take(part);
+            match taken.last_mut() {
+                Some(last) if last.len() < PART_ROWS => last.append(&mut part),
+                _ => taken.push(part),
+            }
+        }
+        taken
+    }
+}

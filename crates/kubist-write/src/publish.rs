@@ -1,0 +1,163 @@
+//! The rewrite log: one numbered line of entries that replace runs.
+//!
+//! Whoever takes the next number has checked that what it replaces still lives
+//! after all earlier numbers; so two rewriters never undo each other, and one
+//! that dies leaves nothing but unused bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubist_catalog::segment::{new_segment, unix_ms};
+use kubist_catalog::settle::settle;
+use kubist_format::names::REWRITE_SEGMENT;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Placement;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Rewrite, Run};
+use kubist_store::Segment;
+
+use crate::build::SortedRows;
+use crate::output::DEFAULT_MEMORY;
+use crate::output::{Output, identify};
+use kubist_catalog::core::Core;
+use kubist_catalog::directory::Directory;
+use kubist_catalog::error::store_error;
+use kubist_catalog::view::View;
+use kubist_format::entry::RewriteEntry;
+use kubist_format::location::Location;
+use kubist_format::names::REWRITES;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// How long to wait for a writer that is making an entry durable.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is to replace runs.
+#[derive(Default)]
+pub struct Replacement {
+    /// Removed by it.
+    pub inputs: Vec<Arc<Run<Location>>>,
+    /// Primaries that the new runs copy.
+    pub copied: Vec<Arc<Run<Location>>>,
+    pub runs: Vec<Arc<Run<Location>>>,
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+    pub retract_after: Option<i64>,
+    /// Log positions that it depends on, beside those of its inputs.
+    pub needs: Vec<(String, u64)>,
+}
+
+/// A segment for the runs of one rewrite.
+pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
+    core.settle_schema(&view.schema)?;
+    new_segment(core, REWRITE_SEGMENT, view.rewrites + 1)
+}
+
+/// Takes the next number for a replacement whose runs are durable. `false` if
+/// another rewrite has removed one of its inputs; then nothing has happened.
+pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
+    let mut needs = replacement.needs.clone();
+    let sources = replacement.inputs.iter().chain(&replacement.copied);
+    let origins = sources.filter_map(|run| run.payload.origin.as_ref());
+    // A run from a checkpoint is durable, and its writer is not known any more.
+    for origin in origins.filter(|origin| !origin.writer.is_empty()) {
+        match needs.iter_mut().find(|(writer, _)| **writer == *origin.writer) {
+            Some((_, position)) => *position = (*position).max(origin.position),
+            None => needs.push((origin.writer.to_string(), origin.position)),
+        }
+    }
+    for (writer, position) in &needs {
+        settle(core, writer, *position, PATIENCE, cancel)?;
+    }
+    loop {
+        cancel.check()?;
+        core.check_still_there()?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+        // A replica that has died meanwhile is removed all the same.
+        let lives = |run: &Arc<Run<Location>>| {
+            run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
+        };
+        if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
+            return Ok(false);
+        }
+        // A rewriter that slept past the retention time finds its segment cleaned away.
+        if let Some(run) = replacement.runs.first() {
+            if core.store.segment_len(&run.payload.segment).map_err(store_error)?.is_none() {
+                return Ok(false);
+            }
+        }
+        let number = view.rewrites + 1;
+        identify(&mut replacement.runs, Core::origin(REWRITES), number);
+        let entry = RewriteEntry {
+            rewrite: Rewrite {
+                runs: replacement.runs.clone(),
+                removes: replacement.inputs.iter().map(|run| run.id).collect(),
+                cutoffs: replacement.cutoffs.clone(),
+                needs: needs.clone(),
+            },
+            retract_after: replacement.retract_after,
+            unix_ms: unix_ms(),
+        };
+        let bytes = entry.encode(&core.geometry);
+        if core.store.put_if_absent(&format!("{REWRITES}{number:020}"), &bytes).map_err(store_error)? {
+            return Ok(true);
+        }
+    }
+}
+
+/// Would two replicas in a cube cover one run (I4)?
+fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
+    replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
+        let others = directory.replicas_in(new.cube).iter();
+        let mut staying = others.filter(|other| replacement.inputs.iter().all(|input| input.id != other.id));
+        staying.any(|other| other.copies.iter().any(|run| new.copies.contains(run)))
+    })
+}
+
+/// What one rewrite wrote.
+#[derive(Clone, Copy, Default)]
+pub struct Written {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+/// Durable runs in a segment of their own, of which nobody knows yet.
+pub struct NewRuns {
+    pub runs: Vec<Arc<Run<Location>>>,
+    segment: String,
+    bytes: u64,
+}
+
+impl NewRuns {
+    pub fn write(
+        core: &Core,
+        view: &View,
+        rows: &SortedRows,
+        placements: &[Placement],
+        cancel: &Cancel,
+    ) -> Result<NewRuns> {
+        let mut segment = create_segment(core, view)?;
+        let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
+        output.write(rows, placements)?;
+        let (runs, bytes) = output.finish()?;
+        segment.sync().map_err(store_error)?;
+        Ok(NewRuns { runs, segment: segment.name().to_string(), bytes })
+    }
+
+    /// Publishes them as the runs of a replacement. `None` if a source lives no more, or
+    /// a writer stands still between an entry and its durability: then the segment goes,
+    /// and the work can be done later.
+    pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
+        let written = Written { rows: self.runs.iter().map(|run| run.rows).sum(), bytes: self.bytes };
+        let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {
+            // Said before anything is published.
+            Err(Error::Busy(_)) => Ok(false),
+            published => published,
+        };
+        // After an error the entry may be there all the same, and need the segment.
+        if matches!(published, Ok(false)) {
+            // Best effort: it only takes space.
+            let _ = core.store.delete_segment(&self.segment);
+        }
+        Ok(published?.then_some(written))
+    }
+}

@@ -1,0 +1,249 @@
+//! Many rows: distributed over parts of space, in memory or in scratch files.
+//!
+//! A part is a cube; together the parts cover space and none contains another.
+//! They are chosen from the rows at hand so that each gets a small share; a part
+//! that outgrows its bound all the same is split again before it is loaded. Part by
+//! part, in key order, the rows then come back few enough to be sorted side by side.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::writer::StreamWriter;
+use arrow_select::take::take_record_batch;
+use kubist_index::cube::{CubeId, Geometry, KEY_BITS, MortonKey};
+use kubist_store::Scratch;
+use rayon::prelude::*;
+
+use kubist_catalog::error::store_error;
+use kubist_catalog::frame::Frame;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+/// Rows that a part wants, and how many parts there are at most: in memory few rows,
+/// so that they stay in a cache from here on, but long pieces in scratch files.
+const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
+const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
+const SAMPLED_KEYS: usize = 1 << 16;
+
+pub struct Spill {
+    /// Rows are kept in memory without it.
+    scratch: Option<Arc<dyn Scratch>>,
+    geometry: Geometry,
+    /// Ascending.
+    cubes: Vec<CubeId>,
+    /// By the highest bits of a key (as many as make its length), the last part that begins
+    /// at or before them.
+    parts: Vec<u32>,
+    /// By part.
+    stored: Vec<Stored>,
+}
+
+/// Bits of a key that lead to its part, or near it: so many for 1024 parts.
+const MOST_LEADING_BITS: u32 = 15;
+
+/// The rows of one part so far.
+#[derive(Clone, Default)]
+struct Stored {
+    rows: u64,
+    bytes: u64,
+    extents: Vec<Extent>,
+}
+
+#[derive(Clone)]
+enum Extent {
+    Memory(RecordBatch),
+    /// Offset and length in the scratch space of batches as an Arrow IPC stream.
+    Scratch(u64, u64),
+}
+
+/// The rows of a commit inside one cube.
+pub struct Part {
+    pub cube: CubeId,
+    pub rows: u64,
+    pub bytes: u64,
+    scratch: Option<Arc<dyn Scratch>>,
+    extents: Vec<Extent>,
+}
+
+impl Spill {
+    /// Chooses parts by the rows at hand.
+    pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Frame, batches: &[RecordBatch]) -> Spill {
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let step = rows.div_ceil(SAMPLED_KEYS).max(1);
+        let sampled = batches.iter().map(|batch| {
+            let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
+            take_record_batch(batch, &rows)
+        });
+        let mut keys: Vec<MortonKey> = sampled.filter_map(|batch| Some(frame.keys(&batch.ok()?))).flatten().collect();
+        keys.sort_unstable();
+        let geometry = frame.geometry;
+        let (part_rows, most_parts) = if scratch.is_none() { MEMORY_PARTS } else { SCRATCH_PARTS };
+        let wanted = (keys.len() * part_rows / rows.max(1)).max(keys.len() / most_parts);
+        let mut cubes = vec![(CubeId::ROOT, keys.len())];
+        loop {
+            let splittable =
+                |(_, (cube, count)): &(usize, &(CubeId, usize))| cube.level() < geometry.deepest() && *count > wanted;
+            let largest = cubes.iter().enumerate().filter(splittable).max_by_key(|(_, (_, count))| *count);
+            let Some((place, (cube, _))) = largest else { break };
+            if cubes.len() + (1 << geometry.dimensions()) > most_parts + 256 || cubes.len() > most_parts {
+                break;
+            }
+            let count = |cube: CubeId| {
+                keys.partition_point(|key| *key <= geometry.last_key(cube))
+                    - keys.partition_point(|key| *key < cube.first_key())
+            };
+            let children: Vec<_> = geometry.children(*cube).map(|child| (child, count(child))).collect();
+            cubes.splice(place..=place, children);
+        }
+        Spill::over(scratch, geometry, cubes.into_iter().map(|(cube, _)| cube).collect())
+    }
+
+    fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
+        let stored = vec![Stored::default(); cubes.len()];
+        let leading_bits = (cubes.len().ilog2() + 5).min(MOST_LEADING_BITS);
+        let mut parts = Vec::with_capacity(1 << leading_bits);
+        let mut part = 0;
+        for leading in 0..1u128 << leading_bits {
+            while part + 1 < cubes.len() && cubes[part + 1].first_key() <= leading << (KEY_BITS - leading_bits) {
+                part += 1;
+            }
+            parts.push(part as u32);
+        }
+        Spill { scratch, geometry, cubes, parts, stored }
+    }
+
+    /// The part that holds a key.
+    fn part_of(&self, key: MortonKey) -> usize {
+        let leading = (key >> (KEY_BITS - self.parts.len().ilog2())) as usize;
+        let first = self.parts[leading] as usize;
+        let last = self.parts.get(leading + 1).map_or(self.cubes.len() - 1, |next| *next as usize);
+        first + self.cubes[first + 1..=last].partition_point(|cube| cube.first_key() <= key)
+    }
+
+    /// Distributes batches over the parts.
+    pub fn add(&mut self, frame: &Frame, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
+        // A few batches at a time, so that their copies stay few.
+        let mut batches = batches.into_iter();
+        loop {
+            cancel.check()?;
+            let few: Vec<RecordBatch> = batches.by_ref().take(2 * rayon::current_num_threads()).collect();
+            if few.is_empty() {
+                return Ok(());
+            }
+            let distributed: Vec<Vec<(usize, Stored)>> =
+                few.into_par_iter().map(|batch| self.distribute(frame, &batch)).collect::<Result<_>>()?;
+            for (part, mut more) in distributed.into_iter().flatten() {
+                let part = &mut self.stored[part];
+                part.rows += more.rows;
+                part.bytes += more.bytes;
+                part.extents.append(&mut more.extents);
+            }
+        }
+    }
+
+    /// One batch, part by part.
+    fn distribute(&self, frame: &Frame, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
+        let keys = frame.keys(batch);
+        let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
+        let mut ends = vec![0usize; self.cubes.len() + 1];
+        parts.iter().for_each(|part| ends[*part as usize + 1] += 1);
+        for place in 1..ends.len() {
+            ends[place] += ends[place - 1];
+        }
+        let mut next = ends.clone();
+        let mut order = vec![0u32; parts.len()];
+        for (row, part) in parts.iter().enumerate() {
+            order[next[*part as usize]] = row as u32;
+            next[*part as usize] += 1;
+        }
+        let sorted = take_record_batch(batch, &UInt32Array::from(order))?;
+        let filled = (0..self.cubes.len()).filter(|part| ends[*part] < ends[part + 1]);
+        filled
+            .map(|part| {
+                let rows = ends[part + 1] - ends[part];
+                let slice = sorted.slice(ends[part], rows);
+                let (rows, bytes) = (rows as u64, batch_bytes(&slice) as u64);
+                let extent = match &self.scratch {
+                    None => Extent::Memory(slice),
+                    Some(scratch) => {
+                        let mut writer = StreamWriter::try_new(Vec::new(), &slice.schema())?;
+                        writer.write(&slice)?;
+                        let bytes = writer.into_inner()?;
+                        Extent::Scratch(scratch.append(&bytes).map_err(store_error)?, bytes.len() as u64)
+                    }
+                };
+                Ok((part, Stored { rows, bytes, extents: vec![extent] }))
+            })
+            .collect()
+    }
+
+    /// The parts that hold rows, each small enough that its rows and `row_bytes`
+    /// for each of them stay below `bound` (several with the same cube if all its rows
+    /// lie on one grid point).
+    pub fn into_parts(self, frame: &Frame, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (cube, stored) in self.cubes.into_iter().zip(self.stored).filter(|(_, stored)| stored.rows > 0) {
+            let of_rows = |rows: u64, bytes: u64| bytes + rows * row_bytes as u64;
+            let scratch = self.scratch.clone();
+            if of_rows(stored.rows, stored.bytes) <= bound as u64 {
+                let Stored { rows, bytes, extents } = stored;
+                parts.push(Part { cube, rows, bytes, scratch, extents });
+                continue;
+            }
+            if cube.level() >= self.geometry.deepest() {
+                let share = of_rows(stored.rows, stored.bytes).div_ceil(bound.max(1) as u64).max(1) as usize;
+                let each = stored.extents.len().div_ceil(share).max(1);
+                let pieces = stored.extents.len().div_ceil(each) as u64;
+                for extents in stored.extents.chunks(each) {
+                    let (rows, bytes, extents) = (stored.rows / pieces, stored.bytes / pieces, extents.to_vec());
+                    parts.push(Part { cube, rows, bytes, scratch: scratch.clone(), extents });
+                }
+                continue;
+            }
+            let mut split = Spill::over(scratch.clone(), self.geometry, self.geometry.children(cube).collect());
+            for extent in stored.extents {
+                split.add(frame, read(scratch.as_deref(), extent)?, cancel)?;
+            }
+            parts.extend(split.into_parts(frame, row_bytes, bound, cancel)?);
+        }
+        Ok(parts)
+    }
+}
+
+impl Part {
+    /// All rows of a commit.
+    pub fn whole(batches: Vec<RecordBatch>) -> Part {
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let bytes = batches.iter().map(|batch| batch_bytes(batch) as u64).sum();
+        let extents = batches.into_iter().map(Extent::Memory).collect();
+        Part { cube: CubeId::ROOT, rows, bytes, scratch: None, extents }
+    }
+
+    pub fn load(self) -> Result<Vec<RecordBatch>> {
+        let batches = self.extents.into_iter().map(|extent| read(self.scratch.as_deref(), extent));
+        Ok(batches.collect::<Result<Vec<_>>>()?.concat())
+    }
+}
+
+fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch>> {
+    let (offset, length, scratch) = match (extent, scratch) {
+        (Extent::Memory(batch), _) => return Ok(vec![batch]),
+        (Extent::Scratch(offset, length), Some(scratch)) => (offset, length, scratch),
+        (Extent::Scratch(..), None) => unreachable!("extents lie in the scratch space of their spill"),
+    };
+    let mut buffer = Buffer::from(scratch.read(offset..offset + length).map_err(store_error)?);
+    // The decoder's arrays are slices of the buffer.
+    let mut decoder = StreamDecoder::new();
+    let mut batches = Vec::new();
+    while let Some(batch) = decoder.decode(&mut buffer)? {
+        batches.push(batch);
+    }
+    Ok(batches)
+}
+
+/// Bytes of a batch in memory, as far as it uses its buffers.
+pub fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
+}

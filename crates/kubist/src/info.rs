@@ -1,0 +1,110 @@
+//! What a table is and holds, in numbers and words.
+
+use std::sync::Arc;
+
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::header::FORMAT_VERSION;
+use kubist_format::lookup;
+use kubist_index::layout::Capacity;
+use kubist_maintain::disk_use::DiskUse;
+use kubist_maintain::survey::Survey;
+use kubist_types::{ColumnInfo, Metadata, Result};
+
+/// What a table is and holds.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Info {
+    pub location: String,
+    pub format_version: u32,
+    pub rows: u64,
+    pub runs: u64,
+    pub cubes: u64,
+    /// Of the cube that has most.
+    pub most_runs: u64,
+    /// Copies of rows in deeper cubes.
+    pub replica_rows: u64,
+    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
+    pub debt: u64,
+    /// Levels of the tree of cubes.
+    pub height: u32,
+    pub dimensions: Vec<DimensionInfo>,
+    pub identity: Vec<String>,
+    /// Columns by whose values records are found without a scan.
+    pub lookup: Vec<String>,
+    pub capacity: u32,
+    pub seed: u64,
+    pub replication: String,
+    pub columns: Vec<ColumnInfo>,
+    /// What is said about the table.
+    pub metadata: Metadata,
+    pub writers: Vec<WriterInfo>,
+    /// Bytes of live runs, their zone maps and the lookups into them.
+    pub bytes: u64,
+    pub bytes_per_row: f64,
+    /// What the whole store takes, as of now and not of the snapshot.
+    pub disk: DiskUse,
+}
+
+/// A dimension and its domain, in the column's unit; no ends before the first commit
+/// of a table that learns them.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct DimensionInfo {
+    pub column: String,
+    pub scale: String,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct WriterInfo {
+    pub name: String,
+    pub commits: u64,
+    pub rows: u64,
+}
+
+/// What is known of a snapshot.
+pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
+    let (core, directory) = (&snapshot.core, snapshot.directory()?);
+    let frame = core.frame()?;
+    let scales = frame.as_ref().map(|frame| &frame.scales);
+    let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
+        let domain = scales.map(|scales| scales[d].domain()).or(dimension.domain);
+        DimensionInfo {
+            column: dimension.column.clone(),
+            scale: dimension.scale.clone(),
+            low: domain.map(|(low, _)| low),
+            high: domain.map(|(_, high)| high),
+        }
+    });
+    let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
+    let bytes = of_runs + lookup::bytes(directory.all().map(Arc::as_ref));
+    let rows = directory.rows();
+    Ok(Info {
+        location: core.store.location().into(),
+        format_version: FORMAT_VERSION,
+        rows,
+        runs: directory.runs().len() as u64,
+        cubes: directory.occupied_cubes() as u64,
+        replica_rows: directory.replicas().map(|run| run.rows).sum(),
+        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.heat).debt(),
+        most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
+        height: directory.height(),
+        dimensions: dimensions.collect(),
+        identity: core.header.identity.clone(),
+        lookup: core.header.lookup.clone(),
+        capacity: core.header.capacity,
+        seed: core.header.seed,
+        replication: core.header.replication.to_string(),
+        columns: snapshot.view.schema.describe(),
+        metadata: snapshot.view.schema.metadata.clone(),
+        writers: snapshot
+            .view
+            .history
+            .writers
+            .iter()
+            .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })
+            .collect(),
+        bytes,
+        bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
+        disk: DiskUse::of(core)?,
+    })
+}
