@@ -22,7 +22,7 @@ import {
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
-import { SLOTS } from "./question";
+import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import type { Cell, Eye } from "./tree";
 
@@ -197,7 +197,7 @@ export class Scene implements Eye {
     this.home(camera);
   }
 
-  /** Looks at all of it, or from where it was looked at. */
+  /** Shows all of it, or what the camera saw. */
   home(camera: number[] | null): void {
     const { frame } = this;
     const [a, b, c] = [0, 1, 2].map((axis) => frame.half(axis));
@@ -256,7 +256,7 @@ export class Scene implements Eye {
   }
 
   /** Brings all that depends on the camera up to date; before cells are chosen. */
-  look(): void {
+  updateCamera(): void {
     const { camera, material } = this;
     const distance = camera.position.length();
     if (camera instanceof PerspectiveCamera) {

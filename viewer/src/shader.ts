@@ -1,7 +1,7 @@
 /** How a point is placed, chosen and coloured on the graphics card. */
 
 import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
-import { SLOTS } from "./question";
+import { SLOTS } from "./query";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
 

@@ -36,7 +36,7 @@ export interface Cell {
   openLow: boolean[];
   openHigh: boolean[];
   window: [number, number];
-  state: "new" | "asked" | "ready";
+  state: "new" | "requested" | "ready";
   rows: number;
   positions: Float32Array;
   columns: Float32Array[];
@@ -50,7 +50,7 @@ export interface Cell {
   seen: number;
 }
 
-/** How a cell looks from the camera. */
+/** How a cell appears from the camera. */
 export interface Eye {
   /** Its size in pixels, or 0 if it is out of view. */
   pixels(cell: Cell): number;

@@ -53,15 +53,15 @@ await page.waitForFunction(() => window.kubist.status().rows > 150000);
 const frames = await page.evaluate(async () => {
   const app = window.kubist;
   const drawn = [];
-  app.refill();
+  app.requests.reload();
   const begin = performance.now();
-  const before = app.frames;
-  while (app.frames < before + 60) {
+  const before = app.drawing.frames;
+  while (app.drawing.frames < before + 60) {
     app.scene.controls.rotateLeft?.(0.02);
-    app.invalidate();
-    const frame = app.frames;
+    app.drawing.invalidate();
+    const frame = app.drawing.frames;
     await new Promise(requestAnimationFrame);
-    if (app.frames > frame) drawn.push(performance.now());
+    if (app.drawing.frames > frame) drawn.push(performance.now());
   }
   // Until the card has drawn the last one.
   const gl = app.scene.renderer.getContext();
