@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _box, _estimate
 from ._data import need
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
+from ._pinned import Pinned
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 
     Box = Mapping[str, tuple[Any, Any]]
     PerCell = tuple[int, Mapping[str, float]]
-
-
-class Pinned(Protocol):
-    """One moment that answers: `_kubist.Snapshot`, or `_remote.Moment`."""
-
-    def schema(self) -> Any: ...
-    def columns(self) -> str: ...
-    def metadata(self) -> str: ...
-    def info(self) -> str: ...
-    def rows(self) -> int: ...
-    def query(self, query: Any) -> Any: ...
-    def trajectories(self, through: Any, by: str, query: Any) -> Any: ...
-    def refine(self, query: Any, start: float, factor: float) -> Any: ...
-    def count(self, query: Any) -> int: ...
-    def estimate(self, wish: Any) -> Any: ...
-    def estimates(self, wish: Any) -> Any: ...
 
 
 _ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()

@@ -39,7 +39,7 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._questions import Pinned
+    from ._pinned import Pinned
 
 DAY = 86_400 * 10**9
 UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}

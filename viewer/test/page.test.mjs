@@ -294,7 +294,7 @@ describe("the page", { skip }, () => {
       assert.equal(total, await count({ box: { time: [view.time.low, view.time.high] } }));
       const shown = await page.evaluate(() => {
         const { current } = window.kubist.requests;
-        const slot = current.asked.columns.findIndex((column) => column.name === "time");
+        const slot = current.spec.columns.findIndex((column) => column.name === "time");
         return [...new Set([...current.tree.cells].flatMap((cell) => [...cell.columns[slot]]))];
       });
       assert.deepEqual(shown, [view.time.low], "only this moment is here");
@@ -347,8 +347,8 @@ describe("the page", { skip }, () => {
     await page.waitForTimeout(400);
     await page.reload();
     const after = (await settled(page)).view;
-    assert.deepEqual(after, { ...before, camera: after.addedra });
-    after.addedra.forEach((value, k) => assert(Math.abs(value - before.camera[k]) < 1e-3));
+    assert.deepEqual(after, { ...before, camera: after.camera });
+    after.camera.forEach((value, k) => assert(Math.abs(value - before.camera[k]) < 1e-3));
     await page.keyboard.press("d");
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
     await close(page);
