@@ -15,7 +15,7 @@ from ._data import need
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
-from ._pinned import Pinned
+from ._pinned import Pinned, Refinement
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Questions:
     @property
     def metadata(self) -> dict[str, Any]:
         """What is said about the table."""
-        return json.loads(self._pinned().metadata())
+        metadata: dict[str, Any] = json.loads(self._pinned().metadata())
+        return metadata
 
     def query(
         self,
@@ -292,11 +293,43 @@ class Questions:
 
     @overload
     def estimate(
-        self, aggregates: str | Sequence[str], *, progressive: Literal[False] = False, **how: Any
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: Literal[False] = False,
     ) -> Estimate: ...
     @overload
     def estimate(
-        self, aggregates: str | Sequence[str], *, progressive: Literal[True], **how: Any
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: Literal[True],
     ) -> Iterator[Estimate]: ...
     def estimate(
         self,
@@ -409,6 +442,6 @@ class Questions:
         return _box.query(self._Query, lambda: self.schema, **arguments)
 
 
-def _results(steps: Any) -> Iterator[Result]:
+def _results(steps: Refinement) -> Iterator[Result]:
     while (stream := steps.next_step()) is not None:
         yield Result(stream)

@@ -290,7 +290,8 @@ class _Expression:
             series = series.explode()
         if series.dtype.is_temporal():
             return _moments(series)
-        return series.to_list()
+        values: list[Any] = series.to_list()
+        return values
 
 
 def _moments(series: pl.Series) -> list[Any] | None:
