@@ -25,7 +25,7 @@ export class Panel {
 
   constructor(private readonly app: App) {}
 
-  /** Makes all of it anew. */
+  /** Makes all controls anew. */
   rebuild(): void {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
@@ -253,7 +253,7 @@ export class Panel {
     );
   }
 
-  /** Brings up to date what changes often. */
+  /** Updates the values that change often. */
   redraw(): void {
     const { app } = this;
     if (!app.state.profile) return;
@@ -292,7 +292,7 @@ export class Panel {
   }
 }
 
-/** The line below: what is shown, and time. */
+/** The line below the points: what is shown, and the time slider. */
 export class Foot {
   readonly root = el("footer", { className: "foot" });
   private readonly readout = el("span", { className: "readout", role: "status" });
