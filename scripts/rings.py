@@ -66,13 +66,13 @@ class Graph:
         """The imports between the members of a ring, one a line."""
         depth = len(ring[0])
         members = set(ring)
-        told = []
+        lines = []
         for (source, target), places in self.imports.items():
             ends = {source[:depth], target[:depth]}
             if len(ends) == 2 and ends <= members:
                 arrow = f"{shown(source)} -> {shown(target)}"
-                told += [f"{file}:{line}: {arrow}: {text}" for file, line, text in places]
-        return sorted(told)
+                lines += [f"{file}:{line}: {arrow}: {text}" for file, line, text in places]
+        return sorted(lines)
 
 
 def shown(name: Name) -> str:
@@ -250,7 +250,7 @@ class Crate:
                 if by_use:
                     used |= targets
                 elif path[0] in module.brought:
-                    # `table::open()` below `use crate::table` says nothing new.
+                    # `table::open()` after `use crate::table` adds no import.
                     targets -= used
                 for target in targets:
                     self.graph.add(module.node, target, module.file, line, "::".join(path))
@@ -367,7 +367,7 @@ class Crate:
         """The files of the module that a path names and of the one that defines its end."""
         ends = [self.resolve(module, path, through_use, set()) for through_use in (False, True)]
         found = {self.modules[end].node for end in ends if end is not None}
-        # Of a module and a child that defines what it hands on, the child is told.
+        # A child that defines what its parent re-exports stands for both.
         return {a for a in found if not any(a != b and a == b[: len(a)] for b in found)}
 
     def resolve(
@@ -475,7 +475,7 @@ def python_graph(folder: Path) -> Graph:
         }
 
     def definer(module: Name, name: str, seen: frozenset[tuple[Name, str]]) -> Name:
-        """The module that defines a name, which others may have handed on."""
+        """The module that defines a name, which others may re-export."""
         if (*module, name) in trees:
             return (*module, name)
         if (module, name) not in seen and name in brought.get(module, {}):

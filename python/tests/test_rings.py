@@ -37,7 +37,7 @@ RUST = {
         "c/src/a.rs": "pub fn f<'a>(x: &'a str) -> char { crate::b::g(); '\"' }",
         "c/src/b.rs": 'pub fn g() { use crate::a; let _ = "}"; a::f(""); }',
     },
-    "behind a name handed on": {
+    "behind a re-export": {
         "c/src/main.rs": "mod a;\nmod b;\npub use a::*;\npub use b::B as Bee;",
         "c/src/a.rs": "use crate::Bee;\npub struct A;",
         "c/src/b.rs": "pub struct B(crate::A);",
