@@ -107,10 +107,10 @@ def _is_above(low: Any, high: Any) -> bool:
 def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: bool) -> Plain:
     if isinstance(value, dt.timedelta) or _numpy_kind(value) == "m":
         return _in_unit_of(column, value, schema(), upper=upper)
-    value = plain(f"box: {column}", value)
-    if isinstance(value, float) and math.isnan(value):
+    end = plain(f"box: {column}", value)
+    if isinstance(end, float) and math.isnan(end):
         raise InvalidInput(f"box: {column}: an end cannot be NaN; None leaves it open")
-    return value
+    return end
 
 
 def plain(what: str, value: Any) -> Plain:
@@ -210,14 +210,14 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{what}: expected a number, not {value!r}")
     try:
-        value = float(value)
+        found = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{what}: expected a number, not {value!r}") from None
-    if math.isnan(value):
+    if math.isnan(found):
         raise InvalidInput(f"{what}: expected a number, not NaN")
-    if value < low:
-        raise InvalidInput(f"{what}: {value:g} is below {low:g}")
-    return value
+    if found < low:
+        raise InvalidInput(f"{what}: {found:g} is below {low:g}")
+    return found
 
 
 def step(what: str, value: Any) -> int:
@@ -230,12 +230,12 @@ def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> in
     try:
         if isinstance(value, bool):
             raise TypeError
-        value = operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise InvalidInput(f"{what}: expected a whole number, not {value!r}") from None
-    if not least <= value <= most:
-        raise InvalidInput(f"{what}: {value} is not between {least} and {most}")
-    return value
+    if not least <= number <= most:
+        raise InvalidInput(f"{what}: {number} is not between {least} and {most}")
+    return number
 
 
 def names(what: str, value: Any) -> list[str]:

@@ -112,7 +112,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         self, columns: Any = None, filter: Any = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch."""
-        return self.scanner(columns, filter, **options).to_batches()
+        batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, **options).to_batches()
+        return batches
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:
         """All rows in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -15,17 +15,22 @@ from ._split import Split
 
 if TYPE_CHECKING:
     from ._questions import Box
-    from ._table import Table
 
     Domain = tuple[Any, Any] | str | None
 
+# What opening a table gives: the module of `Table` stands above this one.
+Opened = TypeVar("Opened")
 
-class InDirectory(Questions):
+
+class InDirectory(Questions, Generic[Opened]):
     """A table, or a snapshot of one, whose files this process reads."""
 
     _table: _kubist.Table
 
     def _pinned(self) -> _kubist.Snapshot:
+        raise NotImplementedError
+
+    def _open(self, location: str) -> Opened:
         raise NotImplementedError
 
     _Query = _kubist.Query
@@ -121,7 +126,7 @@ class InDirectory(Questions):
         domains: Mapping[str, Domain] | None = None,
         capacity: int | None = None,
         progress: Callable[[int, int], object] | None = None,
-    ) -> Table:
+    ) -> Opened:
         """Copies all rows into a new table in the directory ``path``.
 
         The copy is of one moment, takes bounded memory, and is there whole or not at
@@ -152,10 +157,7 @@ class InDirectory(Questions):
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             progress=progress,
         )
-        # A copy is a table, and a table answers questions: only now both are there.
-        from ._table import open
-
-        return open(location)
+        return self._open(location)
 
     def _described(self, kind: str) -> str:
         try:

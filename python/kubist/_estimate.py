@@ -6,11 +6,12 @@ import html
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ._data import need
 from ._errors import InvalidInput
 from ._figures import Stats, parse
+from ._pinned import Estimates, Figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
+
+
+class About(TypedDict):
+    """What is known of all figures of an estimate together."""
+
+    precision: float
+    confidence: float
+    stopped: str
+    missed_group: int | None
+    warnings: list[str]
+    stats: dict[str, int | float]
 
 
 class Estimate:
@@ -32,9 +44,9 @@ class Estimate:
     >>> e.stats.rows_read, e.precision, e.stopped
     """
 
-    def __init__(self, figures: Any) -> None:
+    def __init__(self, figures: Figures) -> None:
         self._figures = figures
-        self._about: dict[str, Any] = json.loads(figures.about())
+        self._about: About = json.loads(figures.about())
 
     def to_arrow(self) -> pa.Table:
         """A row a figure, as a `pyarrow.Table`.
@@ -55,23 +67,27 @@ class Estimate:
 
     def to_polars(self) -> pl.DataFrame:
         """A row a figure, as a `polars.DataFrame`."""
-        pl = need("polars", "to_polars()")
-        return pl.DataFrame(self._figures.batch())
+        polars = need("polars", "to_polars()")
+        frame: pl.DataFrame = polars.DataFrame(self._figures.batch())
+        return frame
 
     @property
     def value(self) -> float | None:
         """The value of the only figure; None if no record says anything about it."""
-        return self._only()["value"]
+        value: float | None = self._only()["value"]
+        return value
 
     @property
     def low(self) -> float:
         """The lower end of its interval."""
-        return self._only()["low"]
+        low: float = self._only()["low"]
+        return low
 
     @property
     def high(self) -> float:
         """The upper end of its interval."""
-        return self._only()["high"]
+        high: float = self._only()["high"]
+        return high
 
     @property
     def exact(self) -> bool:
@@ -116,7 +132,8 @@ class Estimate:
         return parse(Stats, json.dumps(self._about["stats"]))
 
     def _rows(self) -> list[dict[str, Any]]:
-        return self.to_arrow().to_pylist()
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
 
     def _only(self) -> dict[str, Any]:
         rows = self._rows()
@@ -189,7 +206,7 @@ def _text(value: Any) -> str:
     return _number(value) if isinstance(value, float) else str(value)
 
 
-def steps(estimates: Any) -> Iterator[Estimate]:
+def steps(estimates: Estimates) -> Iterator[Estimate]:
     """One after the other, until the last."""
     while (figures := estimates.next_step()) is not None:
         yield Estimate(figures)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _box, _estimate
 from ._data import need
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
+from ._pinned import Pinned, Refinement
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 
     Box = Mapping[str, tuple[Any, Any]]
     PerCell = tuple[int, Mapping[str, float]]
-
-
-class Pinned(Protocol):
-    """One moment that answers: `_kubist.Snapshot`, or `_remote.Moment`."""
-
-    def schema(self) -> Any: ...
-    def columns(self) -> str: ...
-    def metadata(self) -> str: ...
-    def info(self) -> str: ...
-    def rows(self) -> int: ...
-    def query(self, query: Any) -> Any: ...
-    def trajectories(self, through: Any, by: str, query: Any) -> Any: ...
-    def refine(self, query: Any, start: float, factor: float) -> Any: ...
-    def count(self, query: Any) -> int: ...
-    def estimate(self, wish: Any) -> Any: ...
-    def estimates(self, wish: Any) -> Any: ...
 
 
 _ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()
@@ -71,7 +56,8 @@ class Questions:
     @property
     def metadata(self) -> dict[str, Any]:
         """What is said about the table."""
-        return json.loads(self._pinned().metadata())
+        metadata: dict[str, Any] = json.loads(self._pinned().metadata())
+        return metadata
 
     def query(
         self,
@@ -307,11 +293,43 @@ class Questions:
 
     @overload
     def estimate(
-        self, aggregates: str | Sequence[str], *, progressive: Literal[False] = False, **how: Any
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: Literal[False] = False,
     ) -> Estimate: ...
     @overload
     def estimate(
-        self, aggregates: str | Sequence[str], *, progressive: Literal[True], **how: Any
+        self,
+        aggregates: str | Sequence[str],
+        box: Box | None = None,
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        error: float | None = None,
+        absolute: float | None = None,
+        within: float | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        precision: float | None = None,
+        window: tuple[float, float] | None = None,
+        steps: int | tuple[int | None, int | None] | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: Literal[True],
     ) -> Iterator[Estimate]: ...
     def estimate(
         self,
@@ -424,6 +442,6 @@ class Questions:
         return _box.query(self._Query, lambda: self.schema, **arguments)
 
 
-def _results(steps: Any) -> Iterator[Result]:
+def _results(steps: Refinement) -> Iterator[Result]:
     while (stream := steps.next_step()) is not None:
         yield Result(stream)

@@ -51,9 +51,10 @@ class Result:
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a `polars.DataFrame` (pyarrow is not needed)."""
-        pl = need("polars", "to_polars()")
+        polars = need("polars", "to_polars()")
         self._use("to_polars()")
-        return pl.DataFrame(self._stream.collect())
+        frame: pl.DataFrame = polars.DataFrame(self._stream.collect())
+        return frame
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """All rows as one NumPy array a column (pyarrow is not needed).
@@ -138,30 +139,34 @@ class Result:
 
 
 def _array(
-    np: Any,
+    numpy: Any,
     values: _kubist.Column | None,
     nulls: _kubist.Column | None,
     texts: list[str | None],
 ) -> np.ndarray[Any, Any]:
     if values is None:
-        array = np.empty(len(texts), dtype=object)
-        array[:] = texts
-        return array
-    array = np.asarray(values)
+        objects: np.ndarray[Any, Any] = numpy.empty(len(texts), dtype=object)
+        objects[:] = texts
+        return objects
+    array: np.ndarray[Any, Any] = numpy.asarray(values)
     if nulls is None:
         return array
     if array.dtype.kind in "mM":
-        return np.where(np.asarray(nulls), np.array("NaT", array.dtype), array)
-    floats = array.astype(array.dtype if array.dtype.kind == "f" else np.float64)
-    floats[np.asarray(nulls)] = np.nan
+        array = numpy.where(numpy.asarray(nulls), numpy.array("NaT", array.dtype), array)
+        return array
+    floats: np.ndarray[Any, Any] = array.astype(
+        array.dtype if array.dtype.kind == "f" else numpy.float64
+    )
+    floats[numpy.asarray(nulls)] = numpy.nan
     return floats
 
 
-def _joined(np: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _joined(numpy: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """One array, of its own memory; with a null anywhere numbers are floats throughout."""
     if any(part.dtype.kind == "f" for part in parts):
-        parts = [part if part.dtype.kind == "f" else part.astype(np.float64) for part in parts]
-    return np.concatenate(parts)
+        parts = [part if part.dtype.kind == "f" else part.astype(numpy.float64) for part in parts]
+    joined: np.ndarray[Any, Any] = numpy.concatenate(parts)
+    return joined
 
 
 Result.__module__ = "kubist"

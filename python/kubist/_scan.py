@@ -39,7 +39,7 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._questions import Pinned
+    from ._pinned import Pinned
 
 DAY = 86_400 * 10**9
 UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
@@ -290,7 +290,8 @@ class _Expression:
             series = series.explode()
         if series.dtype.is_temporal():
             return _moments(series)
-        return series.to_list()
+        values: list[Any] = series.to_list()
+        return values
 
 
 def _moments(series: pl.Series) -> list[Any] | None:

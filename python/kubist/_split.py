@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _kubist
 from ._errors import InvalidInput
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+
+class Description(TypedDict):
+    """What the text of a split says to Python; the rest of it is the engine's."""
+
+    location: str
+    rows: int
+    preferred_hosts: list[str]
 
 
 class Split:
@@ -47,20 +55,24 @@ class Split:
         """The split as text, for any process that can open the table."""
         return self._text
 
+    def _described(self) -> Description:
+        described: Description = json.loads(self._text)
+        return described
+
     @property
     def location(self) -> str:
         """Where the table is. A password of its location is left out."""
-        return json.loads(self._text)["location"]
+        return self._described()["location"]
 
     @property
     def rows(self) -> int:
         """About how many rows it holds."""
-        return json.loads(self._text)["rows"]
+        return self._described()["rows"]
 
     @property
     def preferred_hosts(self) -> list[str]:
         """Hosts that keep most of its data, the best first; none for a directory."""
-        return json.loads(self._text)["preferred_hosts"]
+        return self._described()["preferred_hosts"]
 
     def query(self) -> Result:
         """Opens the table and asks for the rows of this part.

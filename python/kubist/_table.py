@@ -181,7 +181,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
     return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 
 
-class Table(InDirectory):
+class Table(InDirectory["Table"]):
     """An open table; made by `kubist.create` and `kubist.open`.
 
     A handle may be shared by threads. Each process opens its own: after a fork
@@ -483,6 +483,9 @@ class Table(InDirectory):
         self._check()
         return self._table.snapshot()
 
+    def _open(self, location: str) -> Table:
+        return open(location)
+
     def _own_writer(self) -> _kubist.Writer:
         if self._writer is None:
             self._writer = self._table.writer(name=None, memory_bytes=None, optimize=False)
@@ -495,7 +498,7 @@ class Table(InDirectory):
         self._table.check()
 
 
-class Snapshot(InDirectory):
+class Snapshot(InDirectory[Table]):
     """A table at one moment; made by `Table.snapshot`.
 
     It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,
@@ -509,6 +512,9 @@ class Snapshot(InDirectory):
 
     def _pinned(self) -> _kubist.Snapshot:
         return self._snapshot
+
+    def _open(self, location: str) -> Table:
+        return open(location)
 
     def complete_steps(self) -> list[int]:
         """The steps that every declared writer has committed or abandoned, ascending."""

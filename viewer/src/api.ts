@@ -1,4 +1,4 @@
-/** What the page asks the server: docs/http.md has the interface. */
+/** Requests to the server. docs/http.md describes the interface. */
 
 import { FrameReader, type Frame } from "./frames";
 
@@ -48,7 +48,7 @@ export interface Histograms {
   columns: Histogram[];
 }
 
-/** Which records: the part that all questions share. */
+/** Which records: the part that all queries share. */
 export interface Region {
   version?: string;
   box?: Record<string, [unknown, unknown]>;
@@ -56,21 +56,21 @@ export interface Region {
   precision?: number;
 }
 
-export interface CellQuestion {
+export interface CellQuery {
   low: (number | null)[];
   high: (number | null)[];
   window: [number, number];
   origin: number[];
 }
 
-export interface PointsQuestion extends Region {
+export interface PointsQuery extends Region {
   position: string[];
   columns: { name: string; origin: number; values?: string[] }[];
-  cells: CellQuestion[];
+  cells: CellQuery[];
 }
 
-/** The server's own words for what went wrong. */
-export class Refusal extends Error {
+/** The server's answer to a request that failed. */
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -80,27 +80,27 @@ export class Refusal extends Error {
   }
 }
 
-async function asked(path: string, init: RequestInit): Promise<Response> {
+async function request(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(path, init);
   if (response.ok) return response;
-  const said = await response.json().catch(() => null);
-  throw new Refusal(response.status, said?.error?.code ?? "", said?.error?.message ?? response.statusText);
+  const body = await response.json().catch(() => null);
+  throw new ApiError(response.status, body?.error?.code ?? "", body?.error?.message ?? response.statusText);
 }
 
 async function post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
   const headers = { "content-type": "application/json" };
-  return asked(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
+  return request(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
 }
 
 const of = (table: string) => `/v1/tables/${encodeURIComponent(table)}`;
 
 export async function info(table: string): Promise<TableInfo> {
-  return (await asked(of(table), {})).json();
+  return (await request(of(table), {})).json();
 }
 
-/** The table when it has another version than this, or as it is after a while. */
-export async function news(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
-  return (await asked(`${of(table)}/news?version=${encodeURIComponent(version)}`, { signal })).json();
+/** Waits until the table has another version than this one, or for the time the server allows. */
+export async function changes(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
+  return (await request(`${of(table)}/news?version=${encodeURIComponent(version)}`, { signal })).json();
 }
 
 export async function histogram(
@@ -124,10 +124,10 @@ const FIRST_SAMPLE = 10_000;
 
 /** Opens the table of this name, or the first that is served. */
 export async function open(wanted: string): Promise<Opened> {
-  const { tables } = await (await asked("/v1/tables", {})).json();
+  const { tables } = await (await request("/v1/tables", {})).json();
   const names = tables.map((table: { name: string }) => table.name);
   const { name, version } = tables[Math.max(0, names.indexOf(wanted))];
-  // Both at once, of one moment.
+  // Both at once, of one version.
   const [about, found] = await Promise.all([info(name), histogram(name, { version }, FIRST_SAMPLE)]);
   return { tables: names, info: about, histograms: found.columns };
 }
@@ -146,8 +146,8 @@ export interface Figure {
 
 /** Figures with intervals of 95 %, in about half a second or as soon as they are good to 1 %. */
 export async function estimate(table: string, region: Region, aggregates: string[], signal: AbortSignal): Promise<Figure[]> {
-  const asked = { ...region, aggregates, error: 0.01, within: 0.5 };
-  return (await (await post(`${of(table)}/estimate`, asked, signal)).json()).figures;
+  const body = { ...region, aggregates, error: 0.01, within: 0.5 };
+  return (await (await post(`${of(table)}/estimate`, body, signal)).json()).figures;
 }
 
 /** Records of lowest priority as rows of text; the first row has the columns' names. */
@@ -176,19 +176,19 @@ export function rowsOf(text: string): string[][] {
 
 /** An address that downloads records. */
 export function download(table: string, region: Region, columns: string[] | undefined, format: string): string {
-  const ask = JSON.stringify({ ...region, columns, format });
-  return `${of(table)}/query?ask=${encodeURIComponent(ask)}`;
+  const body = JSON.stringify({ ...region, columns, format });
+  return `${of(table)}/query?ask=${encodeURIComponent(body)}`;
 }
 
 /** Streams the frames of cells to `take` as they come. */
 export async function points(
   table: string,
-  question: PointsQuestion,
+  query: PointsQuery,
   take: (frame: Frame) => void,
   signal?: AbortSignal,
 ): Promise<void> {
-  const response = await post(`${of(table)}/points`, question, signal);
-  const frames = new FrameReader(question.position.length, question.columns.length, take);
+  const response = await post(`${of(table)}/points`, query, signal);
+  const frames = new FrameReader(query.position.length, query.columns.length, take);
   const reader = response.body!.getReader();
   for (;;) {
     const { done, value } = await reader.read();

@@ -1,46 +1,46 @@
 /**
- * What the page needs first, asked for while the rest of it is still on its way: what is
- * known of the table, and the points of the first cell.
+ * Requests what the page needs first, while its main script is still loading: the
+ * table's description and the points of the first cell.
  *
- * A script of its own, a small one, that runs as soon as it is here.
+ * It is a small script of its own, so that it runs as early as possible.
  */
 
-import { open, points, type Opened, type PointsQuestion } from "./api";
-import { Facts } from "./facts";
+import { open, points, type Opened, type PointsQuery } from "./api";
+import { TableProfile } from "./profile";
 import type { Frame } from "./frames";
-import { fromAddress } from "./look";
-import { askedOf, endsOf, pointsQuestion, settle } from "./question";
+import { fromAddress } from "./view";
+import { pointsSpec, extentOf, pointsQuery, complete } from "./query";
 import { Tree } from "./tree";
 
-/** Points that were asked for before anybody wanted them. */
-export interface Ahead {
-  question: PointsQuestion;
+/** Points that were requested before the page needs them. */
+export interface Prefetched {
+  query: PointsQuery;
   frames: Promise<Frame[]>;
 }
 
 declare global {
   interface Window {
-    kubistFirst?: { opened: Promise<Opened>; ahead: Promise<Ahead> };
+    kubistFirst?: { opened: Promise<Opened>; ahead: Promise<Prefetched> };
   }
 }
 
-function firstPoints(opened: Opened): Ahead {
-  const look = fromAddress(location.hash.slice(1));
-  const facts = Facts.of(opened);
-  look.table = facts.info.name;
-  settle(look, facts);
-  const asked = askedOf(look, facts);
-  const { low, high } = endsOf(look, facts);
-  const { root } = new Tree(low, high, facts.info.rows, () => {}, () => {});
-  const question = pointsQuestion(asked, [root]);
+function firstPoints(opened: Opened): Prefetched {
+  const view = fromAddress(location.hash.slice(1));
+  const profile = TableProfile.of(opened);
+  view.table = profile.info.name;
+  complete(view, profile);
+  const spec = pointsSpec(view, profile);
+  const { low, high } = extentOf(view, profile);
+  const { root } = new Tree(low, high, profile.info.rows, () => {}, () => {});
+  const query = pointsQuery(spec, [root]);
   const frames: Frame[] = [];
-  const came = points(asked.table, question, (frame) => frames.push(frame));
-  return { question, frames: came.then(() => frames) };
+  const received = points(spec.table, query, (frame) => frames.push(frame));
+  return { query, frames: received.then(() => frames) };
 }
 
 const opened = open(fromAddress(location.hash.slice(1)).table);
 const ahead = opened.then(firstPoints);
 window.kubistFirst = { opened, ahead };
-// Whoever waits for them hears of a failure.
+// The code that awaits these promises reports a failure.
 opened.catch(() => {});
 ahead.then(({ frames }) => frames).catch(() => {});

@@ -1,13 +1,13 @@
 /**
- * Points as they come over the wire: frames of little-endian float32 columns.
- * Pieces arrive cut anywhere; frames leave whole.
+ * Decodes points from the network: frames of little-endian float32 columns.
+ * The stream may be cut anywhere; only complete frames are handed on.
  */
 
 export interface Frame {
-  /** Its cell's place in the request. */
+  /** The number of its cell in the request. */
   cell: number;
   rows: number;
-  /** Nothing more of this cell comes. */
+  /** Whether this is the last frame of its cell. */
   last: boolean;
   /** [rows][axes], less the cell's origin. */
   positions: Float32Array;
@@ -58,7 +58,7 @@ export class FrameReader {
     const rows = header.getUint32(4, true);
     const length = HEADER + 4 * rows * (this.axes + this.columns);
     if (this.held - begin < length) return 0;
-    // One copy gives the columns a place that the graphics card can be handed.
+    // One copy aligns the columns, so that they can be uploaded as they are.
     const body = this.waiting.slice(begin + HEADER, begin + length).buffer;
     const at = 4 * rows * this.axes;
     this.take({

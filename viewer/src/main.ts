@@ -1,4 +1,4 @@
-/** The page: puts its parts together, and the keyboard. */
+/** The page: its elements, and the keyboard. */
 
 import "./app.css";
 import { App } from "./app";
@@ -51,20 +51,20 @@ document.body.append(panel.root, toggle, help);
 
 let waiting = false;
 
-/** Now and then, however often it is asked for: frames come first. */
+/** At most every 60 ms, however often it is called, so that frames are not delayed. */
 function redraw(): void {
   if (waiting) return;
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    if (app.facts) {
-      const { name, rows: all } = app.facts.info;
-      const { came, last } = app.live;
+    const { profile, message, added, lastAdded } = app.state;
+    if (profile) {
+      const { name, rows: all } = profile.info;
       title.textContent = name;
-      rows.textContent = `${grouped(all)} records${came ? `, ${signed(came)} since it was opened, ${signed(last)} at last` : ""}`;
+      rows.textContent = `${grouped(all)} records${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}`;
       document.title = `${name} · Kubist`;
     }
-    note.textContent = app.trouble ?? "";
+    note.textContent = message ?? "";
     panel.redraw();
     foot.redraw();
   }, 60);
@@ -75,20 +75,18 @@ function showPanel(): void {
 }
 
 async function savePicture(): Promise<void> {
-  const link = el("a", { download: `${app.look.table}.png`, href: URL.createObjectURL(await app.picture()) });
+  const link = el("a", { download: `${app.state.view.table}.png`, href: URL.createObjectURL(await app.drawing.picture()) });
   link.click();
   URL.revokeObjectURL(link.href);
 }
 
 function toggleRoi(): void {
   const { low, high } = app.scene.frame;
-  app.setRoi(app.look.roi ? null : RoiBox.first(low, high));
+  app.setRoi(app.state.view.roi ? null : RoiBox.first(low, high));
 }
 
 function nextTheme(): void {
-  app.look.theme = document.documentElement.dataset.theme === "light" ? "dark" : "light";
-  app.applyTheme();
-  panel.rebuild();
+  app.setTheme(document.documentElement.dataset.theme === "light" ? "dark" : "light");
 }
 
 const ACTIONS: Record<string, () => void> = {
@@ -102,11 +100,11 @@ const ACTIONS: Record<string, () => void> = {
   p: showPanel,
   d: nextTheme,
   t: () => {
-    if (app.trails.possible) app.setTrails(!app.look.trails);
+    if (app.trails.possible) app.setTrails(!app.state.view.trails);
     panel.rebuild();
   },
   l: () => {
-    app.setLive(!app.look.live);
+    app.setLive(!app.state.view.live);
     panel.rebuild();
   },
   "?": () => help.showModal(),
@@ -116,12 +114,12 @@ addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
   const act = ACTIONS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (!act || !app.facts || (event.key === " " && target.closest("button, a"))) return;
+  if (!act || !app.state.profile || (event.key === " " && target.closest("button, a"))) return;
   event.preventDefault();
   act();
 });
 
-/* A click, not a drag, asks for the record under it. */
+/* A click that is not a drag shows the record under the pointer. */
 let down: [number, number] | null = null;
 const points = stage.querySelector("canvas")!;
 points.addEventListener("pointerdown", (event) => {
@@ -132,7 +130,7 @@ points.addEventListener("pointerup", (event) => {
   if (!down || event.button !== 0 || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 3) return;
   const around = points.getBoundingClientRect();
   const [x, y] = [event.clientX - around.left, event.clientY - around.top];
-  app.inspect(x, y).then((record) => {
+  app.requests.record(x, y).then((record) => {
     if (!record) return;
     const line = (name: string, k: number) =>
       el("tr", {}, el("td", { textContent: name }), el("td", { textContent: record.values[k] ?? "" }));

@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Formats numbers for readers. */
 
 export const grouped = (value: number) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
 
@@ -18,7 +18,7 @@ export function percent(share: number): string {
   return `${value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2))} %`;
 }
 
-/** Round numbers between two ends, about so many. */
+/** Round numbers between two ends, `about` this many. */
 export function ticks(low: number, high: number, about: number): number[] {
   const rough = (high - low) / Math.max(1, about);
   if (!(rough > 0) || !Number.isFinite(rough)) return [];
@@ -29,7 +29,7 @@ export function ticks(low: number, high: number, about: number): number[] {
   return out;
 }
 
-/** A value and its interval, with no more digits than it deserves. */
+/** A value and its interval, rounded to the digits that the interval supports. */
 export function withInterval(value: number | null, low: number | null, high: number | null, exact: boolean): string {
   if (value === null) return "unknown";
   if (exact) return brief(value);

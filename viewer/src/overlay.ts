@@ -64,7 +64,7 @@ export class Overlay {
     context.fillText(this.label(columns[1]), 10, 58);
   }
 
-  /** The ends of each axis on the edge of the box where they are in nobody's way. */
+  /** The ends of each axis, on the edge of the box where they cover least. */
   private deep(scene: Scene, columns: Column[], ink: string, faint: string): void {
     const { context, at, to } = this;
     const { frame } = scene;
@@ -98,7 +98,7 @@ export class Overlay {
         context.textAlign = off[0] / length < -0.5 ? "right" : off[0] / length > 0.5 ? "left" : "center";
         context.fillText(text, x, y);
       };
-      // Where an edge is short, its name makes way for the numbers of others.
+      // On a short edge only the name is shown, farther away from other numbers.
       const short = Math.hypot(high[0] - low[0], high[1] - low[1]) < 90;
       context.fillStyle = ink;
       put(this.label(columns[axis]), name, short ? 40 : 18);

@@ -6,9 +6,9 @@ import { COLORMAPS } from "./colormaps";
 import { brief, grouped, percent, withInterval } from "./numbers";
 import { nearestIndex } from "./player";
 import { pythonLines } from "./python";
+import { SLOTS } from "./query";
 import { selectionOf } from "./region";
 import { RoiBox } from "./roi";
-import { SLOTS } from "./question";
 import { Brush, choice, el, tick } from "./widgets";
 
 export class Panel {
@@ -25,9 +25,9 @@ export class Panel {
 
   constructor(private readonly app: App) {}
 
-  /** Makes all of it anew. */
+  /** Makes all controls anew. */
   rebuild(): void {
-    if (!this.app.facts) return;
+    if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
     const open = focused?.getAttribute("aria-label");
     this.root.replaceChildren(this.axes(), this.color(), this.filters(), this.box(), this.records(), this.drawing());
@@ -47,8 +47,8 @@ export class Panel {
 
   private axes(): HTMLElement {
     const { app } = this;
-    const { axes } = app.look;
-    const names = app.facts!.places.map((column) => column.name);
+    const { axes } = app.state.view;
+    const names = app.state.profile!.axisColumns.map((column) => column.name);
     const rows = [0, 1, 2].map((k) => {
       const options = k === 2 ? ["", ...names] : names;
       return this.row(
@@ -62,37 +62,37 @@ export class Panel {
       );
     });
     const table =
-      app.tables.length > 1
-        ? this.row("table", choice("table", app.tables, app.look.table, (name) => void app.go(name)))
+      app.state.tables.length > 1
+        ? this.row("table", choice("table", app.state.tables, app.state.view.table, (name) => void app.go(name)))
         : null;
-    const stretch = tick("stretch each axis", app.look.stretch, (value) => app.setStretch(value));
+    const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
     return this.section("View", table, ...rows, stretch);
   }
 
   private color(): HTMLElement {
     const { app } = this;
-    const { look } = app;
-    const names = app.facts!.info.columns.filter((column) => column.kind !== "other").map((column) => column.name);
-    const by = choice("colour by", ["", ...names], look.color ?? "", (value) => app.setColor(value || null));
+    const { view } = app.state;
+    const names = app.state.profile!.info.columns.filter((column) => column.kind !== "other").map((column) => column.name);
+    const by = choice("colour by", ["", ...names], view.color ?? "", (value) => app.setColor(value || null));
     const parts: (HTMLElement | null)[] = [this.row("by", by)];
     this.colorBrush = this.gradient = null;
-    const histogram = look.color === null ? undefined : app.facts!.histograms.get(look.color);
+    const histogram = view.color === null ? undefined : app.state.profile!.histograms.get(view.color);
     if (histogram?.values) parts.push(this.swatches(histogram));
     else if (histogram && histogram.low !== undefined) {
-      const map = choice("colour map", Object.keys(COLORMAPS), look.map, (value) => {
-        look.map = value;
-        app.restyle();
+      const map = choice("colour map", Object.keys(COLORMAPS), view.map, (value) => {
+        view.map = value;
+        app.recolor();
         this.rebuild();
       });
-      const log = tick("log", look.log, (value) => {
-        look.log = value;
-        app.restyle();
+      const log = tick("log", view.log, (value) => {
+        view.log = value;
+        app.recolor();
         this.rebuild();
       });
       if (!((histogram.least_positive ?? 0) > 0)) log.style.visibility = "hidden";
       parts.push(this.row("map", map, log));
       this.gradient = el("div", { className: "gradient" });
-      const [low, high] = look.range ?? [null, null];
+      const [low, high] = view.range ?? [null, null];
       this.colorBrush = new Brush({
         histogram,
         low,
@@ -100,8 +100,8 @@ export class Panel {
         colors: (value) => this.colorOf(value),
         changed: (from, to) => {
           const [first, last] = [histogram.low!, histogram.high!];
-          look.range = from === null && to === null ? null : [from ?? first, to ?? last];
-          app.restyle();
+          view.range = from === null && to === null ? null : [from ?? first, to ?? last];
+          app.recolor();
         },
       });
       parts.push(this.gradient, this.colorBrush.root);
@@ -110,17 +110,17 @@ export class Panel {
   }
 
   private colorOf(value: number): string {
-    const [low, high] = this.app.colorRange;
-    const along = this.app.look.log
+    const [low, high] = this.app.state.colorRange;
+    const along = this.app.state.view.log
       ? Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low)
       : (value - low) / (high - low);
     const at = 4 * Math.round(255 * Math.min(1, Math.max(0, along)));
-    const colors = this.app.colors();
+    const colors = this.app.drawing.colors();
     return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
   }
 
   private swatches(histogram: Histogram): HTMLElement {
-    const colors = this.app.colors();
+    const colors = this.app.drawing.colors();
     const parts = histogram.values!.slice(0, 24).map(([value], k) => {
       const mark = el("i", {});
       mark.style.background = `rgb(${colors[4 * k]} ${colors[4 * k + 1]} ${colors[4 * k + 2]})`;
@@ -131,14 +131,14 @@ export class Panel {
 
   private filters(): HTMLElement {
     const { app } = this;
-    const { look } = app;
-    const taken = new Set(look.filters.map((filter) => filter.column));
-    const free = app.facts!.numeric.map((column) => column.name).filter((name) => !taken.has(name));
+    const { view } = app.state;
+    const taken = new Set(view.filters.map((filter) => filter.column));
+    const free = app.state.profile!.numeric.map((column) => column.name).filter((name) => !taken.has(name));
     const add = choice("add a filter", ["", ...free], "", (value) => value && app.addFilter(value));
     add.options[0].textContent = "add a column …";
-    add.disabled = look.filters.length >= SLOTS - 2;
-    const parts = look.filters.map((filter) => {
-      const histogram = app.facts!.histograms.get(filter.column)!;
+    add.disabled = view.filters.length >= SLOTS - 2;
+    const parts = view.filters.map((filter) => {
+      const histogram = app.state.profile!.histograms.get(filter.column)!;
       const brush = new Brush({
         histogram,
         low: filter.low,
@@ -154,7 +154,7 @@ export class Panel {
         textContent: "✕",
         onclick: () => app.removeFilter(filter),
       });
-      const unit = app.facts!.column(filter.column).unit;
+      const unit = app.state.profile!.column(filter.column).unit;
       const name = el("span", {}, filter.column, unit && el("span", { className: "faint" }, ` [${unit}]`));
       return el("div", { className: "filter" }, el("header", {}, name, away), brush.root);
     });
@@ -162,7 +162,7 @@ export class Panel {
       type: "text",
       ariaLabel: "where",
       placeholder: "where: diameter > 2e-5 AND NOT deposited",
-      value: look.where,
+      value: view.where,
       spellcheck: false,
       onchange: () => app.setWhere(where.value),
     });
@@ -171,7 +171,7 @@ export class Panel {
 
   private box(): HTMLElement {
     const { app } = this;
-    const on = app.look.roi !== null;
+    const on = app.state.view.roi !== null;
     const toggle = tick("box", on, (value) => {
       const { low, high } = app.scene.frame;
       app.setRoi(value ? RoiBox.first(low, high) : null);
@@ -179,7 +179,7 @@ export class Panel {
     toggle.dataset.beside = "1";
     this.selection = el("div", { className: "faint" });
     this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
-    const trails = tick("trails: whole trajectories", app.look.trails, (value) => app.setTrails(value), "T");
+    const trails = tick("trails: whole trajectories", app.state.view.trails, (value) => app.setTrails(value), "T");
     this.trails = el("div", { className: "faint", ariaLabel: "trails" });
     const parts = app.trails.possible ? [trails, this.trails] : [];
     return this.section("Region", toggle, this.selection, this.figures, ...parts);
@@ -187,9 +187,9 @@ export class Panel {
 
   /** Estimates of the colouring column, with their intervals. */
   private figureRows(): HTMLElement[] {
-    const { figures, look } = this.app;
-    if (!figures || look.color === null) return [];
-    const unit = this.app.facts!.column(look.color).unit;
+    const { figures, view } = this.app.state;
+    if (!figures || view.color === null) return [];
+    const unit = this.app.state.profile!.column(view.color).unit;
     return figures.map(({ aggregate, value, low, high, exact }) =>
       el(
         "tr",
@@ -225,7 +225,7 @@ export class Panel {
 
   private drawing(): HTMLElement {
     const { app } = this;
-    const { look } = app;
+    const { view } = app.state;
     const slider = (label: string, low: number, high: number, value: number, changed: (value: number) => void) => {
       const input = el("input", {
         type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),
@@ -235,66 +235,64 @@ export class Panel {
     };
     return this.section(
       "Drawing",
-      slider("points", 4.5, 7, Math.log10(look.budget), (value) => {
-        look.budget = Math.round(10 ** value);
-        app.changed();
+      slider("points", 4.5, 7, Math.log10(view.budget), (value) => {
+        view.budget = Math.round(10 ** value);
+        app.state.changed();
       }),
-      slider("size", 1, 8, look.size, (value) => {
-        look.size = value;
-        app.changed();
+      slider("size", 1, 8, view.size, (value) => {
+        view.size = value;
+        app.state.changed();
       }),
       this.row(
         "theme",
-        choice("theme", ["auto", "dark", "light"], look.theme, (value) => {
-          look.theme = value as typeof look.theme;
-          app.applyTheme();
-          this.rebuild();
+        choice("theme", ["auto", "dark", "light"], view.theme, (value) => {
+          app.setTheme(value as typeof view.theme);
         }),
       ),
-      tick("follow commits", look.live, (value) => app.setLive(value), "L"),
+      tick("follow commits", view.live, (value) => app.setLive(value), "L"),
     );
   }
 
-  /** Brings up to date what changes often. */
+  /** Updates the values that change often. */
   redraw(): void {
     const { app } = this;
-    if (!app.facts) return;
+    if (!app.state.profile) return;
     if (this.gradient) {
-      const colors = app.colors();
+      const colors = app.drawing.colors();
       const stops = Array.from({ length: 17 }, (_, k) => {
         const at = 4 * Math.round((k * 255) / 16);
         return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
       });
       this.gradient.style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
-      const [low, high] = app.colorRange;
+      const [low, high] = app.state.colorRange;
       this.gradient.title = `${brief(low)} to ${brief(high)}`;
     }
     if (this.selection) {
-      const { roi } = app.look;
+      const { roi } = app.state.view;
       this.selection.textContent = !roi
         ? "B shows a box whose sides can be dragged"
-        : app.inRoi === null ? "counting …" : `${grouped(app.inRoi)} records in the box`;
+        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records in the box`;
     }
     if (this.trails) {
       const { paths, records, busy } = app.trails;
-      this.trails.textContent = !app.look.trails
-        ? "" : busy ? "…" : `${grouped(paths)} of what is ${app.look.roi ? "in the box" : "in view"}, ${grouped(records)} records`;
+      this.trails.textContent = !app.state.view.trails
+        ? "" : busy ? "…" : `${grouped(paths)} of what is ${app.state.view.roi ? "in the box" : "in view"}, ${grouped(records)} records`;
     }
     if (this.figures) this.figures.replaceChildren(...this.figureRows());
-    const region = selectionOf(app.look, app.facts);
+    const region = selectionOf(app.state.view, app.state.profile);
     if (this.lines) {
-      const path = app.look.trails ? app.facts.path : null;
-      const said = pythonLines(app.look.table, region, this.share, path);
-      if (this.lines.textContent !== said) this.lines.textContent = said;
+      const path = app.state.view.trails ? app.state.profile.path : null;
+      const code = pythonLines(app.state.view.table, region, this.share, path);
+      if (this.lines.textContent !== code) this.lines.textContent = code;
     }
     if (this.link) {
-      const asked = this.share < 1 ? { ...region, precision: this.share } : region;
-      this.link.href = download(app.look.table, asked, undefined, this.format);
+      const exported = this.share < 1 ? { ...region, precision: this.share } : region;
+      this.link.href = download(app.state.view.table, exported, undefined, this.format);
     }
   }
 }
 
-/** The line below: what is shown, and time. */
+/** The line below the points: what is shown, and the time slider. */
 export class Foot {
   readonly root = el("footer", { className: "foot" });
   private readonly readout = el("span", { className: "readout", role: "status" });
@@ -316,30 +314,30 @@ export class Foot {
 
   redraw(): void {
     const { app } = this;
-    if (!app.facts) {
-      this.readout.textContent = app.trouble ?? "";
+    if (!app.state.profile) {
+      this.readout.textContent = app.state.message ?? "";
       return;
     }
-    const { rows, precision, busy } = app.shown;
-    const dot = el("span", { className: `dot${app.trouble ? " bad" : busy ? " busy" : ""}` });
+    const { rows, precision, busy } = app.state.shown;
+    const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
     const finest = precision[1] > precision[0] * 1.01 ? ` to ${percent(precision[1])}` : "";
-    const total = app.total === null ? "…" : grouped(app.total);
+    const total = app.state.total === null ? "…" : grouped(app.state.total);
     this.readout.replaceChildren(
       dot, el("b", { textContent: grouped(rows) }), ` of ${total} points · precision ${percent(precision[0])}${finest}`,
     );
     const { player } = app;
-    const { column, moments } = player;
+    const { column, steps } = player;
     this.player.style.display = column ? "" : "none";
     if (!column) return;
     this.button.textContent = player.playing ? "❚❚" : "▶";
     this.button.ariaLabel = player.playing ? "pause" : "play";
-    const { time } = app.look;
+    const { time } = app.state.view;
     const [low, high] = player.ends;
-    this.slider.min = String(moments ? 0 : low);
-    this.slider.max = String(moments ? moments.length - 1 : high);
-    this.slider.step = moments ? "1" : "any";
-    if (time) this.slider.value = String(moments ? nearestIndex(moments, time.low) : time.low);
-    const unit = app.facts.column(column).unit;
+    this.slider.min = String(steps ? 0 : low);
+    this.slider.max = String(steps ? steps.length - 1 : high);
+    this.slider.step = steps ? "1" : "any";
+    if (time) this.slider.value = String(steps ? nearestIndex(steps, time.low) : time.low);
+    const unit = app.state.profile.column(column).unit;
     this.value.textContent = !time
       ? `all ${column}`
       : time.low === time.high ? `${brief(time.low)}${unit ? ` ${unit}` : ""}` : `${brief(time.low)} – ${brief(time.high)}`;

@@ -9,7 +9,7 @@ const REACH = 8;
 export interface Found {
   /** In the table's units. */
   at: number[];
-  /** From its cell's corner: what a float32 had to hold. */
+  /** Relative to its cell's corner, as the float32 column holds it. */
   offset: number[];
 }
 

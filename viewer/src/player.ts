@@ -1,55 +1,67 @@
-/** Time, by steps or as a range that slides. */
+/** Plays time, step by step or as a sliding range. */
 
-import type { App } from "./app";
-import { timeOf } from "./question";
+import { timeOf } from "./query";
+import type { Requests } from "./requests";
+import type { State } from "./state";
+import type { ViewSpec } from "./view";
 
-/** Milliseconds that a picture stays, at least. */
+/** The least number of milliseconds that a picture stays. */
 const PACE = 160;
-const MOST_MOMENTS = 1024;
+const MOST_STEPS = 1024;
+
+/** What the player causes. */
+export interface Actions {
+  show(time: ViewSpec["time"]): void;
+  stopped(): void;
+}
 
 export class Player {
   playing = false;
   private playedAt = 0;
 
-  constructor(private readonly app: App) {}
+  constructor(
+    private readonly state: State,
+    private readonly requests: Requests,
+    private readonly actions: Actions,
+  ) {}
 
   get column(): string | null {
-    return this.app.facts && timeOf(this.app.look, this.app.facts);
+    return this.state.profile && timeOf(this.state.view, this.state.profile);
   }
 
-  /** The moments that can be stepped through; none: time is a range that slides. */
-  get moments(): number[] | null {
-    const distinct = this.app.facts?.histograms.get(this.column ?? "")?.distinct;
-    return distinct && distinct.length > 1 && distinct.length <= MOST_MOMENTS ? distinct : null;
+  /** The times that can be stepped through; null: time is a sliding range. */
+  get steps(): number[] | null {
+    const distinct = this.state.profile?.histograms.get(this.column ?? "")?.distinct;
+    return distinct && distinct.length > 1 && distinct.length <= MOST_STEPS ? distinct : null;
   }
 
   get ends(): [number, number] {
-    const { low = 0, high = 1 } = this.app.facts?.histograms.get(this.column ?? "") ?? {};
+    const { low = 0, high = 1 } = this.state.profile?.histograms.get(this.column ?? "") ?? {};
     return [low, high];
   }
 
   private get width(): number {
-    const { time } = this.app.look;
+    const { time } = this.state.view;
     const [low, high] = this.ends;
     return time ? time.high - time.low : (high - low) / 50;
   }
 
-  /** Shows this place of the slider: the moment of this number, or the range that begins there. */
+  /** Shows this position of the slider: the step of this number, or the range that begins there. */
   show(at: number): void {
     const column = this.column!;
-    const { moments } = this;
-    const low = moments ? moments[Math.round(at)] : at;
-    this.app.setTime({ column, low, high: moments ? low : low + this.width });
+    const { steps } = this;
+    const low = steps ? steps[Math.round(at)] : at;
+    this.actions.show({ column, low, high: steps ? low : low + this.width });
   }
 
-  /** Time goes on by so many steps, around the end. */
+  /** Goes on by this number of steps; after the last comes the first. */
   step(by: number): void {
     if (!this.column) return;
-    const { moments, width } = this;
-    const { time } = this.app.look;
-    if (moments) {
-      const here = time ? nearestIndex(moments, time.low) : by > 0 ? -1 : 0;
-      this.show((here + by + moments.length) % moments.length);
+    const { steps, width } = this;
+    const { time } = this.state.view;
+    if (steps) {
+      const here = time ? nearestIndex(steps, time.low) : by > 0 ? -1 : 0;
+      this.show((here + by + steps.length) % steps.length);
       return;
     }
     const [low, high] = this.ends;
@@ -61,9 +73,9 @@ export class Player {
 
   play(playing: boolean): void {
     this.playing = playing && this.column !== null;
-    this.app.changed();
+    this.state.changed();
     if (this.playing) this.go();
-    else this.app.trails.later();
+    else this.actions.stopped();
   }
 
   private go(): void {
@@ -71,12 +83,12 @@ export class Player {
     this.step(1);
   }
 
-  /** What was asked for is on the screen: time goes on. */
-  shown(): void {
+  /** The step is on the screen: goes on to the next. */
+  continue(): void {
     if (!this.playing) return;
     const wait = Math.max(0, PACE - (performance.now() - this.playedAt));
     setTimeout(() => {
-      if (this.playing && !this.app.isFilling) this.go();
+      if (this.playing && !this.requests.isLoading) this.go();
     }, wait);
   }
 }

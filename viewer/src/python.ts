@@ -1,8 +1,8 @@
-/** The Python that asks for what is on the screen, or for the trajectories that lead through it. */
+/** Python code that queries what is on the screen, or the trajectories through it. */
 
 import type { Region } from "./api";
 
-const said = (value: unknown): string => {
+const literal = (value: unknown): string => {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   return typeof value === "number" ? String(Number(value.toPrecision(9))) : JSON.stringify(value);
@@ -10,7 +10,7 @@ const said = (value: unknown): string => {
 
 export function pythonLines(table: string, region: Region, precision: number, path: string | null): string {
   const box = Object.entries(region.box ?? {}).map(
-    ([column, [low, high]]) => `${JSON.stringify(column)}: (${said(low)}, ${said(high)})`,
+    ([column, [low, high]]) => `${JSON.stringify(column)}: (${literal(low)}, ${literal(high)})`,
   );
   const parts = [
     box.length > 0 ? `box={${box.join(", ")}}` : "",
@@ -18,6 +18,6 @@ export function pythonLines(table: string, region: Region, precision: number, pa
     path === null ? "" : `by=${JSON.stringify(path)}`,
     precision < 1 ? `precision=${precision}` : "",
   ].filter(Boolean);
-  const ask = path === null ? "query" : "trajectories";
-  return `t = kubist.connect("${location.origin}", ${JSON.stringify(table)})\nt.${ask}(${parts.join(", ")})`;
+  const method = path === null ? "query" : "trajectories";
+  return `t = kubist.connect("${location.origin}", ${JSON.stringify(table)})\nt.${method}(${parts.join(", ")})`;
 }

@@ -1,39 +1,39 @@
-/** The records that a look selects, in the words of the interface. */
+/** The records that a view selects, as a region of the HTTP interface. */
 
 import type { Region } from "./api";
-import type { Facts } from "./facts";
-import type { Look } from "./look";
+import type { TableProfile } from "./profile";
+import type { ViewSpec } from "./view";
 
 type End = number | boolean | null;
 
 /** The records that are looked at, without the box of interest. */
-export function regionOf(look: Look, facts: Facts): Region {
+export function regionOf(view: ViewSpec, profile: TableProfile): Region {
   const region: Region = { box: {} };
-  for (const { column, low, high } of [...look.filters, ...(look.time ? [look.time] : [])]) {
-    narrow(region, facts, column, low, high);
+  for (const { column, low, high } of [...view.filters, ...(view.time ? [view.time] : [])]) {
+    narrow(region, profile, column, low, high);
   }
-  if (look.where) region.where = look.where;
+  if (view.where) region.where = view.where;
   return region;
 }
 
 /** The same within the box of interest. */
-export function selectionOf(look: Look, facts: Facts): Region {
-  const region = regionOf(look, facts);
-  const { roi, axes } = look;
-  if (roi) axes.forEach((axis, k) => narrow(region, facts, axis, roi.low[k], roi.high[k]));
+export function selectionOf(view: ViewSpec, profile: TableProfile): Region {
+  const region = regionOf(view, profile);
+  const { roi, axes } = view;
+  if (roi) axes.forEach((axis, k) => narrow(region, profile, axis, roi.low[k], roi.high[k]));
   return region;
 }
 
 /** Leaves only what also lies between these ends of a column. */
-export function narrow(region: Region, facts: Facts, column: string, low: number | null, high: number | null): void {
+export function narrow(region: Region, profile: TableProfile, column: string, low: number | null, high: number | null): void {
   if (low === null && high === null) return;
   const before = (region.box![column] ?? [null, null]) as [End, End];
-  const { kind } = facts.column(column);
+  const { kind } = profile.column(column);
   if (kind === "boolean") {
     region.box![column] = [low === null ? null : low > 0, high === null ? null : high >= 1];
     return;
   }
-  // Moments are counted in whole units.
+  // Times are whole numbers of their unit.
   const ends = kind === "time" ? [low && Math.ceil(low), high && Math.floor(high)] : [low, high];
   region.box![column] = [
     tighter(before[0] as number | null, ends[0], Math.max),

@@ -102,7 +102,7 @@ export class RoiBox {
     this.changed(roi, done);
   }
 
-  /** Puts box and handles where they belong; each frame. */
+  /** Places the box and its handles; called for each frame. */
   show(): void {
     const { scene, roi } = this;
     scene.roiBox.visible = roi !== null;

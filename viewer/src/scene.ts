@@ -22,7 +22,7 @@ import {
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
-import { SLOTS } from "./question";
+import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import type { Cell, Eye } from "./tree";
 
@@ -37,7 +37,7 @@ export class Frame {
     readonly low: number[],
     readonly high: number[],
     stretch: boolean,
-    /** How much wider than high what is stretched shall be. */
+    /** The ratio of width to height of a stretched view. */
     aspect = 1,
   ) {
     const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
@@ -51,7 +51,7 @@ export class Frame {
     return into;
   }
 
-  /** The table's coordinate of a place in the scene. */
+  /** The table's coordinate of a point in the scene. */
   toTable(at: Vector3, axis: number): number {
     return at.getComponent(axis) / this.scale[axis] + this.center[axis];
   }
@@ -77,9 +77,9 @@ export class Scene implements Eye {
   private readonly matrix = new Matrix4();
   private readonly point = new Vector3();
   private readonly background = new Color();
-  /** No graphics card: every pixel is made by the processor. */
+  /** Whether the browser draws without a graphics card. */
   readonly software = drawsInSoftware();
-  /** Cells outside of it are wanted less. */
+  /** The box of interest: cells outside of it have a lower priority. */
   roi: { low: number[]; high: number[] } | null = null;
   width = 1;
   height = 1;
@@ -106,7 +106,7 @@ export class Scene implements Eye {
     this.warmUp();
   }
 
-  /** Has the card make its program before the first points come, and does not wait for it. */
+  /** Compiles the shaders in the background, before the first points arrive. */
   private warmUp(): void {
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(new Float32Array(3), 3));
@@ -120,7 +120,7 @@ export class Scene implements Eye {
     geometry.dispose();
   }
 
-  /** Another set of cells; they are drawn once they are shown. */
+  /** A new group of cells, hidden at first. */
   newGroup(): Group {
     const group = new Group();
     group.visible = false;
@@ -128,7 +128,7 @@ export class Scene implements Eye {
     return group;
   }
 
-  /** Puts a cell on the card. */
+  /** Uploads a cell to the graphics card. */
   add(group: Group, cell: Cell): Points {
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(cell.positions, cell.low.length));
@@ -145,7 +145,7 @@ export class Scene implements Eye {
     return points;
   }
 
-  /** Shows lines, coloured as the points are; `columns` of them come along. */
+  /** Shows lines in the colours of the points; they carry this number of columns. */
   addTrails(geometry: BufferGeometry, columns: number): LineSegments {
     this.trailMaterial.defines.USED = columns;
     this.trailMaterial.needsUpdate = true;
@@ -162,7 +162,7 @@ export class Scene implements Eye {
     lines.geometry.dispose();
   }
 
-  /** Puts what counts from this corner where it belongs. */
+  /** Places an object whose coordinates are relative to this corner. */
   private place(object: Object3D, corner: number[]): void {
     const { scale } = this.frame;
     this.frame.toScene(corner, this.point);
@@ -170,7 +170,7 @@ export class Scene implements Eye {
     object.matrixWorldNeedsUpdate = true;
   }
 
-  /** Draws points that come with so many columns. */
+  /** Draws points that carry this number of columns. */
   use(columns: number): void {
     if (this.material.defines.USED === columns) return;
     this.material.defines.USED = columns;
@@ -197,7 +197,7 @@ export class Scene implements Eye {
     this.home(camera);
   }
 
-  /** Looks at all of it, or from where it was looked at. */
+  /** Shows all of it, or what the camera saw. */
   home(camera: number[] | null): void {
     const { frame } = this;
     const [a, b, c] = [0, 1, 2].map((axis) => frame.half(axis));
@@ -255,8 +255,8 @@ export class Scene implements Eye {
     camera.updateProjectionMatrix();
   }
 
-  /** Brings all that depends on the camera up to date; before cells are chosen. */
-  look(): void {
+  /** Updates everything that depends on the camera; called before cells are chosen. */
+  updateCamera(): void {
     const { camera, material } = this;
     const distance = camera.position.length();
     if (camera instanceof PerspectiveCamera) {
@@ -303,7 +303,7 @@ export class Scene implements Eye {
     return false;
   }
 
-  /** A box, in the table's units, that holds all of the view's own box that can be seen. */
+  /** A box in the table's units around the visible part of the view's box. */
   seen(): { low: number[]; high: number[] } {
     const { frame, camera } = this;
     const axes = frame.low.map((_, axis) => axis);
@@ -323,7 +323,7 @@ export class Scene implements Eye {
     };
   }
 
-  /** Where a place of the scene is on the canvas, in CSS pixels; behind the camera: null. */
+  /** The position on the canvas of a point in the scene, in CSS pixels; null behind the camera. */
   project(at: Vector3): [number, number] | null {
     this.point.copy(at).project(this.camera);
     if (this.point.z > 1) return null;
@@ -347,8 +347,8 @@ export class Scene implements Eye {
   }
 
   /**
-   * Is the last frame on the screen? In software frames take long, and browsers let seconds of
-   * them queue up: then a picture would lag behind the hand that turns it.
+   * Whether the last frame is on the screen. Without a graphics card browsers queue frames for
+   * seconds, and the picture would lag behind the pointer.
    */
   isDrawn(): boolean {
     if (!this.drawing) return true;

@@ -1,7 +1,7 @@
 /** How a point is placed, chosen and coloured on the graphics card. */
 
 import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
-import { SLOTS } from "./question";
+import { SLOTS } from "./query";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
 
@@ -41,7 +41,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
   for (int k = 0; k < USED; k++) {
-    // An open range has infinite ends, which also let pass what is no number.
+    // An open range has infinite ends and also passes NaN.
     hidden = hidden || values[k] < ranges[k].x || values[k] > ranges[k].y
       || (isnan(values[k]) && (ranges[k].x > -3.0e38 || ranges[k].y < 3.0e38));
   }
@@ -113,7 +113,7 @@ export function makeMaterial() {
     background: { value: new Color() },
     plain: { value: new Color() },
   };
-  // USED: how many columns come with the points that are drawn.
+  // USED: the number of columns that the drawn points carry.
   const defines = { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }

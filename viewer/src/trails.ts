@@ -1,31 +1,33 @@
 /**
- * Trails: the whole trajectories of some of what is in the box of interest, or else in
- * view, as lines through a particle's records in the order of time.
+ * Trails: whole trajectories of some particles in the box of interest, or else in view, as
+ * lines through a particle's records in the order of time.
  *
- * Which ones: those of the records of lowest priority there. So the choice is a fair one,
- * stays while the camera moves a little, and is bounded, as are the records of all lines.
+ * The particles of the records of lowest priority are chosen. That is a uniform sample, it
+ * stays the same while the camera moves a little, and its size is bounded.
  */
 
 import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
 import * as api from "./api";
-import type { App } from "./app";
 import { joined } from "./frames";
-import { isGone } from "./loader";
-import type { Asked } from "./question";
+import type { Player } from "./player";
+import type { PointsSpec } from "./query";
 import { narrow, regionOf, selectionOf } from "./region";
+import type { Requests } from "./requests";
+import type { Scene } from "./scene";
+import { isExpired, type State } from "./state";
 
 const MOST_PATHS = 200;
-/** Records among which whoever is in view is looked for. */
+/** Records among which the particles in view are searched. */
 const SAMPLE = 4000;
 const MOST_RECORDS = 400_000;
-/** Milliseconds of rest after which trails follow what is looked at. */
+/** Milliseconds that the view rests before trails follow it. */
 const REST = 350;
 
-/** What came for some trajectories, one row a record. */
+/** The records of some trajectories, one a row. */
 export interface Paths {
   positions: Float32Array;
   columns: Float32Array[];
-  /** The place of each record's trajectory among those asked for. */
+  /** The number of each record's trajectory among those requested. */
   of: Float32Array;
   time: Float32Array;
 }
@@ -35,97 +37,102 @@ export class Trails {
   records = 0;
   busy = false;
   private lines: LineSegments | null = null;
-  /** The columns that the lines came with. */
+  /** The axes and columns of the lines. */
   private columns = "";
-  private asking: AbortController | null = null;
+  private fetching: AbortController | null = null;
   private timer = 0;
 
-  constructor(private readonly app: App) {}
+  constructor(
+    private readonly state: State,
+    private readonly scene: Scene,
+    private readonly requests: Requests,
+    private readonly player: Player,
+  ) {}
 
-  /** Whether the table tells trajectories apart, and their records' order. */
+  /** Whether the table has a column that identifies trajectories and one that orders their records. */
   get possible(): boolean {
-    return Boolean(this.app.facts?.path && this.app.player.column);
+    return Boolean(this.state.profile?.path && this.player.column);
   }
 
-  /** Follows what is looked at, once it rests. */
-  later(): void {
+  /** Follows the view once it rests. */
+  updateLater(): void {
     clearTimeout(this.timer);
-    if (!this.app.look.trails || !this.possible) {
+    if (!this.state.view.trails || !this.possible) {
       this.clear();
       return;
     }
-    // Other columns colour the points by now.
-    if (this.lines && this.columns !== names(this.app.asked)) this.clear();
-    if (!this.app.player.playing) this.timer = window.setTimeout(() => void this.draw(), REST);
+    // The points are coloured by another column than the lines.
+    if (this.lines && this.columns !== names(this.requests.spec)) this.clear();
+    if (!this.player.playing) this.timer = window.setTimeout(() => void this.draw(), REST);
   }
 
-  /** The camera has moved: without a box others are in view. */
-  moved(): void {
-    if (!this.app.look.roi) this.later();
+  /** Without a box of interest, other particles are in view now. */
+  cameraMoved(): void {
+    if (!this.state.view.roi) this.updateLater();
   }
 
   clear(): void {
-    this.asking?.abort();
+    this.fetching?.abort();
     this.busy = false;
     this.paths = this.records = 0;
     if (!this.lines) return;
-    this.app.scene.removeTrails(this.lines);
+    this.scene.removeTrails(this.lines);
     this.lines = null;
-    this.app.invalidate();
+    this.state.invalidate();
   }
 
   private async draw(): Promise<void> {
-    const asked = this.app.asked;
-    if (!asked) return;
-    this.asking?.abort();
-    const { signal } = (this.asking = new AbortController());
+    const { spec } = this.requests;
+    if (!spec) return;
+    this.fetching?.abort();
+    const { signal } = (this.fetching = new AbortController());
     this.busy = true;
     try {
-      let who = await this.choose(asked, signal);
+      let particles = await this.choose(spec, signal);
       for (;;) {
-        const paths = who.length > 0 ? await this.fetch(asked, who, signal) : null;
+        const paths = particles.length > 0 ? await this.fetch(spec, particles, signal) : null;
         if (signal.aborted) return;
-        if (who.length > 0 && !paths) {
+        if (particles.length > 0 && !paths) {
           // Too many records for one picture: fewer trajectories, or none.
-          who = who.slice(0, Math.floor(who.length / (who.length > 4 ? 4 : 2)));
+          particles = particles.slice(0, Math.floor(particles.length / (particles.length > 4 ? 4 : 2)));
           continue;
         }
         this.clear();
-        if (paths) this.show(asked, paths, who.length);
+        if (paths) this.show(spec, paths, particles.length);
         break;
       }
     } catch (error) {
       if (signal.aborted) return;
-      const refused = error instanceof api.Refusal && error.status < 500;
-      // The points' own request tells what is wrong with the question, or takes a newer moment.
-      if (refused) this.clear();
-      else this.later();
-      if (isGone(error)) this.app.refill();
+      const rejected = error instanceof api.ApiError && error.status < 500;
+      // The request for the points fails too: it reports a wrong query, or asks for a newer version.
+      if (rejected) this.clear();
+      else this.updateLater();
+      if (isExpired(error)) this.requests.reload();
     } finally {
-      if (this.asking?.signal === signal) this.busy = false;
-      this.app.changed();
+      if (this.fetching?.signal === signal) this.busy = false;
+      this.state.changed();
     }
   }
 
   /** Trajectories of the records of lowest priority that are in the box, or on the screen. */
-  private async choose(asked: Asked, signal: AbortSignal): Promise<string[]> {
-    const { app } = this;
-    const { look, scene } = app;
-    const facts = app.facts!;
-    const region = { ...(look.roi ? selectionOf(look, facts) : regionOf(look, facts)), version: asked.region.version! };
-    if (!look.roi) {
+  private async choose(spec: PointsSpec, signal: AbortSignal): Promise<string[]> {
+    const { scene } = this;
+    const { view } = this.state;
+    const profile = this.state.profile!;
+    const region = { ...(view.roi ? selectionOf(view, profile) : regionOf(view, profile)), version: spec.region.version! };
+    if (!view.roi) {
       const { low, high } = scene.seen();
-      look.axes.forEach((axis, k) => narrow(region, facts, axis, low[k], high[k]));
+      view.axes.forEach((axis, k) => narrow(region, profile, axis, low[k], high[k]));
     }
     const isEmpty = ([low, high]: unknown[]) => low !== null && high !== null && Number(low) > Number(high);
     if (Object.values(region.box!).some(isEmpty)) return [];
-    const by = facts.path!;
-    const rows = await api.records(asked.table, region, SAMPLE, [...new Set([by, ...look.axes])], signal);
-    const places = look.axes.map((axis) => rows[0].indexOf(axis));
+    const by = profile.path!;
+    const rows = await api.records(spec.table, region, SAMPLE, [...new Set([by, ...view.axes])], signal);
+    const positions = view.axes.map((axis) => rows[0].indexOf(axis));
     const at = new Vector3();
     const isSeen = (row: string[]) => {
-      if (look.roi || places.some((place) => facts.column(rows[0][place]).kind === "time")) return true;
-      const seen = scene.project(scene.frame.toScene(places.map((place) => Number(row[place])), at));
+      if (view.roi || positions.some((position) => profile.column(rows[0][position]).kind === "time")) return true;
+      const seen = scene.project(scene.frame.toScene(positions.map((position) => Number(row[position])), at));
       return seen !== null && seen[0] >= 0 && seen[0] <= scene.width && seen[1] >= 0 && seen[1] <= scene.height;
     };
     const found = rows.slice(1).filter((row) => row[0] !== "" && isSeen(row));
@@ -133,21 +140,21 @@ export class Trails {
   }
 
   /** All their records; null if they are too many. */
-  private async fetch(asked: Asked, who: string[], signal: AbortSignal): Promise<Paths | null> {
-    const { app } = this;
-    const facts = app.facts!;
-    const by = facts.path!;
-    const time = app.player.column!;
-    const text = facts.column(by).kind === "text";
-    const said = who.map((value) => (text ? `'${value.replaceAll("'", "''")}'` : value)).join(", ");
-    const any = asked.axes.map(() => null);
-    const [begin] = app.player.ends;
-    const question: api.PointsQuestion = {
-      version: asked.region.version!,
-      where: `"${by.replaceAll('"', '""')}" IN (${said})`,
-      position: asked.axes,
-      columns: [...asked.columns, { name: by, origin: 0, values: who }, { name: time, origin: begin }],
-      cells: [{ low: any, high: any, window: [0, 1], origin: app.scene.frame.low }],
+  private async fetch(spec: PointsSpec, particles: string[], signal: AbortSignal): Promise<Paths | null> {
+    const { player } = this;
+    const profile = this.state.profile!;
+    const by = profile.path!;
+    const time = player.column!;
+    const text = profile.column(by).kind === "text";
+    const literals = particles.map((value) => (text ? `'${value.replaceAll("'", "''")}'` : value)).join(", ");
+    const any = spec.axes.map(() => null);
+    const [begin] = player.ends;
+    const query: api.PointsQuery = {
+      version: spec.region.version!,
+      where: `"${by.replaceAll('"', '""')}" IN (${literals})`,
+      position: spec.axes,
+      columns: [...spec.columns, { name: by, origin: 0, values: particles }, { name: time, origin: begin }],
+      cells: [{ low: any, high: any, window: [0, 1], origin: this.scene.frame.low }],
     };
     const parts: { positions: Float32Array; columns: Float32Array[] }[] = [];
     let records = 0;
@@ -158,36 +165,36 @@ export class Trails {
       if (records > MOST_RECORDS) enough.abort();
     };
     try {
-      await api.points(asked.table, question, take, AbortSignal.any([signal, enough.signal]));
+      await api.points(spec.table, query, take, AbortSignal.any([signal, enough.signal]));
     } catch (error) {
       if (enough.signal.aborted) return null;
       throw error;
     }
     const column = (k: number) => joined(parts.map((part) => part.columns[k]));
-    const drawn = asked.columns.length;
+    const drawn = spec.columns.length;
     return {
       positions: joined(parts.map((part) => part.positions)),
-      columns: asked.columns.map((_, k) => column(k)),
+      columns: spec.columns.map((_, k) => column(k)),
       of: column(drawn),
       time: column(drawn + 1),
     };
   }
 
-  private show(asked: Asked, paths: Paths, count: number): void {
-    const axes = asked.axes.length;
+  private show(spec: PointsSpec, paths: Paths, count: number): void {
+    const axes = spec.axes.length;
     const ends = segments(paths.of, paths.time);
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(gathered(paths.positions, ends, axes), axes));
     paths.columns.forEach((column, k) => geometry.setAttribute(`a${k}`, new BufferAttribute(gathered(column, ends, 1), 1)));
-    this.lines = this.app.scene.addTrails(geometry, asked.columns.length);
-    this.columns = names(asked);
+    this.lines = this.scene.addTrails(geometry, spec.columns.length);
+    this.columns = names(spec);
     this.paths = count;
     this.records = paths.of.length;
-    this.app.invalidate();
+    this.state.invalidate();
   }
 }
 
-const names = (asked: Asked | null) => JSON.stringify(asked && [asked.axes, asked.columns]);
+const names = (spec: PointsSpec | null) => JSON.stringify(spec && [spec.axes, spec.columns]);
 
 /**
  * The ends of all lines, two by two: records of one trajectory that follow each other in

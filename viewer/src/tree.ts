@@ -32,11 +32,11 @@ export interface Cell {
   /** Its part of space, in the table's units. */
   low: number[];
   high: number[];
-  /** At the border of the whole, a side is open: what lies beyond belongs to it too. */
+  /** A side at the border of the whole is open: the cell also holds the records beyond it. */
   openLow: boolean[];
   openHigh: boolean[];
   window: [number, number];
-  state: "new" | "asked" | "ready";
+  state: "new" | "requested" | "ready";
   rows: number;
   positions: Float32Array;
   columns: Float32Array[];
@@ -50,14 +50,14 @@ export interface Cell {
   seen: number;
 }
 
-/** How a cell looks from the camera. */
+/** How a cell appears from the camera. */
 export interface Eye {
   /** Its size in pixels, or 0 if it is out of view. */
   pixels(cell: Cell): number;
 }
 
 export interface Choice {
-  /** Cells to ask for, most wanted first. */
+  /** Cells to request, the most important first. */
   wanted: Cell[];
   /** Rows that are drawn. */
   rows: number;
@@ -117,7 +117,7 @@ export class Tree {
     };
   }
 
-  /** Takes the records of a cell. */
+  /** Stores the records of a cell. */
   fill(cell: Cell, positions: Float32Array, columns: Float32Array[]): void {
     const axes = this.low.length;
     cell.rows = positions.length / axes;
@@ -167,11 +167,11 @@ export class Tree {
     // So many records have come from here at this precision; ROWS more are wanted.
     const begin = parent.window[1];
     const end = Math.min(1, begin * (1 + ROWS / (parent.below[octant] + 1)));
-    // What little would be left for yet another cell comes along.
+    // A small remainder is included rather than left for another cell.
     return this.cell(parent, octant, low, high, openLow, openHigh, [begin, end > 0.6 ? 1 : end]);
   }
 
-  /** Decides what is drawn and what is to be fetched; allocates nothing while nothing new is wanted. */
+  /** Chooses the cells to draw and to fetch. Allocates nothing while no new cell is wanted. */
   choose(eye: Eye, budget: number): Choice {
     const { choice, fringe } = this;
     this.choices++;
@@ -243,14 +243,14 @@ export class Tree {
     if (precision > range[1]) range[1] = precision;
   }
 
-  /** About how many records a cell that has not come will hold. */
+  /** The estimated number of records of a cell that has not arrived. */
   private expected(cell: Cell): number {
     if (!cell.parent) return FIRST_ROWS;
     const share = (cell.window[1] - cell.window[0]) / cell.window[0];
     return cell.parent.below[cell.octant] * share;
   }
 
-  /** Lets go of cells that have long been out of view, until at most so many rows are held. */
+  /** Removes the cells that have been out of view longest, until at most this number of rows is held. */
   forget(most: number): void {
     let held = 0;
     for (const cell of this.cells) held += cell.rows;

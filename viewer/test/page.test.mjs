@@ -38,12 +38,12 @@ describe("the page", { skip }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** The page with this look, once all of it has come. */
-  async function open(look = "", options = {}) {
+  /** The page with this view, once all of it has come. */
+  async function open(view = "", options = {}) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
     page.failures = [];
     page.on("pageerror", (error) => page.failures.push(String(error)));
-    await page.goto(`${options.url ?? server.url}#theme=dark&${look}`);
+    await page.goto(`${options.url ?? server.url}#theme=dark&${view}`);
     await settled(page);
     return page;
   }
@@ -52,7 +52,7 @@ describe("the page", { skip }, () => {
   async function settled(page, what = () => true) {
     for (const begin = Date.now(); ; ) {
       const status = await page.evaluate(() => window.kubist?.status());
-      if (status && status.rows > 0 && !status.busy && !status.trouble && status.total !== null && what(status)) return status;
+      if (status && status.rows > 0 && !status.busy && !status.message && status.total !== null && what(status)) return status;
       if (Date.now() - begin > 30000) assert.fail(`still waiting: ${JSON.stringify({ ...status, drawnCells: 0 })} ${page.failures}`);
       await page.waitForTimeout(40);
     }
@@ -80,7 +80,7 @@ describe("the page", { skip }, () => {
     return page.evaluate(([records, flat]) => {
       const app = window.kubist;
       app.scene.box.visible = false;
-      app.scene.look();
+      app.scene.updateCamera();
       app.scene.render();
       const { canvas, frame } = app.scene;
       const copy = document.createElement("canvas");
@@ -139,15 +139,15 @@ describe("the page", { skip }, () => {
     const took = await page.evaluate(async () => {
       const app = window.kubist;
       const times = [];
-      app.refill();
+      app.requests.reload();
       let last = performance.now();
       while (times.length < 40) {
         app.scene.controls.rotateLeft?.(0.02);
-        app.invalidate();
-        const { frames } = app;
+        app.drawing.invalidate();
+        const { frames } = app.drawing;
         const now = await new Promise(requestAnimationFrame);
         // A frame is begun once the one before it is on the screen.
-        if (app.frames === frames) continue;
+        if (app.drawing.frames === frames) continue;
         times.push(now - last);
         last = now;
       }
@@ -186,7 +186,7 @@ describe("the page", { skip }, () => {
       await page.mouse.move(450 + 30 * Math.sin(k / 2), 400 - 12 * k);
       const lost = await page.evaluate(async () => {
         const app = window.kubist;
-        const cells = () => [...app.current.tree.cells].filter((cell) => cell.drawn);
+        const cells = () => [...app.requests.current.tree.cells].filter((cell) => cell.drawn);
         const before = window.before ?? cells();
         await new Promise(requestAnimationFrame);
         await new Promise(requestAnimationFrame);
@@ -202,7 +202,7 @@ describe("the page", { skip }, () => {
     // What came over the wire is what is held: nothing was sent twice.
     await settled(page);
     const [received, held] = await page.evaluate(() => {
-      const { current } = window.kubist;
+      const { current } = window.kubist.requests;
       return [current.received, [...current.tree.cells].reduce((rows, cell) => rows + cell.rows, 0)];
     });
     assert.equal(received, held);
@@ -221,8 +221,8 @@ describe("the page", { skip }, () => {
     const [slot] = await page.evaluate(() => [window.kubist.scene.material.uniforms.ranges.value.some((range) => range.x > 0)]);
     assert(slot, "the card hides what the brush leaves out before anything is asked");
     await page.mouse.up();
-    const { total, look } = await settled(page, (status) => status.total < all);
-    const [filter] = look.filters;
+    const { total, view } = await settled(page, (status) => status.total < all);
+    const [filter] = view.filters;
     assert(filter.low > 0 && filter.high > filter.low);
     assert.equal(total, await count({ box: { diameter: [filter.low, filter.high] } }));
     // A click on ✕ brings all back.
@@ -240,7 +240,7 @@ describe("the page", { skip }, () => {
     assert.equal((await status(page)).rows, rows);
     await page.getByLabel("where").fill("diameter > 2e-5");
     await page.keyboard.press("Enter");
-    const { total } = await settled(page, (status) => status.look.where === "diameter > 2e-5");
+    const { total } = await settled(page, (status) => status.view.where === "diameter > 2e-5");
     assert.equal(total, await count({ where: "diameter > 2e-5" }));
     await close(page);
   });
@@ -253,17 +253,17 @@ describe("the page", { skip }, () => {
     const handle = await page.locator('[data-side="x:high"]').boundingBox();
     const [x, y] = [handle.x + 7, handle.y + 7];
     const away = await page.evaluate(() => {
-      const { scene, roi } = window.kubist;
+      const { scene, state: { view: { roi } } } = window.kubist;
       const at = (value) => scene.project(scene.frame.toScene([value, 0, 0.01], scene.camera.position.clone()));
-      const [low, high] = [at(roi.roi.low[0]), at(roi.roi.high[0])];
+      const [low, high] = [at(roi.low[0]), at(roi.high[0])];
       return [high[0] - low[0], high[1] - low[1]];
     });
     await page.mouse.move(x, y);
     await page.mouse.down();
     await page.mouse.move(x + 0.4 * away[0], y + 0.4 * away[1], { steps: 5 });
     await page.mouse.up();
-    const { inRoi, look } = await settled(page, (status) => status.inRoi !== null && status.look.roi.high[0] > first.look.roi.high[0] + 0.01);
-    const box = Object.fromEntries(look.axes.map((axis, k) => [axis, [look.roi.low[k], look.roi.high[k]]]));
+    const { inRoi, view } = await settled(page, (status) => status.inRoi !== null && status.view.roi.high[0] > first.view.roi.high[0] + 0.01);
+    const box = Object.fromEntries(view.axes.map((axis, k) => [axis, [view.roi.low[k], view.roi.high[k]]]));
     assert.equal(inRoi, await count({ box }));
     assert.notEqual(inRoi, first.inRoi);
     const { figures } = await settled(page, (status) => status.figures !== null);
@@ -289,32 +289,32 @@ describe("the page", { skip }, () => {
     const seen = new Set();
     for (let k = 0; k < 3; k++) {
       await page.keyboard.press("ArrowRight");
-      const { look, total } = await settled(page, (status) => status.look.time && !seen.has(status.look.time.low));
-      seen.add(look.time.low);
-      assert.equal(total, await count({ box: { time: [look.time.low, look.time.high] } }));
+      const { view, total } = await settled(page, (status) => status.view.time && !seen.has(status.view.time.low));
+      seen.add(view.time.low);
+      assert.equal(total, await count({ box: { time: [view.time.low, view.time.high] } }));
       const shown = await page.evaluate(() => {
-        const { current } = window.kubist;
-        const slot = current.asked.columns.findIndex((column) => column.name === "time");
+        const { current } = window.kubist.requests;
+        const slot = current.spec.columns.findIndex((column) => column.name === "time");
         return [...new Set([...current.tree.cells].flatMap((cell) => [...cell.columns[slot]]))];
       });
-      assert.deepEqual(shown, [look.time.low], "only this moment is here");
+      assert.deepEqual(shown, [view.time.low], "only this moment is here");
     }
     await page.getByLabel("play").click();
     await page.waitForFunction((known) => {
-      const time = window.kubist.status().look.time;
+      const time = window.kubist.status().view.time;
       (window.played ??= new Set()).add(time.low);
       return window.played.size >= 5;
     }, null, { timeout: 30000, polling: 20 });
     await page.getByLabel("pause").click();
     await page.keyboard.press("a");
-    await settled(page, (status) => status.look.time === null);
+    await settled(page, (status) => status.view.time === null);
     await close(page);
   });
 
   test("a click tells the record", async () => {
     const page = await open("where=pid+%3C+200");
     const at = await page.evaluate(() => {
-      const { scene, current } = window.kubist;
+      const { scene, requests: { current } } = window.kubist;
       const [cell] = [...current.tree.cells].filter((cell) => cell.drawn && cell.rows > 0);
       const point = cell.low.map((low, k) => low + cell.positions[k]);
       return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
@@ -329,10 +329,10 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
-  test("the address keeps the look", async () => {
+  test("the address keeps the view", async () => {
     const page = await open("axes=x,y&color=diameter&log=1&map=viridis");
-    const { look } = await status(page);
-    assert.deepEqual([look.axes, look.color, look.log, look.map], [["x", "y"], "diameter", true, "viridis"]);
+    const { view } = await status(page);
+    assert.deepEqual([view.axes, view.color, view.log, view.map], [["x", "y"], "diameter", true, "viridis"]);
     await page.getByLabel("colour map").selectOption("magma");
     await page.mouse.move(400, 400);
     await page.mouse.wheel(0, -400);
@@ -340,13 +340,13 @@ describe("the page", { skip }, () => {
     await settled(page);
     // The address follows once the camera rests.
     await page.waitForFunction(() => {
-      const { look, scene } = window.kubist;
-      return scene.where().every((value, k) => value === look.camera[k]);
+      const { state: { view }, scene } = window.kubist;
+      return scene.where().every((value, k) => value === view.camera[k]);
     });
-    const before = (await status(page)).look;
+    const before = (await status(page)).view;
     await page.waitForTimeout(400);
     await page.reload();
-    const after = (await settled(page)).look;
+    const after = (await settled(page)).view;
     assert.deepEqual(after, { ...before, camera: after.camera });
     after.camera.forEach((value, k) => assert(Math.abs(value - before.camera[k]) < 1e-3));
     await page.keyboard.press("d");
@@ -369,7 +369,7 @@ describe("the page", { skip }, () => {
     /** Goes to a record so far along x. */
     const near = (share) =>
       page.evaluate((share) => {
-        const { scene, current } = window.kubist;
+        const { scene, requests: { current } } = window.kubist;
         const { root } = current.tree;
         const rows = Array.from({ length: root.rows }, (_, row) => row).sort((a, b) => root.positions[3 * a] - root.positions[3 * b]);
         const row = rows[Math.floor(share * (rows.length - 1))];
@@ -378,7 +378,7 @@ describe("the page", { skip }, () => {
         scene.controls.target.copy(at);
         scene.camera.position.copy(at).z += 0.05;
         scene.controls.update();
-        window.kubist.invalidate();
+        window.kubist.drawing.invalidate();
       }, share);
     await near(0.2);
     while (held === 0) await page.waitForTimeout(20);
@@ -409,7 +409,7 @@ describe("the page", { skip }, () => {
     });
     await asked;
     const inBox = await settled(page, trailing);
-    const box = Object.fromEntries(inBox.look.axes.map((axis, k) => [axis, [inBox.look.roi.low[k], inBox.look.roi.high[k]]]));
+    const box = Object.fromEntries(inBox.view.axes.map((axis, k) => [axis, [inBox.view.roi.low[k], inBox.view.roi.high[k]]]));
     const text = await (await post("query", { box, where: "NOT deposited", limit: 4000, columns: ["pid"], format: "csv" })).text();
     const pids = [...new Set(text.trim().split("\n").slice(1))].slice(0, 200);
     const whole = await (await post("query", { where: `pid IN (${pids})`, columns: ["pid", "time", "x"], format: "csv" })).text();
@@ -454,7 +454,7 @@ describe("the page", { skip }, () => {
     const after = await settled(page, (status) => status.version !== before.version);
     assert(after.total > before.total);
     assert.equal(after.total, Number(run("query", live, "--count")));
-    assert.equal(after.came, after.total - before.total);
+    assert.equal(after.added, after.total - before.total);
     await page.waitForFunction(() => /records, \+[\d\u202f]+ since it was opened/.test(document.querySelector(".head").textContent));
     assert((await page.evaluate(() => window.least)) > 0.5 * before.rows, "the picture was never empty");
     await close(page);
@@ -469,10 +469,10 @@ describe("the page", { skip }, () => {
     await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not answer"), null, { timeout: 30000 });
     assert.equal((await status(page)).rows, rows, "what is on the screen stays");
     second = await serve([table], second.port);
-    await page.waitForFunction(() => !window.kubist.status().trouble, null, { timeout: 30000 });
+    await page.waitForFunction(() => !window.kubist.status().message, null, { timeout: 30000 });
     await page.getByLabel("where").fill("ux > 1");
     await page.keyboard.press("Enter");
-    const { total } = await settled(page, (status) => status.look.where === "ux > 1");
+    const { total } = await settled(page, (status) => status.view.where === "ux > 1");
     assert.equal(total, await count({ where: "ux > 1" }));
     await close(page);
     await second.stop();
@@ -483,9 +483,9 @@ describe("the page", { skip }, () => {
     cpSync(table, other, { recursive: true });
     const second = await serve([table, other]);
     const page = await open("table=other&where=pid+%3C+100", { url: second.url });
-    assert.equal((await status(page)).look.table, "other");
+    assert.equal((await status(page)).view.table, "other");
     await page.getByLabel("table").selectOption("airway");
-    await settled(page, (status) => status.look.table === "airway");
+    await settled(page, (status) => status.view.table === "airway");
     assert.equal(await page.title(), "airway · Kubist");
     await close(page);
     await second.stop();

@@ -32,7 +32,7 @@ async function open() {
   return page;
 }
 
-function told(what, values) {
+function print(what, values) {
   values.sort((a, b) => a - b);
   const at = (share) => values[Math.min(values.length - 1, Math.floor(share * values.length))].toFixed(0);
   console.log(`${what}: best ${at(0)}, median ${at(0.5)}, worst ${at(1)} ms, of ${values.length}`);
@@ -45,23 +45,23 @@ for (let k = 0; k < times; k++) {
   soon.push(await page.evaluate(() => window.drawn));
   await page.close();
 }
-told("first points given to the card, after the page began", sent);
-told("first points drawn, after the page began", soon);
+print("first points given to the card, after the page began", sent);
+print("first points drawn, after the page began", soon);
 
 const page = await open();
 await page.waitForFunction(() => window.kubist.status().rows > 150000);
 const frames = await page.evaluate(async () => {
   const app = window.kubist;
   const drawn = [];
-  app.refill();
+  app.requests.reload();
   const begin = performance.now();
-  const before = app.frames;
-  while (app.frames < before + 60) {
+  const before = app.drawing.frames;
+  while (app.drawing.frames < before + 60) {
     app.scene.controls.rotateLeft?.(0.02);
-    app.invalidate();
-    const frame = app.frames;
+    app.drawing.invalidate();
+    const frame = app.drawing.frames;
     await new Promise(requestAnimationFrame);
-    if (app.frames > frame) drawn.push(performance.now());
+    if (app.drawing.frames > frame) drawn.push(performance.now());
   }
   // Until the card has drawn the last one.
   const gl = app.scene.renderer.getContext();
@@ -69,7 +69,7 @@ const frames = await page.evaluate(async () => {
   return [(performance.now() - begin) / 60, drawn.map((at, k) => at - (drawn[k - 1] ?? begin))];
 });
 const { rows } = await page.evaluate(() => window.kubist.status());
-told(`frames of ${rows} points while others arrive and the camera turns, ${frames[0].toFixed(0)} ms each until they are drawn`, frames[1]);
+print(`frames of ${rows} points while others arrive and the camera turns, ${frames[0].toFixed(0)} ms each until they are drawn`, frames[1]);
 
 await browser.close();
 await server.stop();

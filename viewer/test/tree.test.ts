@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsOf } from "../src/api";
 import { FrameReader, type Frame } from "../src/frames";
-import { fromAddress, toAddress } from "../src/look";
+import { fromAddress, toAddress } from "../src/view";
 import { ticks } from "../src/numbers";
 import { segments } from "../src/trails";
 import { Tree, type Cell, type Eye } from "../src/tree";
@@ -186,13 +186,13 @@ test("frames come out whole, wherever they were cut", () => {
   assert.throws(() => reader.end());
 });
 
-test("an address keeps the look, and nonsense in it does no harm", () => {
-  const look = fromAddress(
+test("an address keeps the view, and nonsense in it does no harm", () => {
+  const view = fromAddress(
     "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&theme=dark&camera=1,2,3,4,5,6,1",
   );
-  assert.deepEqual(fromAddress(toAddress(look)), look);
-  assert.deepEqual(look.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
-  assert.deepEqual(look.roi, { low: [0, 2, 4], high: [1, 3, 5] });
+  assert.deepEqual(fromAddress(toAddress(view)), view);
+  assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
+  assert.deepEqual(view.roi, { low: [0, 2, 4], high: [1, 3, 5] });
   for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,"]) fromAddress(bad);
 });
 

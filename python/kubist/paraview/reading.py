@@ -96,7 +96,8 @@ def distinct(snapshot: Snapshot, column: str) -> Array | None:
 def seconds(values: Array) -> Array:
     """Times as ParaView has them; dates count from the first."""
     if values.dtype.kind == "M":
-        return (values - values[0]) / np.timedelta64(1, "s")
+        since: Array = (values - values[0]) / np.timedelta64(1, "s")
+        return since
     return values.astype(np.float64)
 
 

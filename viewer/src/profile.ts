@@ -1,15 +1,15 @@
-/** What is known of a table: its columns, and how their values are spread. */
+/** The profile of a table: its columns and the distributions of their values. */
 
 import type { Column, Histogram, Opened, TableInfo } from "./api";
 
-export class Facts {
+export class TableProfile {
   constructor(
     public info: TableInfo,
     readonly histograms: Map<string, Histogram>,
   ) {}
 
-  static of({ info, histograms }: Opened): Facts {
-    return new Facts(info, new Map(histograms.map((column) => [column.name, column])));
+  static of({ info, histograms }: Opened): TableProfile {
+    return new TableProfile(info, new Map(histograms.map((column) => [column.name, column])));
   }
 
   column(name: string): Column {
@@ -20,17 +20,17 @@ export class Facts {
     return name !== null && this.histograms.has(name);
   }
 
-  /** Columns that have a place on a line. */
+  /** Columns whose values are ordered numbers. */
   get numeric(): Column[] {
     return this.info.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
   }
 
   /** Columns that can be an axis. */
-  get places(): Column[] {
+  get axisColumns(): Column[] {
     return this.numeric.filter((column) => column.kind !== "boolean");
   }
 
-  looksLikeTime(name: string): boolean {
+  isTimeLike(name: string): boolean {
     return this.column(name).kind === "time" || /^(t|time|step|timestep|tick|epoch|date)$/i.test(name);
   }
 
@@ -40,20 +40,20 @@ export class Facts {
       const { low, high } = this.histograms.get(name) ?? {};
       return low !== undefined && high !== undefined && low < high;
     };
-    return this.numeric.find((column) => this.looksLikeTime(column.name) && isSpread(column))?.name ?? null;
+    return this.numeric.find((column) => this.isTimeLike(column.name) && isSpread(column))?.name ?? null;
   }
 
-  /** The column that tells trajectories apart, if the table says so. */
+  /** The column that identifies trajectories, if the table's identity or lookup names one. */
   get path(): string | null {
     const { identity, lookup } = this.info;
-    const told = (identity.length > 0 ? identity : lookup).filter((name) => !this.looksLikeTime(name));
-    return told.length === 1 && ["number", "text"].includes(this.column(told[0]).kind) ? told[0] : null;
+    const candidates = (identity.length > 0 ? identity : lookup).filter((name) => !this.isTimeLike(name));
+    return candidates.length === 1 && ["number", "text"].includes(this.column(candidates[0]).kind) ? candidates[0] : null;
   }
 
-  /** Where a column's values lie. */
+  /** The range of a column's values. */
   extent(name: string): [number, number] {
     const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
-    // A domain that fits holds what a sample cannot know: where the rare ones lie.
+    // A sample misses rare values; a domain that is not much wider includes them.
     const domain = this.info.dimensions.find((dimension) => dimension.column === name);
     if (domain && domain.low !== null && domain.high !== null) {
       const [wide, span] = [domain.high - domain.low, high - low];
@@ -63,7 +63,7 @@ export class Facts {
     return [low - margin, high + margin];
   }
 
-  /** Whether axes have nothing in common: one scale for all would show a line. */
+  /** Whether units or spans of axes differ so much that one scale for all would be useless. */
   differ(axes: string[]): boolean {
     const units = new Set(axes.map((axis) => this.column(axis).unit));
     const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
@@ -72,15 +72,15 @@ export class Facts {
 
   /** The axes that show the table best: its dimensions, but not time. */
   get axes(): string[] {
-    const numeric = new Set(this.places.map((column) => column.name));
+    const numeric = new Set(this.axisColumns.map((column) => column.name));
     const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
     const rest = [...numeric].filter((name) => !dimensions.includes(name));
-    const places = dimensions.filter((name) => !this.looksLikeTime(name));
-    const axes = (places.length >= 2 ? places : [...dimensions, ...rest]).slice(0, 3);
+    const spatial = dimensions.filter((name) => !this.isTimeLike(name));
+    const axes = (spatial.length >= 2 ? spatial : [...dimensions, ...rest]).slice(0, 3);
     return axes.length === 1 ? [axes[0], axes[0]] : axes;
   }
 
-  /** Takes what a later sample shows; whether a column's ends have moved. */
+  /** Adds a later sample. Returns whether the range of a column has grown. */
   widen(found: Histogram[]): boolean {
     let grown = false;
     for (const histogram of found) {

@@ -1,12 +1,13 @@
 /**
- * One filled view: a tree of cells of one moment, one region and one set of columns,
- * and the requests that fill it. Requests whose cells are no longer wanted are cut.
+ * The points of one view: a tree of cells of one version, one region and one set of
+ * columns, and the requests that load it. A request is cancelled once none of its cells
+ * is wanted any more.
  */
 
 import type { Group, Points } from "three";
-import { points, Refusal, type PointsQuestion } from "./api";
+import { points, type PointsQuery } from "./api";
 import { joined, type Frame as WireFrame } from "./frames";
-import { pointsQuestion, type Asked } from "./question";
+import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
 import { Tree, type Cell, type Choice } from "./tree";
 
@@ -19,21 +20,21 @@ interface Request {
   abort: AbortController;
 }
 
-export class Filling {
+export class PointCloud {
   readonly tree: Tree;
   readonly group: Group;
   private readonly meshes = new Map<Cell, Points>();
   private readonly requests = new Set<Request>();
   private closed = false;
-  /** All that the last choice wanted has come. */
+  /** All cells that the last choice wanted have arrived. */
   settled = false;
-  /** Rows that came over the wire. */
+  /** Rows received. */
   received = 0;
   choice: Choice | null = null;
 
   constructor(
     private readonly scene: Scene,
-    readonly asked: Asked,
+    readonly spec: PointsSpec,
     low: number[],
     high: number[],
     total: number,
@@ -43,8 +44,8 @@ export class Filling {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
-    // What is seen first, whatever the camera sees.
-    void this.ask([this.tree.root]);
+    // The root is drawn first, wherever the camera is.
+    void this.request([this.tree.root]);
   }
 
   private remove(cell: Cell): void {
@@ -54,36 +55,36 @@ export class Filling {
     this.meshes.delete(cell);
   }
 
-  /** Decides what is drawn, asks for what is missing. */
+  /** Chooses the cells to draw and requests those that are missing. */
   update(budget: number): Choice {
     const choice = (this.choice = this.tree.choose(this.scene, budget));
     for (const [cell, mesh] of this.meshes) mesh.visible = cell.drawn;
     this.tree.forget(3 * budget);
-    this.cut();
-    let asked = 0;
-    while (this.requests.size < REQUESTS && asked < choice.wanted.length) {
-      const cells = choice.wanted.slice(asked, asked + CELLS);
-      asked += cells.length;
-      void this.ask(cells);
+    this.cancelUnseen();
+    let requested = 0;
+    while (this.requests.size < REQUESTS && requested < choice.wanted.length) {
+      const cells = choice.wanted.slice(requested, requested + CELLS);
+      requested += cells.length;
+      void this.request(cells);
     }
     this.settled = this.requests.size === 0 && choice.wanted.length === 0;
     return choice;
   }
 
-  /** Ends requests of which nothing that is still to come is in view. */
-  private cut(): void {
+  /** Cancels requests whose outstanding cells are all out of view. */
+  private cancelUnseen(): void {
     for (const request of this.requests) {
-      const open = request.cells.filter((cell) => cell.state === "asked");
+      const open = request.cells.filter((cell) => cell.state === "requested");
       if (open.length > 0 && open.every((cell) => cell.depth > 0 && this.scene.pixels(cell) === 0)) request.abort.abort();
     }
   }
 
-  private async ask(cells: Cell[]): Promise<void> {
+  private async request(cells: Cell[]): Promise<void> {
     const request: Request = { cells, abort: new AbortController() };
     this.requests.add(request);
-    for (const cell of cells) cell.state = "asked";
-    const { table, columns } = this.asked;
-    const question = pointsQuestion(this.asked, cells);
+    for (const cell of cells) cell.state = "requested";
+    const { table, columns } = this.spec;
+    const query = pointsQuery(this.spec, cells);
     let parts: WireFrame[] = [];
     const take = (frame: WireFrame) => {
       if (this.closed) return;
@@ -95,22 +96,22 @@ export class Filling {
       this.changed();
     };
     try {
-      const ahead = await this.ahead(question);
-      if (ahead) ahead.forEach(take);
-      else await points(table, question, take, request.abort.signal);
+      const prefetched = await this.prefetched(query);
+      if (prefetched) prefetched.forEach(take);
+      else await points(table, query, take, request.abort.signal);
     } catch (error) {
       if (!request.abort.signal.aborted && !this.closed) this.failed(error);
     }
-    for (const cell of cells) if (cell.state === "asked") cell.state = "new";
+    for (const cell of cells) if (cell.state === "requested") cell.state = "new";
     this.requests.delete(request);
     if (!this.closed) this.changed();
   }
 
-  /** The answer, if just this was asked for before this script was here. */
-  private async ahead(question: PointsQuestion): Promise<WireFrame[] | null> {
+  /** The answer to this query, if src/first.ts has already requested it. */
+  private async prefetched(query: PointsQuery): Promise<WireFrame[] | null> {
     const ahead = await window.kubistFirst?.ahead.catch(() => null);
     window.kubistFirst = undefined;
-    if (!ahead || JSON.stringify(ahead.question) !== JSON.stringify(question)) return null;
+    if (!ahead || JSON.stringify(ahead.query) !== JSON.stringify(query)) return null;
     return ahead.frames.catch(() => null);
   }
 
@@ -120,6 +121,3 @@ export class Filling {
     this.scene.discard(this.group);
   }
 }
-
-/** Whether the moment that was asked is not at hand any more. */
-export const isGone = (error: unknown) => error instanceof Refusal && error.status === 410;

@@ -1,0 +1,74 @@
+/** The query for the points that show a view of a table. */
+
+import type { PointsQuery, Region } from "./api";
+import type { TableProfile } from "./profile";
+import type { ViewSpec } from "./view";
+import { regionOf } from "./region";
+import type { Cell } from "./tree";
+
+/** Columns that come with each point, at most. */
+export const SLOTS = 8;
+
+/** What a point cloud shows. A query adds the cells. */
+export interface PointsSpec {
+  table: string;
+  region: Region;
+  axes: string[];
+  columns: { name: string; origin: number; values?: string[] }[];
+}
+
+/** Fills in what a view leaves open, and removes from it what this table cannot show. */
+export function complete(view: ViewSpec, profile: TableProfile): void {
+  const possible = new Set(profile.axisColumns.map((column) => column.name));
+  if (view.axes.length < 2 || !view.axes.every((axis) => possible.has(axis))) {
+    view.axes = profile.axes;
+    view.stretch = profile.differ(view.axes);
+    view.roi = null;
+  }
+  if (!profile.knows(view.color)) view.color = null;
+  if (view.color === null && !location.hash.includes("color=")) {
+    const excluded = [...view.axes, ...profile.info.identity];
+    view.color = profile.numeric.find((column) => column.kind === "number" && !excluded.includes(column.name))?.name ?? null;
+  }
+  view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, SLOTS - 2);
+  if (view.time && !profile.knows(view.time.column)) view.time = null;
+}
+
+/** The column that time is played along, if there is one. */
+export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
+
+export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
+  const names = [view.color, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
+  const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
+    const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
+    // Values far from 0 beside their spread would lose it as float32.
+    const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
+    return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
+  });
+  return {
+    table: view.table,
+    region: { ...regionOf(view, profile), version: profile.info.version },
+    axes: view.axes,
+    columns,
+  };
+}
+
+/** The approximate extent of the records along each axis. */
+export function extentOf(view: ViewSpec, profile: TableProfile): { low: number[]; high: number[] } {
+  const ends = view.axes.map((axis) => profile.extent(axis));
+  return { low: ends.map((end) => end[0]), high: ends.map((end) => end[1]) };
+}
+
+export function pointsQuery({ region, axes, columns }: PointsSpec, cells: Cell[]): PointsQuery {
+  return {
+    ...region,
+    position: axes,
+    columns,
+    cells: cells.map((cell) => ({
+      low: cell.low.map((value, k) => (cell.openLow[k] ? null : value)),
+      high: cell.high.map((value, k) => (cell.openHigh[k] ? null : value)),
+      window: cell.window,
+      origin: cell.low,
+    })),
+  };
+}

@@ -1,0 +1,200 @@
+/**
+ * The requests that follow from the state: points, counts, estimates and single records.
+ *
+ * A change of the query (a column, a wider filter, a time, a new version of the table)
+ * starts a new point cloud. It replaces the one on the screen once it shows about as
+ * many points.
+ */
+
+import * as api from "./api";
+import { PointCloud } from "./cloud";
+import { pause } from "./pause";
+import { nearest } from "./pick";
+import { pointsSpec, type PointsSpec } from "./query";
+import { regionOf, selectionOf } from "./region";
+import type { Scene } from "./scene";
+import { isExpired, type State } from "./state";
+
+/** Milliseconds after its root cell has arrived until a cloud of another query is shown. */
+const PATIENCE = 700;
+const PATIENCE_PLAYING = 150;
+/** Milliseconds that a filter rests before its points are requested. */
+const REST = 250;
+
+export class Requests {
+  /** The points on the screen. */
+  current: PointCloud | null = null;
+  /** The points that will replace them. */
+  private next: PointCloud | null = null;
+  private nextSince = 0;
+  private timer = 0;
+  private counting: AbortController | null = null;
+
+  /** `replaced` is called when other points than before are on the screen. */
+  constructor(
+    private readonly state: State,
+    private readonly scene: Scene,
+    private readonly replaced: () => void,
+  ) {}
+
+  /** Whether the points on the screen are about to be replaced. */
+  get isLoading(): boolean {
+    return this.next !== null;
+  }
+
+  /** The query of the points on the screen. */
+  get spec(): PointsSpec | null {
+    return this.current?.spec ?? null;
+  }
+
+  /** Whether there is anything to draw. */
+  get hasPoints(): boolean {
+    return this.current !== null || this.next?.tree.root.state === "ready";
+  }
+
+  /** Removes all points. */
+  clear(): void {
+    this.current?.close();
+    this.next?.close();
+    this.current = this.next = null;
+  }
+
+  /** Requests the points and counts of the present view. */
+  reload(): void {
+    clearTimeout(this.timer);
+    const { state } = this;
+    const { view, profile } = state;
+    if (!profile) return;
+    const before = this.current;
+    this.next?.close();
+    const { low, high } = this.scene.frame;
+    // A step of time holds about as many records as the one before.
+    const root = before?.tree.root;
+    const guess = view.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
+    const total = guess > 0 && before?.spec.region.box?.[view.time!.column] ? guess : profile.info.rows;
+    const failed = (error: unknown) => void this.retry(error);
+    this.next = new PointCloud(this.scene, pointsSpec(view, profile), low, high, total, () => state.invalidate(), failed);
+    this.nextSince = 0;
+    state.shown.busy = true;
+    state.total = null;
+    state.inRoi = null;
+    this.recount();
+    state.changed();
+  }
+
+  /** Reloads once a control rests; at once when it is let go. */
+  reloadLater(done: boolean): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.reload(), done ? 0 : REST);
+  }
+
+  /** After a failure: a rejected query ends here; otherwise the newest version is requested. */
+  private async retry(error: unknown): Promise<void> {
+    const { state } = this;
+    const rejected = error instanceof api.ApiError && error.status < 500 && !isExpired(error);
+    state.report(error);
+    if (rejected) {
+      // The points on the screen stay.
+      this.next?.close();
+      this.next = null;
+      state.changed();
+      return;
+    }
+    await pause(isExpired(error) ? 0 : 800);
+    const { table } = state.view;
+    try {
+      const info = await api.info(table);
+      if (table !== state.view.table) return;
+      state.update(info);
+      state.message = null;
+      this.reload();
+      state.rebuild();
+    } catch (again) {
+      void this.retry(again);
+    }
+  }
+
+  /** Requests counts and estimates of the present view. */
+  recount(): void {
+    this.counting?.abort();
+    const { signal } = (this.counting = new AbortController());
+    const { state } = this;
+    const profile = state.profile!;
+    const { version } = profile.info;
+    const { table } = state.view;
+    state.figures = null;
+    const count = async () => {
+      await pause(120);
+      if (signal.aborted) return;
+      state.total ??= await api.count(table, { ...regionOf(state.view, profile), version }, signal);
+      const selection = { ...selectionOf(state.view, profile), version };
+      if (state.view.roi) state.inRoi = await api.count(table, selection, signal);
+      state.redraw();
+      const { color } = state.view;
+      if (color === null || profile.column(color).kind !== "number") return;
+      const name = `"${color.replaceAll('"', '""')}"`;
+      const aggregates = ["mean", "median", "p95"].map((figure) => `${figure}(${name})`);
+      state.figures = await api.estimate(table, selection, aggregates, signal);
+      state.redraw();
+    };
+    // A failed count is not shown; the request for the points fails too and reports why.
+    count().catch(() => {});
+  }
+
+  /** Chooses the cells of this frame and requests those that are missing. */
+  update(now: number, playing: boolean): void {
+    const { shown, view } = this.state;
+    const drawn = this.current?.update(view.budget);
+    if (this.next) {
+      this.next.update(view.budget);
+      this.replace(now, playing ? PATIENCE_PLAYING : PATIENCE);
+    }
+    shown.rows = this.current?.choice?.rows ?? drawn?.rows ?? 0;
+    shown.precision = this.current?.choice?.precision ?? [1, 1];
+    shown.busy = this.next !== null || !this.current?.settled;
+  }
+
+  /** Shows the next cloud once it has enough points, or after the time given. */
+  private replace(now: number, milliseconds: number): void {
+    const { next, current } = this;
+    if (!next || next.tree.root.state !== "ready") return;
+    this.nextSince ||= now;
+    // For a newer version of the same query the older points are right until all have come.
+    const same = current && withoutVersion(current.spec) === withoutVersion(next.spec);
+    const patience = same ? Infinity : milliseconds;
+    const enough = next.settled || (next.choice?.rows ?? 0) >= 0.8 * (current?.choice?.rows ?? 0);
+    if (current && !enough && now - this.nextSince < patience) {
+      if (!same) setTimeout(() => this.state.invalidate(), patience);
+      return;
+    }
+    current?.close();
+    next.group.visible = true;
+    this.scene.use(next.spec.columns.length);
+    this.current = next;
+    this.next = null;
+    this.state.message = null;
+    this.replaced();
+  }
+
+  /** The record nearest to a position on the canvas. */
+  async record(x: number, y: number): Promise<{ names: string[]; values: string[] } | null> {
+    const { current } = this;
+    const { view, profile } = this.state;
+    if (!current || !profile) return null;
+    const found = nearest(this.scene, current.tree, x, y, this.scene.material.uniforms.ranges.value);
+    if (!found) return null;
+    const region = regionOf(view, profile);
+    view.axes.forEach((axis, k) => {
+      const whole = profile.column(axis).kind === "time";
+      const slack = 3e-7 * Math.max(Math.abs(found.offset[k]), 1e-3 * Math.abs(found.at[k])) + 1e-30;
+      const ends = [found.at[k] - slack, found.at[k] + slack];
+      region.box![axis] = (whole ? [Math.ceil(ends[0]), Math.floor(ends[1])] : ends) as [number, number];
+    });
+    const rows = await api.records(view.table, { ...region, version: current.spec.region.version! }, 1);
+    return rows.length > 1 ? { names: rows[0], values: rows[1] } : null;
+  }
+}
+
+/** What is queried, in any version of the table. */
+const withoutVersion = ({ axes, columns, region }: PointsSpec) =>
+  JSON.stringify([axes, columns.map((column) => column.name), { ...region, version: null }]);

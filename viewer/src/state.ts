@@ -1,0 +1,118 @@
+/**
+ * The state of the page: the view, the table's profile and what is known of the records
+ * shown. It sends no request and draws nothing; it tells its observer what has changed.
+ */
+
+import { ApiError, type Figure, type TableInfo } from "./api";
+import type { TableProfile } from "./profile";
+import { fromAddress, type ViewSpec } from "./view";
+
+/** What follows from a change of the state. */
+export interface Observer {
+  /** Values in the panel have changed. */
+  redraw(): void;
+  /** The panel has other controls than before. */
+  rebuild(): void;
+  /** The picture has changed. */
+  invalidate(): void;
+  /** The view has changed, and with it the page's address. */
+  viewChanged(): void;
+}
+
+/** What the picture shows at present. */
+export interface Shown {
+  rows: number;
+  /** The least and the greatest precision of the cells drawn. */
+  precision: [number, number];
+  /** Points that are wanted have not arrived yet. */
+  busy: boolean;
+}
+
+const nothing = (): Shown => ({ rows: 0, precision: [1, 1], busy: true });
+
+export class State {
+  view: ViewSpec;
+  /** The table's profile; null until a table is open. */
+  profile: TableProfile | null = null;
+  /** The names of all tables that are served. */
+  tables: string[] = [];
+  shown = nothing();
+  /** The number of matching records, and of those in the box of interest; null until counted. */
+  total: number | null = null;
+  inRoi: number | null = null;
+  /** Estimates of the colouring column in the region. */
+  figures: Figure[] | null = null;
+  /** The error to show, if there is one. */
+  message: string | null = null;
+  /** Records added since the table was opened, and by the last change. */
+  added = 0;
+  lastAdded = 0;
+
+  constructor(
+    address: string,
+    private readonly observer: Observer,
+  ) {
+    this.view = fromAddress(address);
+  }
+
+  /** Prepares for a table to be opened. The view of another table is dropped, apart from the theme. */
+  reset(table: string): void {
+    if (table !== this.view.table && this.view.table) this.view = { ...fromAddress(""), theme: this.view.theme };
+    this.shown = nothing();
+  }
+
+  redraw(): void {
+    this.observer.redraw();
+  }
+
+  rebuild(): void {
+    this.observer.rebuild();
+  }
+
+  invalidate(): void {
+    this.observer.invalidate();
+  }
+
+  /** The view has changed: the address, the panel and the picture follow. */
+  changed(): void {
+    this.observer.viewChanged();
+    this.redraw();
+    this.invalidate();
+  }
+
+  /** Shows an error. An expired version is none: the next request asks for a newer one. */
+  report(error: unknown): void {
+    const unreachable = error instanceof TypeError;
+    const text = String((error as Error).message ?? error);
+    this.message = unreachable ? "The server does not answer; trying again" : text;
+    if (isExpired(error)) this.message = null;
+    this.redraw();
+  }
+
+  /** Takes a newer description of the table. */
+  update(info: TableInfo): void {
+    const profile = this.profile!;
+    if (info.version === profile.info.version) return;
+    this.lastAdded = info.rows - profile.info.rows;
+    this.added += this.lastAdded;
+    profile.info = info;
+  }
+
+  /** Whether the colouring column is text, one colour for each value. */
+  get isCategorical(): boolean {
+    return this.view.color !== null && this.profile!.column(this.view.color)?.kind === "text";
+  }
+
+  /** The values of the colouring column at both ends of the colour map. */
+  get colorRange(): [number, number] {
+    const { range, color, log } = this.view;
+    const { quantiles, low = 0, high = 1, least_positive } = this.profile!.histograms.get(color ?? "") ?? {};
+    let [from, to] = range ?? [quantiles?.[1] ?? low, quantiles?.[5] ?? high];
+    if (!range && from >= to) [from, to] = [low, high];
+    if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
+    return from < to ? [from, to] : [from, from + (Math.abs(from) || 1)];
+  }
+}
+
+/** Whether the version that was requested is no longer kept by the server. */
+export const isExpired = (error: unknown) => error instanceof ApiError && error.status === 410;

@@ -1,0 +1,129 @@
+/** What is shown and how: everything that the address of the page keeps. */
+
+export interface Filter {
+  column: string;
+  low: number | null;
+  high: number | null;
+}
+
+export interface ViewSpec {
+  table: string;
+  /** Two or three columns. */
+  axes: string[];
+  /** Every axis fills the view, instead of all having one scale. */
+  stretch: boolean;
+  color: string | null;
+  map: string;
+  log: boolean;
+  range: [number, number] | null;
+  filters: Filter[];
+  where: string;
+  /** The column that is played, and what part of it is shown. */
+  time: { column: string; low: number; high: number } | null;
+  roi: { low: number[]; high: number[] } | null;
+  budget: number;
+  size: number;
+  theme: "dark" | "light" | "auto";
+  live: boolean;
+  /** Whole trajectories, as lines. */
+  trails: boolean;
+  /** Where the camera is, what it looks at, and how large a flat view is. */
+  camera: number[] | null;
+}
+
+export const PLAIN: ViewSpec = {
+  table: "",
+  axes: [],
+  stretch: false,
+  color: null,
+  map: "inferno",
+  log: false,
+  range: null,
+  filters: [],
+  where: "",
+  time: null,
+  roi: null,
+  budget: 1_000_000,
+  size: 2.2,
+  theme: "auto",
+  live: true,
+  trails: false,
+  camera: null,
+};
+
+const short = (value: number) => String(value);
+const range = (low: number | null, high: number | null) =>
+  `${low === null ? "" : short(low)}..${high === null ? "" : short(high)}`;
+
+function ends(text: string): [number | null, number | null] {
+  const [low, high] = text.split("..").map((end) => (end ? Number(end) : null));
+  return [low ?? null, high ?? null];
+}
+
+export function toAddress(view: ViewSpec): string {
+  const out = new URLSearchParams();
+  const put = (key: string, value: string | null | undefined) => value && out.append(key, value);
+  put("table", view.table);
+  put("axes", view.axes.join(","));
+  put("stretch", view.stretch ? "1" : "");
+  put("color", view.color);
+  if (view.map !== PLAIN.map) put("map", view.map);
+  put("log", view.log ? "1" : "");
+  if (view.range) put("range", range(...view.range));
+  for (const filter of view.filters) put("filter", `${filter.column}=${range(filter.low, filter.high)}`);
+  put("where", view.where);
+  if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
+  if (view.roi) put("roi", view.roi.low.map((low, k) => range(low, view.roi!.high[k])).join(","));
+  if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
+  if (view.size !== PLAIN.size) put("size", String(view.size));
+  if (view.theme !== "auto") put("theme", view.theme);
+  if (!view.live) put("live", "0");
+  put("trails", view.trails ? "1" : "");
+  if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
+  return out.toString();
+}
+
+/** The view that an address describes. A missing or invalid parameter keeps its default. */
+export function fromAddress(text: string): ViewSpec {
+  const parameters = new URLSearchParams(text);
+  const view: ViewSpec = { ...PLAIN, filters: [] };
+  const named = (value: string): [string, number | null, number | null] => {
+    const at = value.lastIndexOf("=");
+    return [value.slice(0, at), ...ends(value.slice(at + 1))];
+  };
+  const number = (key: string, low: number, high: number, otherwise: number) => {
+    const value = Number(parameters.get(key) ?? NaN);
+    return Number.isFinite(value) ? Math.min(high, Math.max(low, value)) : otherwise;
+  };
+  view.table = parameters.get("table") ?? "";
+  view.axes = parameters.get("axes")?.split(",").filter(Boolean).slice(0, 3) ?? [];
+  view.stretch = parameters.get("stretch") === "1";
+  view.color = parameters.get("color");
+  view.map = parameters.get("map") ?? PLAIN.map;
+  view.log = parameters.get("log") === "1";
+  const [low, high] = ends(parameters.get("range") ?? "");
+  if (low !== null && high !== null && low < high) view.range = [low, high];
+  for (const value of parameters.getAll("filter")) {
+    const [column, from, to] = named(value);
+    if (column && !Number.isNaN(from) && !Number.isNaN(to)) view.filters.push({ column, low: from, high: to });
+  }
+  view.where = parameters.get("where") ?? "";
+  if (parameters.has("time")) {
+    const [column, from, to] = named(parameters.get("time")!);
+    if (column && from !== null && to !== null && from <= to) view.time = { column, low: from, high: to };
+  }
+  const sides = parameters.get("roi")?.split(",").map(ends) ?? [];
+  if (sides.length === view.axes.length && sides.length > 0) {
+    const roi = { low: sides.map((side) => side[0] ?? NaN), high: sides.map((side) => side[1] ?? NaN) };
+    if ([...roi.low, ...roi.high].every(Number.isFinite)) view.roi = roi;
+  }
+  view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
+  view.size = number("size", 0.5, 12, PLAIN.size);
+  const theme = parameters.get("theme");
+  view.theme = theme === "dark" || theme === "light" ? theme : "auto";
+  view.live = parameters.get("live") !== "0";
+  view.trails = parameters.get("trails") === "1";
+  const camera = parameters.get("camera")?.split(",").map(Number) ?? [];
+  if (camera.length === 7 && camera.every(Number.isFinite)) view.camera = camera;
+  return view;
+}
