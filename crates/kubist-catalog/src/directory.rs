@@ -19,7 +19,7 @@ use kubist_index::cube::{CubeId, GridBox};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
-use kubist_index::{pages, plan};
+use kubist_index::{directory, pages};
 use kubist_types::{Result, Stats};
 use rayon::prelude::*;
 
@@ -27,7 +27,7 @@ use crate::error::bad_entry;
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
 
-pub type Directory = plan::Directory<Location>;
+pub type Directory = directory::Directory<Location>;
 pub type Entry = pages::Entry<Location>;
 
 /// A writer takes so many pages of a directory that is not held as a whole.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
 use crate::location::{Location, Origin};
-use crate::lookup;
+use crate::lookups;
 use crate::ranges;
 use crate::wire::{Reader, Short, put_text};
 
@@ -112,10 +112,10 @@ fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>)
         }
     }
     put_section(section::RUNS, &body, out);
-    if let Some(lookups) = lookup::encode(runs) {
+    if let Some(lookups) = lookups::encode(runs) {
         put_section(section::LOOKUPS, &lookups, out);
     }
-    if let Some(ranges) = ranges::encode(runs) {
+    if let Some(ranges) = ranges::encode(runs.iter().map(|run| run.payload.ranges.as_ref())) {
         put_section(section::RANGES, &ranges, out);
     }
 }
@@ -168,6 +168,15 @@ fn put_cutoffs(cutoffs: &[(kubist_index::cube::CubeId, Threshold)], out: &mut Ve
         body.extend_from_slice(&cutoff.to_u128().to_le_bytes());
     }
     put_section(section::CUTOFFS, &body, out);
+}
+
+/// Tells runs what they hold.
+fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+    let decoded = ranges::decode(body, runs.len())?;
+    for (run, ranges) in runs.iter_mut().zip(decoded) {
+        Arc::make_mut(run).payload.ranges = Some(ranges);
+    }
+    Ok(())
 }
 
 /// The sections of an entry behind its fixed head, known ones only.
@@ -245,8 +254,8 @@ impl CommitEntry {
                     }
                 }
                 section::RUNS => commit.runs = runs(body, geometry)?,
-                section::LOOKUPS => lookup::attach(body, &mut commit.runs)?,
-                section::RANGES => ranges::attach(body, &mut commit.runs)?,
+                section::LOOKUPS => lookups::attach(body, &mut commit.runs)?,
+                section::RANGES => attach_ranges(body, &mut commit.runs)?,
                 section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
@@ -289,8 +298,8 @@ impl RewriteEntry {
             let mut reader = Reader::new(body);
             match tag {
                 section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
-                section::LOOKUPS => lookup::attach(body, &mut entry.rewrite.runs)?,
-                section::RANGES => ranges::attach(body, &mut entry.rewrite.runs)?,
+                section::LOOKUPS => lookups::attach(body, &mut entry.rewrite.runs)?,
+                section::RANGES => attach_ranges(body, &mut entry.rewrite.runs)?,
                 section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
                 section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),

@@ -18,6 +18,7 @@ pub mod header;
 pub mod history;
 pub mod location;
 pub mod lookup;
+pub mod lookups;
 pub mod names;
 pub mod ranges;
 pub mod wire;

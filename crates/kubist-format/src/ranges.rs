@@ -11,9 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
-use kubist_index::state::Run;
 
-use crate::location::Location;
 use crate::wire::{Reader, Short};
 use crate::zone_map::{ColumnZones, packed_zone, put_zones, skip_zones};
 
@@ -56,6 +54,14 @@ impl Ranges {
     /// Bytes of memory that they take.
     pub fn memory(&self) -> usize {
         size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()
+    }
+}
+
+impl Ranges {
+    /// One for each run.
+    fn of_runs(self) -> Vec<RunRanges> {
+        let (runs, of) = (self.runs, Arc::new(self));
+        (0..runs).map(|place| RunRanges { of: of.clone(), place }).collect()
     }
 }
 
@@ -108,19 +114,12 @@ impl Gathered {
         }
     }
 
-    /// Tells the runs, which are those that were added.
-    pub fn attach(self, runs: &mut [Arc<Run<Location>>]) {
+    /// The ranges of the runs that were added, `runs` of them, in their order.
+    pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
         self.columns.into_iter().for_each(|(_, zones)| put(zones, &mut packed));
-        tell(Ranges::read(&columns, runs.len(), &packed).expect("packed just now"), runs);
-    }
-}
-
-fn tell(ranges: Ranges, runs: &mut [Arc<Run<Location>>]) {
-    let of = Arc::new(ranges);
-    for (place, run) in (0u32..).zip(runs) {
-        Arc::make_mut(run).payload.ranges = Some(RunRanges { of: of.clone(), place });
+        Ranges::read(&columns, runs, &packed).expect("packed just now").of_runs()
     }
 }
 
@@ -150,11 +149,11 @@ fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
 }
 
 /// The section of an entry with the ranges of its runs; `None`: nothing is known.
-pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
+pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> Option<Vec<u8>> {
     // Neighbours have theirs in common.
     let mut columns: BTreeSet<usize> = BTreeSet::new();
     let mut last = None;
-    for ranges in runs.iter().filter_map(|run| run.payload.ranges.as_ref()) {
+    for ranges in runs.clone().flatten() {
         if last.is_none_or(|last| !Arc::ptr_eq(last, ranges.of())) {
             columns.extend(ranges.columns());
         }
@@ -167,21 +166,20 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     columns.iter().for_each(|column| body.extend_from_slice(&(*column as u32).to_le_bytes()));
     for column in columns {
         let mut zones = ColumnZones::default();
-        for run in runs {
-            push(&mut zones, run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)));
+        for of_run in runs.clone() {
+            push(&mut zones, of_run.and_then(|ranges| ranges.zone(column)));
         }
         put(zones, &mut body);
     }
     Some(body)
 }
 
-/// Tells runs what they hold.
-pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+/// What such a section says of `runs` runs, in their order.
+pub fn decode(body: &[u8], runs: usize) -> Result<Vec<RunRanges>, Short> {
     let mut reader = Reader::new(body);
     let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;
     if !columns.is_sorted_by(|a, b| a < b) {
         return Err(Short);
     }
-    tell(Ranges::read(&columns, runs.len(), reader.rest())?, runs);
-    Ok(())
+    Ok(Ranges::read(&columns, runs, reader.rest())?.of_runs())
 }

@@ -5,6 +5,7 @@
 //! tested from a seed, and is.
 
 pub mod cube;
+pub mod directory;
 pub mod grid;
 pub mod layout;
 pub mod order;

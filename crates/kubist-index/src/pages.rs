@@ -170,7 +170,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::plan::Directory;
+    use crate::directory::Directory;
     use crate::state::RunId;
     use proptest::prelude::*;
     use rand::rngs::SmallRng;

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::cube::{CubeId, GridBox};
-use crate::plan::{Directory, meets};
+use crate::directory::{Directory, meets};
 use crate::priority::PriorityRange;
 use crate::state::Run;
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubist_index::cube::{CubeId, Geometry};
-use kubist_index::plan::Directory;
+use kubist_index::directory::Directory;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
 use kubist_index::state::{Commit, Rewrite, Run, RunId, State};

@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::optimize::{OptimizeOptions, Pace, optimize, optimize_at};
+use crate::optimize::{Pace, optimize, optimize_at};
+use crate::policy::OptimizeOptions;
 use kubist_catalog::core::Core;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;

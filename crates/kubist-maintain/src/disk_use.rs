@@ -4,7 +4,7 @@ use kubist_store::Kept;
 
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
-use kubist_format::lookup;
+use kubist_format::lookups;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::REWRITES;
 use kubist_types::error::Result;
@@ -43,7 +43,7 @@ impl DiskUse {
             } += run.payload.data_length;
             found.zone_maps += run.payload.map_length as u64;
         }
-        found.lookups = lookup::bytes(directory.all().map(AsRef::as_ref));
+        found.lookups = lookups::bytes(directory.all().map(AsRef::as_ref));
         let pages = view.runs.base.as_ref().map_or(0, |base| base.bytes());
         let mut segments = 0;
         for size in core.store.sizes().map_err(store_error)? {

@@ -10,6 +10,7 @@ pub mod disk_use;
 pub mod drop;
 pub mod lease;
 pub mod optimize;
+pub mod policy;
 pub mod replicate;
 pub mod retract;
 pub mod survey;

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Capacity;
-use kubist_index::outlook::Replication;
 use kubist_index::priority::Threshold;
 use rayon::prelude::*;
 
 use crate::lease::Lease;
+use crate::policy::OptimizeOptions;
 use crate::replicate;
 use crate::survey::{Move, Survey};
 use kubist_catalog::core::Core;
@@ -34,52 +34,6 @@ const NICE: i32 = 10;
 /// In a round of its own it leaves what is small after so much work, but for the large
 /// rewrite at its end: the next look may find better things to do.
 const ROUND: Duration = Duration::from_millis(300);
-
-/// How far the optimizer goes.
-#[derive(Clone, Debug)]
-pub struct OptimizeOptions {
-    /// Rewrites a part of the tree when at least this share of its rows is debt:
-    /// low values give a better layout, high ones fewer bytes written.
-    pub debt_share: f64,
-    /// Rows that are rewritten at once, in memory.
-    pub rows_at_once: u64,
-    /// Below 1: works on one core only, gives way to others there, and rests so long
-    /// after rewrites that it takes this share of it. At 1 it takes all cores.
-    pub core_share: f64,
-    /// Looks at the table once and does what is cheap there and one large rewrite, for a
-    /// caller that comes again as long as there is something to do. Otherwise goes on
-    /// until nothing is left.
-    pub one_round: bool,
-    /// Which records to copy downwards; `None`: as the table says.
-    pub replication: Option<Replication>,
-    pub cancel: Cancel,
-}
-
-impl Default for OptimizeOptions {
-    fn default() -> Self {
-        OptimizeOptions {
-            debt_share: 0.05,
-            rows_at_once: 4_000_000,
-            core_share: 1.0,
-            one_round: false,
-            replication: None,
-            cancel: Cancel::default(),
-        }
-    }
-}
-
-impl OptimizeOptions {
-    /// For work beside commits: few bytes written, and most of the machine left alone.
-    pub fn background() -> OptimizeOptions {
-        OptimizeOptions {
-            debt_share: 0.5,
-            rows_at_once: 250_000,
-            core_share: 0.4,
-            one_round: true,
-            ..OptimizeOptions::default()
-        }
-    }
-}
 
 /// What a call of [`Table::optimize`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]

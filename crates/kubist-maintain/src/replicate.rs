@@ -14,7 +14,7 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
-use crate::optimize::OptimizeOptions;
+use crate::policy::OptimizeOptions;
 use crate::survey::movable;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::snapshot::Snapshot;

@@ -16,7 +16,7 @@ use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 
-use crate::optimize::OptimizeOptions;
+use crate::policy::OptimizeOptions;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::heat::Heat;

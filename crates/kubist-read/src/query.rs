@@ -1,5 +1,6 @@
 //! Asking: from a question to a plan, from the plan to a stream of batches.
 
+mod delivery;
 mod lookup;
 mod pipeline;
 mod place;

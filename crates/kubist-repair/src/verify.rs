@@ -29,7 +29,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::location::Place;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
-use kubist_format::lookup;
+use kubist_format::lookups::bytes as lookup_bytes;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
@@ -131,7 +131,7 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
         true => run.payload.data_length + run.payload.map_length as u64,
         false => run.payload.map_length as u64,
     };
-    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookup::bytes(runs.iter().map(|run| run.as_ref()));
+    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookup_bytes(runs.iter().map(|run| run.as_ref()));
     let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
     let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
     let mut damaged: HashSet<RunId> = missing.clone();

@@ -20,7 +20,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
 use crate::bucket::Buckets;
-use crate::postings::Keys;
+use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Places};
 use kubist_format::encode::encode_column;
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};

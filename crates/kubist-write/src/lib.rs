@@ -5,6 +5,7 @@
 
 pub mod bucket;
 pub mod build;
+pub mod keys;
 pub mod output;
 pub mod postings;
 pub mod publish;

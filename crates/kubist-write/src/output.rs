@@ -7,7 +7,8 @@ use kubist_index::state::{Run, RunId};
 use kubist_store::Segment;
 
 use crate::build::{EncodedRun, SortedRows};
-use crate::postings::{Gathered, LookupColumns};
+use crate::keys::LookupColumns;
+use crate::postings::Gathered;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_format::location::Location;
@@ -52,7 +53,7 @@ impl<'a> Output<'a> {
     /// Encodes placements in parallel, group by group, and appends each group.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
-        let keys = self.lookup.columns.keys(rows);
+        let keys = self.lookup.columns.keys(rows.batch());
         while !rest.is_empty() {
             self.cancel.check()?;
             let mut total = 0;
@@ -75,7 +76,10 @@ impl<'a> Output<'a> {
     /// All runs, with what looks into them, and how many bytes they take.
     pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
         self.write_lookup()?;
-        self.ranges.attach(&mut self.runs);
+        let ranges = self.ranges.finish(self.runs.len());
+        for (run, ranges) in self.runs.iter_mut().zip(ranges) {
+            Arc::make_mut(run).payload.ranges = Some(ranges);
+        }
         Ok((self.runs, self.bytes))
     }
 

@@ -464,7 +464,8 @@ impl Writer {
             }
             let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
             let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
-            (made.cutoffs, made.runs) = (placed.cutoffs, sorted.encode_all(&placed.placements, &lookup.keys(&sorted)));
+            (made.cutoffs, made.runs) =
+                (placed.cutoffs, sorted.encode_all(&placed.placements, &lookup.keys(sorted.batch())));
             Ok(made)
         };
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
@@ -497,7 +498,7 @@ impl Writer {
             let (sorted, cutoff) = (sorted(batches.clone())?, above[cube]);
             let within = sorted.all().collect();
             let placement = Placement { cube: *cube, within, overflow: vec![], cutoff };
-            Ok(sorted.encode_all(&[placement], &lookup.keys(&sorted)))
+            Ok(sorted.encode_all(&[placement], &lookup.keys(sorted.batch())))
         };
         for some in upper.chunks(8 * rayon::current_num_threads()) {
             for runs in some.par_iter().map(encode).collect::<Result<Vec<_>>>()? {

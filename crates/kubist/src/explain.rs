@@ -7,7 +7,7 @@ use std::time::Instant;
 use kubist_model::Prediction;
 use serde::Serialize;
 
-use crate::measure::Fitted;
+use crate::fitted::Fitted;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
 use kubist_read::query::QueryStream;

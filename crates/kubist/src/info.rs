@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::header::FORMAT_VERSION;
-use kubist_format::lookup;
+use kubist_format::lookups;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::survey::Survey;
@@ -76,7 +76,7 @@ pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
         }
     });
     let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-    let bytes = of_runs + lookup::bytes(directory.all().map(Arc::as_ref));
+    let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
     Ok(Info {
         location: core.store.location().into(),

@@ -9,12 +9,14 @@
 //! below offer. ARCHITECTURE.md walks through them.
 
 mod explain;
+mod fitted;
 mod info;
 mod measure;
 mod snapshot;
 mod table;
 
 pub use explain::{Explanation, Predicted, RequestTimes, Stages};
+pub use fitted::{Fitted, TableSize};
 pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::location::without_password;
@@ -27,7 +29,8 @@ pub use kubist_maintain::clean::Cleaning;
 pub use kubist_maintain::copy::{Copied, CopyOptions};
 pub use kubist_maintain::disk_use::DiskUse;
 pub use kubist_maintain::drop::Dropped;
-pub use kubist_maintain::optimize::{OptimizeOptions, OptimizeReport};
+pub use kubist_maintain::optimize::OptimizeReport;
+pub use kubist_maintain::policy::OptimizeOptions;
 pub use kubist_maintain::retract::Retraction;
 pub use kubist_model as model;
 pub use kubist_read::query::{QueryStream, Refine};
@@ -43,6 +46,5 @@ pub use kubist_types::{
     Value, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
-pub use measure::{Fitted, TableSize};
 pub use snapshot::Snapshot;
 pub use table::{Table, read_split};

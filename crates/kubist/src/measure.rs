@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist_model::{Fit, Measured};
 use kubist_store::{MemoryStore, Store};
-use serde::{Deserialize, Serialize};
 
+use crate::fitted::{Fitted, TableSize};
 use crate::table::Table;
 use kubist_catalog::error::store_error;
 use kubist_catalog::location::{Place, beside, without_password};
@@ -44,29 +44,6 @@ const SMALL: u64 = 64;
 /// Threads that hand requests to a cluster, which bounds those on their way itself.
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
-
-/// The scalability model of one place, and what it was fitted to. Sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
-    /// Without a password.
-    pub location: String,
-    /// The nodes of a cluster; none of a directory.
-    pub hosts: Vec<String>,
-    /// Of the table at the location, if there is one.
-    pub table: Option<TableSize>,
-    /// What this machine needs to decode stored bytes of records, on all cores.
-    pub decode_ms_per_byte: f64,
-    #[serde(flatten)]
-    pub fit: Fit,
-    pub measured: Vec<Measured>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TableSize {
-    pub rows: u64,
-    pub bytes_per_row: f64,
-    pub capacity: u32,
-}
 
 impl Fitted {
     /// Measures for about 20 s.

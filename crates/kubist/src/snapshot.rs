@@ -14,8 +14,8 @@ use kubist_store::Store;
 use kubist_types::{ColumnInfo, Metadata, Result};
 
 use crate::explain::{self, Explanation};
+use crate::fitted::Fitted;
 use crate::info::{self, Info};
-use crate::measure::Fitted;
 
 /// Answers as of one moment, whatever is committed afterwards.
 #[derive(Clone)]

@@ -187,7 +187,7 @@ fn damaged_postings_cost_speed_and_not_answers() {
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
         let lookups: Vec<&Arc<Lookup>> =
-            kubist_format::lookup::covering(directory.runs().iter().map(|run| run.as_ref())).into_values().collect();
+            kubist_format::lookups::covering(directory.runs().iter().map(|run| run.as_ref())).into_values().collect();
         assert_eq!(lookups.len(), 2);
         lookups[0].clone()
     };

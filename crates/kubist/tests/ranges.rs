@@ -19,7 +19,7 @@ use kubist::Table;
 use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, Query, Stats, TableOptions, Value, WriterOptions};
 use kubist_format::location::Location;
-use kubist_format::ranges::{RunRanges, attach, encode};
+use kubist_format::ranges::{RunRanges, decode, encode};
 use kubist_read::query::Question;
 use kubist_read::runs::read_run;
 use kubist_write::publish::{Replacement, publish};
@@ -98,7 +98,7 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
 /// How many runs a condition leaves to be looked at.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
-    let question = Question::new(&table.snapshot().unwrap(), &query).unwrap();
+    let question = Question::new(table.snapshot().unwrap().pinned(), &query).unwrap();
     question.visits(PriorityRange::ALL).unwrap().0.len()
 }
 
@@ -238,6 +238,13 @@ fn any_zone() -> impl Strategy<Value = Zone> {
     })
 }
 
+/// Says to runs what they hold.
+fn tell(runs: &mut [Arc<Run<Location>>], ranges: Vec<RunRanges>) {
+    for (run, ranges) in runs.iter_mut().zip(ranges) {
+        Arc::make_mut(run).payload.ranges = Some(ranges);
+    }
+}
+
 /// Runs of two entries with columns of their own, and some of which nothing is known.
 fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
     let of_entry = (prop::collection::btree_set(0usize..6, 0..4), 0usize..30).prop_flat_map(|(columns, runs)| {
@@ -246,7 +253,8 @@ fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
             let mut gathered = kubist_format::ranges::Gathered::default();
             zones.iter().for_each(|of_run| gathered.add(columns.iter().copied().zip(of_run.iter().copied())));
             let mut runs = vec![run(None); zones.len()];
-            gathered.attach(&mut runs);
+            let ranges = gathered.finish(runs.len());
+            tell(&mut runs, ranges);
             runs
         })
     });
@@ -261,11 +269,11 @@ fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
 
 proptest! {
     #[test]
-    fn attach_inverts_encode(runs in any_runs(), cut in any::<prop::sample::Index>()) {
+    fn decode_inverts_encode(runs in any_runs(), cut in any::<prop::sample::Index>()) {
         let mut found: Vec<_> = runs.iter().map(|_| run(None)).collect();
-        if let Some(body) = encode(&runs) {
-            attach(&body, &mut found).unwrap();
-            prop_assert!(attach(&body[..cut.index(body.len())], &mut found.clone()).is_err());
+        if let Some(body) = encode(runs.iter().map(|run| run.payload.ranges.as_ref())) {
+            tell(&mut found, decode(&body, runs.len()).unwrap());
+            prop_assert!(decode(&body[..cut.index(body.len())], runs.len()).is_err());
         }
         for (run, found) in runs.iter().zip(&found) {
             for column in 0..6 {

@@ -16,8 +16,8 @@ use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold, is_identity_type, priorities};
 
 use crate::query::Question;
+use crate::query::delivery::Delivery;
 use crate::query::scan::{Scanned, Visit, Wanted};
-use crate::query::stream::Delivery;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;

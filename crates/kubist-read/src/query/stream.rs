@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::SchemaRef;
 
+use crate::query::delivery::Delivery;
 use crate::query::pipeline::Pipeline;
 use crate::query::scan::{Scanned, Wanted};
 use crate::query::{Question, select};
@@ -38,24 +39,17 @@ enum Source {
     Done,
 }
 
-/// What a selecting thread sends.
-pub(super) struct Delivery {
-    pub batches: VecDeque<RecordBatch>,
-    pub stats: Stats,
-    pub precision: f64,
-}
-
 impl QueryStream {
     pub fn start(question: Question, query: &Query) -> Result<QueryStream> {
         QueryStream::start_after(question, query, Stats::default())
     }
 
-    /// `spent`: what it has cost already to know the question.
     /// The records of a snapshot that match.
     pub fn of(snapshot: &Snapshot, query: &Query) -> Result<QueryStream> {
         QueryStream::start(Question::new(snapshot, query)?, query)
     }
 
+    /// `spent`: what it has cost already to know the question.
     pub(super) fn start_after(question: Question, query: &Query, spent: Stats) -> Result<QueryStream> {
         let begin = Instant::now();
         let (schema, precision) = (question.schema(), question.precision);

@@ -1,0 +1,72 @@
+//! The section of an entry that says where the lookups over its runs lie.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kubist_index::state::{Run, RunId};
+
+use crate::location::Location;
+use crate::lookup::{Lookup, OfColumn};
+use crate::wire::{Reader, Short, put_text};
+
+/// The lookups that cover some runs, each once, with the id of the first run of each.
+pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<RunId, &'a Arc<Lookup>> {
+    let mut found = BTreeMap::new();
+    for run in runs {
+        if let Some(lookup) = &run.payload.lookup {
+            found.insert(RunId(run.id.0 - lookup.place_of(run.id) as u128), lookup);
+        }
+    }
+    found
+}
+
+/// The bytes of the lookups that cover some runs.
+pub fn bytes<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> u64 {
+    covering(runs).values().map(|lookup| lookup.length()).sum()
+}
+
+/// The section of an entry that says where the lookups over its runs lie; `None`:
+/// there are none.
+pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
+    let lookups = covering(runs.iter().map(Arc::as_ref));
+    if lookups.is_empty() {
+        return None;
+    }
+    let mut body = (lookups.len() as u32).to_le_bytes().to_vec();
+    for (first, lookup) in lookups {
+        body.extend_from_slice(&first.0.to_le_bytes());
+        body.extend_from_slice(&lookup.runs.to_le_bytes());
+        put_text(&lookup.segment, &mut body);
+        body.extend_from_slice(&(lookup.columns.len() as u32).to_le_bytes());
+        for place in &lookup.columns {
+            body.extend_from_slice(&place.column.to_le_bytes());
+            body.extend_from_slice(&place.offset.to_le_bytes());
+            body.extend_from_slice(&place.blocks_length.to_le_bytes());
+            body.extend_from_slice(&place.directory_length.to_le_bytes());
+        }
+    }
+    Some(body)
+}
+
+/// Tells runs which lookup covers them.
+pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+    let mut reader = Reader::new(body);
+    let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();
+    for _ in 0..reader.u32()? {
+        let (first, runs) = (reader.u128()?, reader.u32()?);
+        let segment: Arc<str> = reader.text()?.into();
+        let columns = (0..reader.u32()?).map(|_| {
+            let (column, offset) = (reader.u32()?, reader.u64()?);
+            Ok(OfColumn { column, offset, blocks_length: reader.u64()?, directory_length: reader.u32()? })
+        });
+        let columns = columns.collect::<Result<_, Short>>()?;
+        lookups.insert(first, Arc::new(Lookup { segment, first: first as u32, runs, columns }));
+    }
+    for run in runs {
+        let Some((first, lookup)) = lookups.range(..=run.id.0).next_back() else { continue };
+        if run.id.0 - first < lookup.runs as u128 {
+            Arc::make_mut(run).payload.lookup = Some(lookup.clone());
+        }
+    }
+    Ok(())
+}

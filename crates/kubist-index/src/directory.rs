@@ -1,0 +1,244 @@
+//! All live runs of a snapshot, arranged for planning.
+//!
+//! The directory is flat, sorted arrays: a walk is a scan in depth-first order
+//! that jumps over subtrees.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crate::cube::{CubeId, Geometry};
+use crate::priority::{PriorityRange, Threshold};
+use crate::state::{Run, RunId, State};
+
+/// All live runs of a snapshot, arranged for planning.
+#[derive(Debug)]
+pub struct Directory<L> {
+    pub(crate) geometry: Geometry,
+    /// Cubes that hold runs or have a cutoff, in depth-first order.
+    pub(crate) cubes: Vec<CubeId>,
+    pub(crate) cutoffs: Vec<Threshold>,
+    /// `low[0..k], high[0..k]` of each cube.
+    pub(crate) spans: Vec<u32>,
+    /// Where the runs of each cube begin in `runs`; one more than cubes.
+    pub(crate) first_run: Vec<u32>,
+    /// Primaries by cube, then id.
+    pub(crate) runs: Vec<Arc<Run<L>>>,
+    pub(crate) replicas: Arc<Replicas<L>>,
+    rows: u64,
+    /// The cutoff of cubes of which none is known.
+    otherwise: Threshold,
+}
+
+/// All live replicas of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Replicas<L> {
+    pub by_cube: BTreeMap<CubeId, Vec<Arc<Run<L>>>>,
+    /// Primaries that some replica copies.
+    pub copied: HashSet<RunId>,
+}
+
+impl<L> Directory<L> {
+    /// Of a whole state.
+    pub fn new(geometry: Geometry, state: &State<L>) -> Directory<L> {
+        Directory::of(geometry, state.live().cloned(), state.cutoffs())
+    }
+
+    /// Of live runs, in any order, and cutoffs, of which the lowest of each cube counts.
+    pub fn of(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+    ) -> Directory<L> {
+        Directory::made(geometry, live, cutoffs, Threshold::ALL)
+    }
+
+    /// The same of a part that is enough for a box and a range of priorities: all runs that
+    /// meet both, and any cutoffs. Plans for that box and range are then as good as with
+    /// all (I2: what lies below a cube has priorities at or above its cutoff, so
+    /// that it makes no difference whether one looks there).
+    pub fn of_part(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+    ) -> Directory<L> {
+        Directory::made(geometry, live, cutoffs, Threshold::NONE)
+    }
+
+    fn made(
+        geometry: Geometry,
+        live: impl Iterator<Item = Arc<Run<L>>>,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+        otherwise: Threshold,
+    ) -> Directory<L> {
+        let (mut runs, mut by_cube): (Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
+        for run in live {
+            match run.is_replica() {
+                true => by_cube.entry(run.cube).or_default().push(run),
+                false => runs.push((run.cube, run.id, run)),
+            }
+        }
+        // With what they are sorted by beside them: following each pointer would take longer.
+        // Most come nearly in order, which this sort makes use of.
+        runs.sort_by_key(|(cube, id, _)| (*cube, *id));
+        for replicas in by_cube.values_mut() {
+            replicas.sort_unstable_by_key(|run| run.id);
+        }
+        let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
+        let mut directory = Directory::empty(geometry, runs.len(), Arc::new(Replicas { by_cube, copied }));
+        directory.otherwise = otherwise;
+        directory.arrange(cutoffs, runs.into_iter().map(|(cube, _, run)| (cube, run)));
+        directory
+    }
+
+    /// The directory of a state that has gained these primary runs and lost none:
+    /// the same as [`Directory::new`], without sorting everything again. `lowered` has at
+    /// least the cutoffs that came with them.
+    pub fn with_added(
+        &self,
+        lowered: impl Iterator<Item = (CubeId, Threshold)>,
+        mut added: Vec<Arc<Run<L>>>,
+    ) -> Directory<L> {
+        added.sort_unstable_by_key(|run| (run.cube, run.id));
+        let mut directory = Directory::empty(self.geometry, self.runs.len() + added.len(), self.replicas.clone());
+        let of_cubes = self.cubes.iter().zip(self.first_run.windows(2));
+        let old = of_cubes
+            .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
+        let (mut old, mut new) = (old.peekable(), added.into_iter().peekable());
+        directory.arrange(
+            self.cutoffs().chain(lowered),
+            std::iter::from_fn(|| {
+                let before = |(cube, old): &(CubeId, &Arc<Run<L>>)| {
+                    new.peek().is_none_or(|new| *cube < new.cube || (*cube == new.cube && old.id < new.id))
+                };
+                match old.next_if(before) {
+                    Some((cube, run)) => Some((cube, run.clone())),
+                    None => new.next().map(|run| (run.cube, run)),
+                }
+            }),
+        );
+        directory
+    }
+
+    /// One of no runs yet.
+    fn empty(geometry: Geometry, runs: usize, replicas: Arc<Replicas<L>>) -> Directory<L> {
+        Directory {
+            geometry,
+            cubes: Vec::with_capacity(runs),
+            cutoffs: Vec::with_capacity(runs),
+            spans: Vec::with_capacity(runs * 2 * geometry.dimensions()),
+            first_run: Vec::with_capacity(runs + 1),
+            runs: Vec::with_capacity(runs),
+            replicas,
+            rows: 0,
+            otherwise: Threshold::ALL,
+        }
+    }
+
+    /// Takes all runs, sorted by cube and id, and the cutoffs.
+    fn arrange(
+        &mut self,
+        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+        runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>,
+    ) {
+        let mut cutoffs: Vec<_> = cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
+        cutoffs.sort_unstable();
+        cutoffs.dedup_by_key(|(cube, _)| *cube);
+        let mut cutoffs = cutoffs.into_iter().peekable();
+        for (cube, run) in runs {
+            if self.cubes.last() != Some(&cube) {
+                while let Some((empty, cutoff)) = cutoffs.next_if(|(next, _)| *next < cube) {
+                    self.begin_cube(empty, cutoff);
+                }
+                let cutoff = cutoffs.next_if(|(next, _)| *next == cube).map_or(self.otherwise, |(_, cutoff)| cutoff);
+                self.begin_cube(cube, cutoff);
+            }
+            self.rows += run.rows;
+            self.runs.push(run);
+        }
+        cutoffs.for_each(|(empty, cutoff)| self.begin_cube(empty, cutoff));
+        self.first_run.push(self.runs.len() as u32);
+    }
+
+    fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold) {
+        let (span, k) = (self.geometry.span(cube), self.geometry.dimensions());
+        self.spans.extend_from_slice(&span.low[..k]);
+        self.spans.extend_from_slice(&span.high[..k]);
+        self.cubes.push(cube);
+        self.cutoffs.push(cutoff);
+        self.first_run.push(self.runs.len() as u32);
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Live primary records.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// All live primary runs, by cube in depth-first order.
+    pub fn runs(&self) -> &[Arc<Run<L>>] {
+        &self.runs
+    }
+
+    /// All live runs: first primaries, then replicas.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
+        self.runs.iter().chain(self.replicas.by_cube.values().flatten())
+    }
+
+    /// All live replicas, by cube in depth-first order.
+    pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
+        self.replicas.by_cube.values().flatten()
+    }
+
+    /// The live replicas in one cube.
+    pub fn replicas_in(&self, cube: CubeId) -> &[Arc<Run<L>>] {
+        self.replicas.by_cube.get(&cube).map_or(&[], Vec::as_slice)
+    }
+
+    /// Cubes that hold runs or have a cutoff, in depth-first order.
+    pub fn cubes(&self) -> &[CubeId] {
+        &self.cubes
+    }
+
+    /// Cubes that hold at least one run.
+    pub fn occupied_cubes(&self) -> usize {
+        self.first_run.windows(2).filter(|pair| pair[0] < pair[1]).count()
+    }
+
+    /// Levels of the tree: one more than that of the deepest cube with a run.
+    pub fn height(&self) -> u32 {
+        self.runs.iter().map(|run| run.cube.level() + 1).max().unwrap_or(0)
+    }
+
+    /// W(cube) in this snapshot.
+    pub fn cutoff(&self, cube: CubeId) -> Threshold {
+        self.cubes.binary_search(&cube).map_or(self.otherwise, |place| self.cutoffs[place])
+    }
+
+    /// All cutoffs below "everything".
+    pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
+        let cutoffs = self.cubes.iter().copied().zip(self.cutoffs.iter().copied());
+        cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
+    }
+
+    /// The primary runs of one cube.
+    pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
+        match self.cubes.binary_search(&cube) {
+            Ok(place) => &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize],
+            Err(_) => &[],
+        }
+    }
+
+    /// The readable runs of a cube that some replica copies.
+    pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
+        let copied = self.runs_of(cube).iter().filter(move |run| meets(run, range));
+        copied.filter(|run| self.replicas.copied.contains(&run.id))
+    }
+}
+
+/// May the run hold priorities in the range?
+pub(crate) fn meets<L>(run: &Run<L>, range: PriorityRange) -> bool {
+    range.meets(run.priorities.0, run.priorities.1)
+}

@@ -1,0 +1,49 @@
+//! The policy of the optimizer: how far it goes, and what it leaves to others.
+
+use kubist_types::{Cancel, Replication};
+
+/// How far the optimizer goes.
+#[derive(Clone, Debug)]
+pub struct OptimizeOptions {
+    /// Rewrites a part of the tree when at least this share of its rows is debt:
+    /// low values give a better layout, high ones fewer bytes written.
+    pub debt_share: f64,
+    /// Rows that are rewritten at once, in memory.
+    pub rows_at_once: u64,
+    /// Below 1: works on one core only, gives way to others there, and rests so long
+    /// after rewrites that it takes this share of it. At 1 it takes all cores.
+    pub core_share: f64,
+    /// Looks at the table once and does what is cheap there and one large rewrite, for a
+    /// caller that comes again as long as there is something to do. Otherwise goes on
+    /// until nothing is left.
+    pub one_round: bool,
+    /// Which records to copy downwards; `None`: as the table says.
+    pub replication: Option<Replication>,
+    pub cancel: Cancel,
+}
+
+impl Default for OptimizeOptions {
+    fn default() -> Self {
+        OptimizeOptions {
+            debt_share: 0.05,
+            rows_at_once: 4_000_000,
+            core_share: 1.0,
+            one_round: false,
+            replication: None,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+impl OptimizeOptions {
+    /// For work beside commits: few bytes written, and most of the machine left alone.
+    pub fn background() -> OptimizeOptions {
+        OptimizeOptions {
+            debt_share: 0.5,
+            rows_at_once: 250_000,
+            core_share: 0.4,
+            one_round: true,
+            ..OptimizeOptions::default()
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The keys by which rows are looked up.
+
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::NullBuffer;
+use kubist_format::lookup::keys;
+use rayon::prelude::*;
+
+/// Rows whose keys are computed at once.
+const KEYED_ROWS: usize = 1 << 16;
+
+/// Which stored columns can be looked up, and the seed of their keys.
+#[derive(Clone)]
+pub struct LookupColumns {
+    pub seed: u64,
+    pub columns: Vec<usize>,
+}
+
+/// The keys of a batch's rows, by lookup column.
+#[derive(Default)]
+pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
+
+impl LookupColumns {
+    /// The keys of the rows of a stored batch.
+    pub fn keys(&self, batch: &RecordBatch) -> Keys {
+        let keys = self.columns.iter().map(|column| {
+            let array = batch.column(*column);
+            let firsts: Vec<usize> = (0..array.len()).step_by(KEYED_ROWS).collect();
+            let of_some = firsts.into_par_iter().flat_map_iter(|first| {
+                keys(array.slice(first, KEYED_ROWS.min(array.len() - first)).as_ref(), self.seed)
+            });
+            (of_some.collect(), array.logical_nulls())
+        });
+        Keys(keys.collect())
+    }
+}
+
+impl Keys {
+    /// Of a run, whose rows are given in their order, with those of each zone: for each
+    /// column `key << 32 | zone` of every row that has a value.
+    pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
+        let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {
+            let mut rest = order;
+            let mut postings = Vec::with_capacity(order.len());
+            for (zone, rows) in zones.iter().enumerate() {
+                let (rows, later) = rest.split_at(*rows as usize);
+                rest = later;
+                let valued =
+                    rows.iter().filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(**row as usize)));
+                postings.extend(valued.map(|row| (keys[*row as usize] as u64) << 32 | zone as u64));
+            }
+            postings
+        };
+        self.0.iter().map(of_column).collect()
+    }
+}

@@ -1,0 +1,27 @@
+//! The scalability model of one location, with what it was fitted to.
+
+use kubist_model::{Fit, Measured};
+use serde::{Deserialize, Serialize};
+
+/// The scalability model of one place, and what it was fitted to. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Without a password.
+    pub location: String,
+    /// The nodes of a cluster; none of a directory.
+    pub hosts: Vec<String>,
+    /// Of the table at the location, if there is one.
+    pub table: Option<TableSize>,
+    /// What this machine needs to decode stored bytes of records, on all cores.
+    pub decode_ms_per_byte: f64,
+    #[serde(flatten)]
+    pub fit: Fit,
+    pub measured: Vec<Measured>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSize {
+    pub rows: u64,
+    pub bytes_per_row: f64,
+    pub capacity: u32,
+}
