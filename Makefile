@@ -22,6 +22,7 @@
 # make cassandra-down   ends them, and removes their data
 # make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
 #                       network for as many times 15 seconds
+# make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -31,7 +32,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress golden clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -145,6 +146,11 @@ stress:
 	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
+
+# Once for each version of the format; a set is never changed afterwards.
+golden:
+	cargo build --release --locked --workspace --target-dir target --example golden
+	target/release/examples/golden $(VERSION)
 
 NODES ?= 3
 cassandra-up:
