@@ -22,6 +22,9 @@
 # make cassandra-down   ends them, and removes their data
 # make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
 #                       network for as many times 15 seconds
+# make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
+# make hostile   20,000 hostile tries (damage, crafted files, inputs, expressions, HTTP, links,
+#                kills), counted; TRIES=n, SEED=n, ONLY=kind or ONLY=kind:try
 # make structures   the papers' trees side by side: nodes and stored rows
 # make clean   all of the above away
 
@@ -31,7 +34,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile golden clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -145,6 +148,16 @@ stress:
 	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
+
+# Whatever a stranger or a bad disk hands over, for longer than in the tests.
+TRIES ?= 20000
+hostile:
+	TRIES=$(TRIES) cargo test --release --locked --workspace --target-dir target --test campaign -- --nocapture
+
+# Once for each version of the format; a set is never changed afterwards.
+golden:
+	cargo build --release --locked --workspace --target-dir target --example golden
+	target/release/examples/golden $(VERSION)
 
 NODES ?= 3
 cassandra-up:

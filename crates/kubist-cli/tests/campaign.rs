@@ -1,0 +1,129 @@
+//! The hostile campaign: whatever a stranger, a bad disk or a bad moment hands to Kubist is
+//! answered rightly or refused, in bounded time and memory.
+//!
+//! Each kind of attack is a file below. A try is wrong if an answer differs from the truth
+//! without an error, a silent loss if rows are gone without a word, an abort if a process
+//! dies of it (a panic counts), a hang if it does not end. Tries run in children of this
+//! program under a limit of memory, so that an abort is counted and the campaign goes on.
+//!
+//! The test plays a short slice; `make hostile` plays `TRIES=n` from `SEED=n` and prints the
+//! counts. `ONLY=kind` plays one kind, `ONLY=kind:number` one try again.
+
+#[path = "../../kubist/tests/golden/questions.rs"]
+mod questions;
+#[path = "../../kubist/tests/golden/set.rs"]
+mod set;
+#[path = "../../kubist/tests/golden/tables.rs"]
+mod tables;
+#[path = "../../kubist/tests/golden/values.rs"]
+mod values;
+
+#[path = "hostile/child.rs"]
+mod child;
+#[path = "hostile/command.rs"]
+mod command;
+#[path = "hostile/crafted.rs"]
+mod crafted;
+#[path = "hostile/expressions.rs"]
+mod expressions;
+#[path = "hostile/flips.rs"]
+mod flips;
+#[path = "hostile/frames.rs"]
+mod frames;
+#[path = "hostile/http.rs"]
+mod http;
+#[path = "hostile/inputs.rs"]
+mod inputs;
+#[path = "hostile/links.rs"]
+mod links;
+#[path = "hostile/moments.rs"]
+mod moments;
+#[path = "hostile/truth.rs"]
+mod truth;
+
+use std::path::Path;
+
+use rand::rngs::StdRng;
+
+/// What came of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Fine,
+    Wrong,
+    Lost,
+    Abort,
+    Hang,
+}
+
+/// What a try found, and in words what is bad about it.
+pub type Verdict = (Outcome, String);
+
+pub const FINE: Verdict = (Outcome::Fine, String::new());
+
+/// A kind of attack, with whatever it needs to be played again and again.
+pub trait Attack {
+    /// Plays one try, which follows from the random numbers alone.
+    fn play(&mut self, random: &mut StdRng) -> Verdict;
+}
+
+struct Kind {
+    name: &'static str,
+    /// Its part of all tries, in a thousand.
+    share: u64,
+    prepare: fn(&Path) -> Box<dyn Attack>,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind { name: "flips", share: 380, prepare: flips::prepare },
+    Kind { name: "crafted", share: 280, prepare: crafted::prepare },
+    Kind { name: "expressions", share: 200, prepare: expressions::prepare },
+    Kind { name: "inputs", share: 70, prepare: inputs::prepare },
+    Kind { name: "http", share: 50, prepare: http::prepare },
+    Kind { name: "links", share: 15, prepare: links::prepare },
+    Kind { name: "kills", share: 3, prepare: moments::prepare_kills },
+    Kind { name: "stalls", share: 2, prepare: moments::prepare_stalls },
+];
+
+/// The tries of the slice that the tests play.
+const SLICE: u64 = 400;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// Plays its part if this process was started as a child.
+#[test]
+fn in_a_child() {
+    let Ok(name) = std::env::var("KUBIST_HOSTILE") else { return };
+    let kind = KINDS.iter().find(|kind| kind.name == name).expect("a kind");
+    child::play(kind);
+}
+
+#[test]
+fn nothing_hostile_gets_a_wrong_answer_an_abort_or_a_loss() {
+    let (tries, seed) = (number("TRIES", SLICE), number("SEED", 1));
+    let only = std::env::var("ONLY").ok();
+    let (only, one) = match only.as_deref().map(|only| only.split_once(':').map_or((only, None), |(k, n)| (k, Some(n))))
+    {
+        Some((kind, number)) => (Some(kind), number.map(|number| number.parse::<u64>().expect("a try's number"))),
+        None => (None, None),
+    };
+    let mut bad = 0;
+    println!("{:12} {:>7} {:>7} {:>7} {:>7} {:>7}", "kind", "tries", "wrong", "lost", "aborts", "hangs");
+    for kind in KINDS.iter().filter(|kind| only.is_none_or(|only| only == kind.name)) {
+        let tries = match one {
+            Some(first) => first..first + 1,
+            None => 0..(tries * kind.share).div_ceil(1000),
+        };
+        let count = tries.end - tries.start;
+        let found = child::campaign(kind, tries, seed);
+        let of = |outcome| found.iter().filter(|(_, verdict)| verdict.0 == outcome).count();
+        let [wrong, lost, aborts, hangs] = [Outcome::Wrong, Outcome::Lost, Outcome::Abort, Outcome::Hang].map(of);
+        println!("{:12} {count:7} {wrong:7} {lost:7} {aborts:7} {hangs:7}", kind.name);
+        for (number, (outcome, why)) in found.iter().take(10) {
+            println!("    {outcome:?}, SEED={seed} ONLY={}:{number}: {why}", kind.name);
+        }
+        bad += found.len();
+    }
+    assert_eq!(bad, 0, "of all tries");
+}

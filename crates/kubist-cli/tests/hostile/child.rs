@@ -1,0 +1,131 @@
+//! Children that play tries, and their parent, which counts and outlives them.
+//!
+//! A child says `begin N` before each try and its verdict after it. One that ends in between
+//! has aborted; one that is silent for too long hangs, and is killed. The next child goes on
+//! behind that try.
+
+use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::{Kind, Outcome, Verdict, number};
+
+/// Longer than any try may take, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Address space of a child, in KiB: far more than its small tables need.
+const MEMORY: u64 = 8 << 20;
+/// A kind that fails so often needs no more tries to be known for it.
+const MOST_FAILURES: usize = 200;
+
+const VERDICTS: [(&str, Outcome); 5] = [
+    ("fine", Outcome::Fine),
+    ("wrong", Outcome::Wrong),
+    ("lost", Outcome::Lost),
+    ("abort", Outcome::Abort),
+    ("hang", Outcome::Hang),
+];
+
+/// In the child: plays the tries that the environment names.
+pub fn play(kind: &Kind) {
+    let (first, end, seed) = (number("KUBIST_FIRST", 0), number("KUBIST_END", 0), number("SEED", 1));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut attack = (kind.prepare)(folder.path());
+    for number in first..end {
+        say(&format!("begin {number}"));
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(number));
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| attack.play(&mut random)));
+        let (outcome, why) = played.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            (Outcome::Abort, format!("panic: {}", text.unwrap_or("no text")))
+        });
+        let word = VERDICTS.iter().find(|(_, of)| *of == outcome).expect("all are listed").0;
+        say(&format!("{word} {number} {}", why.replace('\n', " ")));
+    }
+    say("end");
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nhostile: {line}").and_then(|()| out.flush()).expect("a parent who listens");
+}
+
+/// In the parent: the tries that were not fine.
+pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> Vec<(u64, Verdict)> {
+    let mut found = Vec::new();
+    let mut next = tries.start;
+    while next < tries.end && found.len() < MOST_FAILURES {
+        let (reached, bad) = one_child(kind, next..tries.end, seed, &mut found);
+        if let Some((outcome, why)) = bad {
+            found.push((reached, (outcome, why)));
+        }
+        next = reached + 1;
+    }
+    found
+}
+
+/// The last try that a child began, and what ended it too early.
+fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Verdict)>) -> (u64, Option<Verdict>) {
+    let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
+    let mut child = Command::new("sh")
+        .args(["-c", &limited])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"])
+        .envs([("KUBIST_HOSTILE", kind.name)])
+        .envs(
+            [("KUBIST_FIRST", tries.start), ("KUBIST_END", tries.end), ("SEED", seed)].map(|(k, v)| (k, v.to_string())),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child");
+    let (send, lines) = channel();
+    let out = child.stdout.take().expect("its output");
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+            if send.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut at = tries.start;
+    let mut begun = false;
+    let ended = loop {
+        match lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                let Some(said) = line.strip_prefix("hostile: ") else { continue };
+                let mut parts = said.splitn(3, ' ');
+                let (word, number) = (parts.next().unwrap_or(""), parts.next().and_then(|number| number.parse().ok()));
+                if word == "end" {
+                    break None;
+                }
+                at = number.unwrap_or(at);
+                begun = word == "begin";
+                let outcome =
+                    VERDICTS.iter().find(|(of, _)| *of == word).map_or(Outcome::Fine, |(_, outcome)| *outcome);
+                if outcome != Outcome::Fine {
+                    found.push((at, (outcome, parts.next().unwrap_or("").into())));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => break Some((Outcome::Hang, format!("silent for {PATIENCE:?}"))),
+            Err(RecvTimeoutError::Disconnected) if begun => break Some((Outcome::Abort, "the process died".into())),
+            Err(RecvTimeoutError::Disconnected) => {
+                break Some((Outcome::Abort, "the process died between tries".into()));
+            }
+        }
+    };
+    // Only this child: it may be at work still.
+    let _ = child.kill();
+    let _ = child.wait();
+    drop(lines);
+    let _ = reader.join();
+    match ended {
+        None => (tries.end, None),
+        bad => (at, bad),
+    }
+}

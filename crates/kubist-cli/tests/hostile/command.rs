@@ -1,0 +1,85 @@
+//! The command as a process of its own, with bounded memory and patience.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use kubist::{Result, Table, VerifyOptions};
+
+use crate::truth;
+use crate::{FINE, Outcome, Verdict};
+
+/// Longer than the command may take for a small file, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// Address space in KiB; most of it is what an allocator and threads reserve and do not use.
+const MEMORY: u64 = 6 << 20;
+/// How the command ends, if it ends by its own will.
+const CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
+
+/// Starts `kubist`; what it says goes to files in `folder`.
+pub fn start(folder: &Path, arguments: &[&str]) -> Child {
+    let file = |name: &str| File::create(folder.join(name)).expect("a file for what it says");
+    Command::new("sh")
+        .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_kubist")])
+        .args(arguments)
+        .current_dir(folder)
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(file("stdout"))
+        .stderr(file("stderr"))
+        .spawn()
+        .expect("the command")
+}
+
+/// Its end, or `None` if it has not come in time; then the process is killed.
+pub fn end(child: &mut Child) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().and_then(|()| child.wait()).expect("a child to kill");
+    None
+}
+
+/// Its exit code; or what is bad about its end.
+pub fn judged(folder: &Path, arguments: &[&str]) -> std::result::Result<i32, Verdict> {
+    let mut child = start(folder, arguments);
+    let told = |what: &str| format!("kubist {}: {what}", arguments.join(" "));
+    let Some(status) = end(&mut child) else { return Err((Outcome::Hang, told("did not end"))) };
+    let said = std::fs::read(folder.join("stderr")).expect("what it said");
+    let said = String::from_utf8_lossy(&said);
+    let code = status.code().filter(|code| CODES.contains(code) && !said.contains("panicked"));
+    code.ok_or_else(|| (Outcome::Abort, told(&format!("{status}: {}", said.chars().take(300).collect::<String>()))))
+}
+
+/// The rows of a sound table; 0 where there is none.
+pub fn sound_rows(at: &Path) -> std::result::Result<u64, Verdict> {
+    let at = at.to_str().expect("a path in UTF-8");
+    let look = || -> Result<(u64, Vec<String>)> {
+        let table = Table::open(at)?;
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {})?;
+        Ok((table.snapshot()?.rows()?, report.findings))
+    };
+    match look() {
+        Ok((rows, findings)) if findings.is_empty() => Ok(rows),
+        Ok((_, findings)) => Err((Outcome::Wrong, format!("{at} is not sound: {}", findings[0]))),
+        Err(kubist::Error::NotATable { .. }) => Ok(0),
+        Err(_) if !Path::new(at).exists() => Ok(0),
+        Err(error) => Err((Outcome::Wrong, format!("{at} cannot be read: {error}"))),
+    }
+}
+
+/// A verdict from what was found step by step.
+pub fn verdict(found: std::result::Result<(), Verdict>) -> Verdict {
+    found.err().unwrap_or(FINE)
+}
+
+/// Rows of a table as text, for comparison with another's.
+pub fn all_rows(at: &Path) -> std::result::Result<Vec<String>, Verdict> {
+    let answers = truth::answers(at).map_err(|error| (Outcome::Wrong, format!("{}: {error}", at.display())))?;
+    Ok(answers.into_iter().next().unwrap_or_default())
+}

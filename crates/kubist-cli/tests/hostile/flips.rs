@@ -1,0 +1,84 @@
+//! Single bits flipped in any file of a table: the same answer, or an error that says which
+//! file is damaged.
+
+use std::fs;
+use std::path::Path;
+
+use kubist::{Error, Table};
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+use crate::truth::{self, Known, difference, is_noticed};
+use crate::{Attack, FINE, Outcome, Verdict};
+
+struct Flips {
+    tables: Vec<Known>,
+    folder: tempfile::TempDir,
+}
+
+pub fn prepare(folder: &Path) -> Box<dyn Attack> {
+    let own = tempfile::tempdir_in(folder).expect("a folder");
+    Box::new(Flips { tables: truth::tables(folder), folder: own })
+}
+
+impl Attack for Flips {
+    fn play(&mut self, random: &mut StdRng) -> Verdict {
+        let known = self.tables.choose(random).expect("tables");
+        let file = known.files.choose(random).expect("files");
+        let mut bytes = fs::read(file).expect("a file of the table");
+        if bytes.is_empty() {
+            return FINE;
+        }
+        let place = random.random_range(0..bytes.len());
+        bytes[place] ^= 1 << random.random_range(0..8);
+        let salvages = random.random_ratio(1, 20);
+        let told = |what: &str| format!("{what} ({}, byte {place})", file.display());
+        truth::with(file, &bytes, || {
+            let verdict = match truth::answers(&known.at) {
+                Ok(found) => match difference(&found, &known.answers) {
+                    None => FINE,
+                    Some((true, what)) => (Outcome::Lost, told(&what)),
+                    Some((false, what)) => (Outcome::Wrong, told(&what)),
+                },
+                Err(Error::Damaged { .. } | Error::Newer(_) | Error::NotATable { .. }) if !is_noticed(&known.at) => {
+                    (Outcome::Lost, told("a query fails, and verify finds nothing"))
+                }
+                Err(Error::Damaged { .. } | Error::Newer(_) | Error::NotATable { .. }) => FINE,
+                Err(error) => (Outcome::Wrong, told(&format!("an error that is not about damage: {error}"))),
+            };
+            match verdict.0 == Outcome::Fine && salvages {
+                true => self.salvage(known, &told),
+                false => verdict,
+            }
+        })
+    }
+}
+
+impl Flips {
+    /// What is saved is true, and what is not saved is counted.
+    fn salvage(&self, known: &Known, told: &dyn Fn(&str) -> String) -> Verdict {
+        let to = self.folder.path().join("saved");
+        let _ = fs::remove_dir_all(&to);
+        let (from, to) = (known.at.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
+        // Without a header nothing can be saved.
+        let Ok(report) = Table::salvage(from, to, &Default::default(), &mut |_, _| {}) else { return FINE };
+        let saved = match truth::answers(Path::new(to)) {
+            Ok(answers) => answers.into_iter().next().unwrap_or_default(),
+            Err(error) => return (Outcome::Wrong, told(&format!("the salvaged table cannot be read: {error}"))),
+        };
+        let truth = &known.answers[0];
+        let strange = saved.iter().find(|row| truth.binary_search(row).is_err());
+        if let Some(row) = strange {
+            return (Outcome::Wrong, told(&format!("salvaged a row that never was: {row}")));
+        }
+        if saved.windows(2).any(|pair| pair[0] == pair[1] && truth.windows(2).all(|pair| pair[0] != pair[1])) {
+            return (Outcome::Wrong, told("salvaged a row twice"));
+        }
+        let missing = truth.len() - saved.len();
+        match missing > 0 && report.is_whole() || (missing as u64) < report.rows_lost {
+            true => (Outcome::Lost, told(&format!("{missing} rows missing, {} told", report.rows_lost))),
+            false => FINE,
+        }
+    }
+}

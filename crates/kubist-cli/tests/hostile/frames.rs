@@ -1,0 +1,213 @@
+//! The frames of FORMAT.md, taken apart and put together again with right checksums around
+//! changed bytes: what somebody does who knows the format.
+
+use std::path::Path;
+
+use kubist::store::{Store, open_local};
+
+const HEADER: usize = 16;
+const LOG_HEAD: usize = 12;
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// An object's file with another value.
+pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut value = file[HEADER + 12..].to_vec();
+    change(&mut value);
+    let length = (value.len() as u64).to_le_bytes();
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&length), &value);
+    [&file[..HEADER], &length, &checksum.to_le_bytes(), &value].concat()
+}
+
+/// A log's file with another payload in one of its frames; the frames behind it move.
+pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let (mut payloads, mut at) = (Vec::new(), HEADER);
+    while let Some(length) = u32_at(file, at) {
+        let Some(payload) = file.get(at + LOG_HEAD..at + LOG_HEAD + length as usize) else { break };
+        payloads.push(payload.to_vec());
+        at += LOG_HEAD + length as usize;
+    }
+    let count = payloads.len().max(1);
+    if let Some(payload) = payloads.get_mut(which % count) {
+        change(payload);
+    }
+    let mut made = file[..HEADER].to_vec();
+    for payload in payloads {
+        let position = (made.len() as u64).to_le_bytes();
+        let head = [(payload.len() as u32).to_le_bytes(), crc32c::crc32c(&payload).to_le_bytes()].concat();
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&position), &head);
+        made.extend_from_slice(&head);
+        made.extend_from_slice(&checksum.to_le_bytes());
+        made.extend_from_slice(&payload);
+    }
+    made
+}
+
+/// An acknowledgement of a length.
+pub fn acknowledgement(file: &[u8], length: u64) -> Vec<u8> {
+    let length = length.to_le_bytes();
+    [&file[..HEADER], &length, &crc32c::crc32c(&length).to_le_bytes()].concat()
+}
+
+/// A file's header with another version.
+pub fn version(file: &[u8], version: u32) -> Vec<u8> {
+    let mut made = file.to_vec();
+    made[8..12].copy_from_slice(&version.to_le_bytes());
+    let checksum = crc32c::crc32c(&made[..12]).to_le_bytes();
+    made[12..16].copy_from_slice(&checksum);
+    made
+}
+
+/// What a checksum in a segment covers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    ZoneMap,
+    /// The directory of postings.
+    Postings,
+    /// A page of a checkpoint.
+    Page,
+}
+
+/// Bytes of a segment that begin with the checksum of what follows.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub segment: String,
+    pub what: What,
+    pub offset: usize,
+    pub length: usize,
+    /// Of a zone map: where the data of its run is.
+    pub data: (usize, usize),
+}
+
+/// A cursor over the bytes of an entry.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+    fn u32(&mut self) -> Option<u32> {
+        u32_at(self.take(4)?, 0)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        u64_at(self.take(8)?, 0)
+    }
+    fn text(&mut self) -> Option<String> {
+        let length = self.u32()? as usize;
+        String::from_utf8(self.take(length)?.to_vec()).ok()
+    }
+}
+
+/// All pieces that entries of a table name.
+pub fn pieces(at: &Path) -> Vec<Piece> {
+    let store = open_local(at).expect("a table's folder");
+    let header = store.get("table").expect("a sound header").expect("a header");
+    let length = u32_at(&header, 0).expect("a length") as usize;
+    let json: serde_json::Value = serde_json::from_slice(&header[4..4 + length]).expect("JSON");
+    let dimensions = json["dimensions"].as_array().expect("dimensions").len();
+    let mut found = Vec::new();
+    for writer in store.logs().expect("logs") {
+        for entry in store.read_log(&writer, 0).expect("a sound log").entries {
+            of_entry(&entry.bytes, 17, dimensions, &mut found);
+        }
+    }
+    for name in store.list("rewrites/").expect("rewrites") {
+        of_entry(&store.get(&name).expect("sound").expect("listed"), 1, dimensions, &mut found);
+    }
+    for name in store.list("checkpoints/").expect("checkpoints") {
+        let bytes = store.get(&name).expect("sound").expect("listed");
+        let length = u32_at(&bytes, 0).expect("a length") as usize;
+        let json: serde_json::Value = serde_json::from_slice(&bytes[4..4 + length]).expect("JSON");
+        let Some(segment) = json["pages"].as_str() else { continue };
+        for leaf in bytes[4 + length..].chunks_exact(33 + 8 * dimensions) {
+            let (Some(offset), Some(length)) = (u64_at(leaf, 0), u32_at(leaf, 8)) else { continue };
+            let (offset, length) = (offset as usize, length as usize);
+            found.push(Piece { segment: segment.into(), what: What::Page, offset, length, data: (0, 0) });
+        }
+    }
+    found.retain(|piece| store.segment_len(&piece.segment).is_ok_and(|length| length.is_some()));
+    found
+}
+
+/// The pieces that the sections of an entry name; these begin at `from`.
+fn of_entry(bytes: &[u8], from: usize, dimensions: usize, found: &mut Vec<Piece>) {
+    let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
+    while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
+        let Some(body) = sections.take(length as usize) else { return };
+        let listed = match tag {
+            2 => of_runs(Cursor(body), dimensions, found),
+            21 => of_lookups(Cursor(body), found),
+            0 => return,
+            _ => Some(()),
+        };
+        assert!(listed.is_some(), "an entry that FORMAT.md does not describe");
+    }
+}
+
+fn of_runs(mut body: Cursor, dimensions: usize, found: &mut Vec<Piece>) -> Option<()> {
+    let segments: Vec<String> = (0..body.u32()?).map(|_| body.text()).collect::<Option<_>>()?;
+    for _ in 0..body.u32()? {
+        body.take(16 + 16 + 24)?;
+        let (data, data_length, offset) = (body.u64()? as usize, body.u64()? as usize, body.u64()? as usize);
+        let (length, segment) = (body.u32()? as usize, segments.get(body.u32()? as usize)?.clone());
+        body.take(8 * dimensions)?;
+        let copies = body.u32()? as usize;
+        body.take(16 * copies)?;
+        found.push(Piece { segment, what: What::ZoneMap, offset, length, data: (data, data_length) });
+    }
+    Some(())
+}
+
+fn of_lookups(mut body: Cursor, found: &mut Vec<Piece>) -> Option<()> {
+    for _ in 0..body.u32()? {
+        body.take(16 + 4)?;
+        let segment = body.text()?;
+        for _ in 0..body.u32()? {
+            body.u32()?;
+            let (blocks, blocks_length) = (body.u64()? as usize, body.u64()? as usize);
+            let (offset, length) = (blocks + blocks_length, body.u32()? as usize);
+            let data = (blocks, blocks_length);
+            found.push(Piece { segment: segment.clone(), what: What::Postings, offset, length, data });
+        }
+    }
+    Some(())
+}
+
+/// A segment's file with a piece changed behind its checksum.
+pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let mut made = file.to_vec();
+    let bytes = &mut made[piece.offset..piece.offset + piece.length];
+    change(&mut bytes[4..]);
+    let checksum = crc32c::crc32c(&bytes[4..]).to_le_bytes();
+    bytes[..4].copy_from_slice(&checksum);
+    made
+}
+
+/// A segment's file with a run's first chunk changed, and the checksums that cover it.
+pub fn chunk(file: &[u8], of: &Piece, change: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
+    let map = file.get(of.offset..of.offset + of.length)?;
+    // The first pair of a chunk's length and checksum in the zone map, by what it says.
+    let (pair, length) = (4..map.len().saturating_sub(8)).find_map(|at| {
+        let length = u32_at(map, at)? as usize;
+        let chunk = file.get(of.data.0..of.data.0 + length).filter(|_| length > 0 && length <= of.data.1)?;
+        (u32_at(map, at + 4)? == crc32c::crc32c(chunk)).then_some((at, length))
+    })?;
+    let mut made = file.to_vec();
+    change(&mut made[of.data.0..of.data.0 + length]);
+    let checksum = crc32c::crc32c(&made[of.data.0..of.data.0 + length]).to_le_bytes();
+    made[of.offset + pair + 4..of.offset + pair + 8].copy_from_slice(&checksum);
+    let checksum = crc32c::crc32c(&made[of.offset + 4..of.offset + of.length]).to_le_bytes();
+    made[of.offset..of.offset + 4].copy_from_slice(&checksum);
+    Some(made)
+}

@@ -1,0 +1,80 @@
+//! Tables whose answers are known, to be attacked one file at a time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kubist::{Query, Result, Table, VerifyOptions};
+
+use crate::set;
+use crate::tables::TABLES;
+use crate::values::rows;
+
+/// A table in a folder of its own, and what it answered when it was whole.
+pub struct Known {
+    pub at: PathBuf,
+    pub files: Vec<PathBuf>,
+    pub answers: Vec<Vec<String>>,
+}
+
+/// The golden tables, and the same written now.
+pub fn tables(folder: &Path) -> Vec<Known> {
+    let mut found = Vec::new();
+    for golden in TABLES.iter().filter(|golden| golden.is_sound()) {
+        let (kept, fresh) =
+            (folder.join(format!("{}-kept", golden.name)), folder.join(format!("{}-fresh", golden.name)));
+        set::copied(&set::newest().join(golden.name).join("table"), &kept);
+        golden.write(&fresh);
+        found.extend([kept, fresh].map(|at| Known {
+            files: set::listed(&at),
+            answers: answers(&at).expect("a sound table"),
+            at,
+        }));
+    }
+    found
+}
+
+/// The rows that a few questions find, each in the order of their text.
+pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
+    let snapshot = Table::open(at.to_str().expect("a path in UTF-8"))?.snapshot()?;
+    let has = |column: &str| snapshot.schema().index_of(column).is_ok();
+    let mut queries = vec![Query::default(), Query { precision: Some(0.3), ..Query::default() }];
+    // One by a zone map, one by postings where there are some.
+    for (column, filter) in [("y", "y > 300 AND y < 520"), ("name", "name IN ('droplet 3', 'droplet 17')")] {
+        if has(column) {
+            queries.push(Query { filter: Some(filter.into()), ..Query::default() });
+        }
+    }
+    let mut answers = Vec::new();
+    for query in queries {
+        let mut found = Vec::new();
+        for batch in snapshot.query(&query)? {
+            found.extend(rows(&batch?));
+        }
+        found.sort_unstable();
+        answers.push(found);
+    }
+    Ok(answers)
+}
+
+/// Does the deep look say that something is wrong?
+pub fn is_noticed(at: &Path) -> bool {
+    let report = Table::verify_at(at.to_str().expect("a path in UTF-8"), &VerifyOptions::deep(), &mut |_, _| {});
+    report.map_or(true, |report| !report.findings.is_empty())
+}
+
+/// Puts other bytes in the place of a file's while something is done.
+pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
+    let whole = fs::read(file).expect("a file of the table");
+    fs::write(file, bytes).expect("the changed file");
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    fs::write(file, whole).expect("the file as it was");
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What differs between answers, in a few words; the answers that lack rows only are losses.
+pub fn difference(found: &[Vec<String>], truth: &[Vec<String>]) -> Option<(bool, String)> {
+    let (found, truth) = found.iter().zip(truth).find(|(found, truth)| found != truth)?;
+    let lost = found.len() < truth.len() && found.iter().all(|row| truth.binary_search(row).is_ok());
+    let first = found.iter().find(|row| truth.binary_search(row).is_err());
+    Some((lost, format!("{} rows instead of {}; {}", found.len(), truth.len(), first.map_or("", |row| row))))
+}

@@ -1,0 +1,138 @@
+//! What a table's files hold, without what differs each time that it is written: its id, the
+//! times in names and entries, and the checksums of bytes that hold these.
+//!
+//! Two tables that were written by the same recipe and the same version are equal then, byte
+//! by byte.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kubist::store::{Store, open_local};
+
+/// The digits at the end of a segment's name: the time of its creation in milliseconds.
+const TIME_DIGITS: usize = 13;
+/// The tag and length of the section of a log entry that holds a time.
+const TIME_SECTION: [u8; 6] = [16, 0, 8, 0, 0, 0];
+
+/// Objects, log entries and segments, by a name that is the same each time.
+pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
+    let store = open_local(at).expect("a table's folder");
+    let names = Names::of(&store);
+    let mut found = BTreeMap::new();
+    for name in store.list("").expect("objects") {
+        let mut bytes = store.get(&name).expect("a sound object").expect("an object that is listed").to_vec();
+        if name.starts_with("garbage/") {
+            bytes.fill(0);
+        }
+        found.insert(names.without(name.clone().into_bytes()), names.without(bytes));
+    }
+    for writer in store.logs().expect("logs") {
+        for (number, entry) in store.read_log(&writer, 0).expect("a sound log").entries.iter().enumerate() {
+            found.insert(
+                format!("logs/{writer}, entry {}", number + 1).into_bytes(),
+                names.without(entry.bytes.to_vec()),
+            );
+        }
+    }
+    let pages = pages(&store);
+    for segment in store.segments().expect("segments") {
+        let end = store.segment_len(&segment).expect("a segment").expect("a segment that is listed");
+        let mut bytes = store.read(&segment, &[16..end]).expect("a segment's bytes").remove(0).to_vec();
+        for (_, offset, length) in pages.iter().filter(|(name, ..)| *name == segment) {
+            let (begin, end) = (*offset as usize - 16, *offset as usize - 16 + *length as usize);
+            let checksum = crc32c::crc32c(&bytes[begin + 4..end]).to_le_bytes();
+            assert_eq!(bytes[begin..begin + 4], checksum, "the checksum of a page of {segment}");
+            bytes[begin..begin + 4].fill(0);
+        }
+        found.insert(names.without(format!("segments/{segment}").into_bytes()), names.without(bytes));
+    }
+    found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
+}
+
+/// Texts that differ each time, and what stands for them.
+struct Names(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Names {
+    fn of(store: &dyn Store) -> Names {
+        let header = store.get("table").expect("a sound header").expect("a header");
+        let id = json(&header)["id"].as_str().expect("an id").to_string();
+        let mut pairs = vec![(id.clone().into_bytes(), vec![b'#'; id.len()])];
+        // Cleaned segments are still named by old entries, so all names are sought.
+        let mut times: BTreeMap<(String, String), ()> = BTreeMap::new();
+        let mut seek = |bytes: &[u8]| {
+            for end in TIME_DIGITS + 1..=bytes.len() {
+                let digits = &bytes[end - TIME_DIGITS..end];
+                let before = &bytes[..end - TIME_DIGITS];
+                if before.last() != Some(&b'-') || !digits.iter().all(u8::is_ascii_digit) {
+                    continue;
+                }
+                let owner: Vec<u8> = before.iter().rev().take_while(|byte| is_of_name(**byte)).copied().collect();
+                let owner = owner.into_iter().rev().map(char::from).collect();
+                times.insert((owner, String::from_utf8_lossy(digits).into_owned()), ());
+            }
+        };
+        for name in store.list("").expect("objects") {
+            seek(name.as_bytes());
+            seek(&store.get(&name).expect("a sound object").expect("an object that is listed"));
+        }
+        for writer in store.logs().expect("logs") {
+            store.read_log(&writer, 0).expect("a sound log").entries.iter().for_each(|entry| seek(&entry.bytes));
+        }
+        let mut of_owner: BTreeMap<&str, usize> = BTreeMap::new();
+        for (owner, time) in times.keys() {
+            let rank = of_owner.entry(owner).or_default();
+            *rank += 1;
+            pairs.push((format!("{owner}{time}").into_bytes(), format!("{owner}{rank:#>TIME_DIGITS$}").into_bytes()));
+        }
+        Names(pairs)
+    }
+
+    /// The bytes with all of them replaced, and without the times of entries.
+    fn without(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        for (text, instead) in &self.0 {
+            let mut at = 0;
+            while let Some(found) = bytes[at..].windows(text.len()).position(|window| window == text) {
+                at += found;
+                bytes[at..at + text.len()].copy_from_slice(instead);
+                at += text.len();
+            }
+        }
+        let mut at = 0;
+        while let Some(found) = bytes[at..].windows(TIME_SECTION.len()).position(|window| window == TIME_SECTION) {
+            at += found + TIME_SECTION.len();
+            let Some(time) = bytes.get(at..at + 8) else { break };
+            let milliseconds = u64::from_le_bytes(time.try_into().expect("eight bytes"));
+            if (1_500_000_000_000..5_000_000_000_000).contains(&milliseconds) {
+                bytes[at..at + 8].fill(0);
+            }
+        }
+        bytes
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
+}
+
+/// The JSON behind its length.
+fn json(bytes: &[u8]) -> serde_json::Value {
+    let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
+    serde_json::from_slice(&bytes[4..4 + length]).expect("JSON")
+}
+
+/// The pages of checkpoints: segment, offset and length.
+fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
+    let header = store.get("table").expect("a sound header").expect("a header");
+    let dimensions = json(&header)["dimensions"].as_array().expect("dimensions").len();
+    let mut found = Vec::new();
+    for name in store.list("checkpoints/").expect("checkpoints") {
+        let bytes = store.get(&name).expect("a sound checkpoint").expect("a checkpoint that is listed");
+        let Some(segment) = json(&bytes)["pages"].as_str().map(str::to_string) else { continue };
+        let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
+        for leaf in bytes[4 + length..].chunks_exact(8 + 4 + 4 + 1 + 16 + 8 * dimensions) {
+            let offset = u64::from_le_bytes(leaf[..8].try_into().expect("eight bytes"));
+            found.push((segment.clone(), offset, u32::from_le_bytes(leaf[8..12].try_into().expect("four bytes"))));
+        }
+    }
+    found
+}

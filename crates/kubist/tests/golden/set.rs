@@ -1,0 +1,66 @@
+//! The sets of golden tables on disk.
+#![allow(dead_code)] // the tests and the program that makes a set take what they need
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where all sets are.
+pub fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// `v1`, `v1.1`, `v2`, ... in this order.
+pub fn sets() -> Vec<PathBuf> {
+    let version = |path: &Path| -> Option<Vec<u32>> {
+        path.file_name()?.to_str()?.strip_prefix('v')?.split('.').map(|part| part.parse().ok()).collect()
+    };
+    let listed = fs::read_dir(home()).expect("the folder of the sets").map(|entry| entry.expect("a file").path());
+    let mut sets: Vec<(Vec<u32>, PathBuf)> = listed.filter_map(|path| Some((version(&path)?, path))).collect();
+    sets.sort();
+    assert!(!sets.is_empty(), "no golden tables");
+    sets.into_iter().map(|(_, path)| path).collect()
+}
+
+pub fn newest() -> PathBuf {
+    sets().pop().expect("at least one set")
+}
+
+fn walk(at: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(at).expect("a folder") {
+        let path = entry.expect("a file").path();
+        match path.is_dir() {
+            true => walk(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// All files of a folder and of those in it, in the order of their names.
+pub fn listed(at: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    walk(at, &mut found);
+    found.sort();
+    found
+}
+
+/// All files of a set but the list itself: a line each, of name, length and CRC-32C.
+pub fn files(set: &Path) -> String {
+    let found = listed(set);
+    let mut list = String::new();
+    for path in found.iter().filter(|path| !path.ends_with("files.txt")) {
+        let bytes = fs::read(path).expect("a file of the set");
+        let name = path.strip_prefix(set).expect("within the set").to_str().expect("a name in UTF-8");
+        writeln!(list, "{name} {} {:08x}", bytes.len(), crc32c::crc32c(&bytes)).expect("text");
+    }
+    list
+}
+
+/// Copies a folder with all that is in it.
+pub fn copied(from: &Path, to: &Path) {
+    for path in listed(from) {
+        let to = to.join(path.strip_prefix(from).expect("within the folder"));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of the copy");
+        fs::copy(&path, &to).expect("a copied file");
+    }
+}
