@@ -99,6 +99,17 @@ impl Segment for LocalSegment {
     }
 }
 
+/// What was never synced is named by nobody, and would take space for nothing: often the
+/// disk is full, which is why it was given up.
+impl Drop for LocalSegment {
+    fn drop(&mut self) {
+        if self.synced == 0 && self.standing.is_own(&*self.disk) {
+            // Best effort: a process that dies leaves it behind too.
+            let _ = self.disk.unlink(&self.path);
+        }
+    }
+}
+
 impl LocalSegment {
     fn append_part(&mut self, part: &[u8]) -> Result<()> {
         if part.len() >= BIG_PART_BYTES {
