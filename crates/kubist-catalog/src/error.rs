@@ -12,6 +12,9 @@ pub fn store_error(error: kubist_store::Error) -> Error {
         Store::Refused { .. } => Error::Refused(error.to_string()),
         Store::Newer { .. } => Error::Newer(error.to_string()),
         Store::InvalidName { .. } => Error::Invalid(error.to_string()),
+        Store::Irregular { file, found, wanted } => {
+            Error::Damaged { file, offset: 0, what: format!("it is {found}, not {wanted}") }
+        }
         Store::Missing { file } => Error::Damaged { file, offset: 0, what: "the file is missing".into() },
         other => Error::Io(other.to_string()),
     }

@@ -3,6 +3,8 @@
 //! A location is a path, `file://` and a path, or `cassandra://hosts/keyspace/table`. This is
 //! the one place that tells them apart; everything else works on a store.
 
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,11 +53,12 @@ impl Place {
         let not = |location: &str, why: &str| Error::NotATable { location: location.into(), why: why.into() };
         match self {
             Place::Directory { location, path } => {
-                let why = match () {
-                    () if !path.exists() => "there is nothing",
-                    () if !path.is_dir() => "it is a file, not a directory",
-                    () if !holds(path, TABLE) && !holds(path, DROPPED) => "the directory holds no table",
-                    () => return Ok(Arc::new(open_local(path).map_err(store_error)?)),
+                let why = match look(path, fs::metadata(path))? {
+                    None if look(path, fs::symlink_metadata(path))?.is_some() => "it is a link that leads nowhere",
+                    None => "there is nothing",
+                    Some(found) if !found.is_dir() => "it is a file, not a directory",
+                    Some(_) if !holds(path, TABLE)? && !holds(path, DROPPED)? => "the directory holds no table",
+                    Some(_) => return Ok(Arc::new(open_local(path).map_err(store_error)?)),
                 };
                 Err(not(location, why))
             }
@@ -71,7 +74,7 @@ impl Place {
     /// Is a table here?
     pub fn has_table(&self) -> Result<bool> {
         match self {
-            Place::Directory { path, .. } => Ok(holds(path, TABLE)),
+            Place::Directory { path, .. } => holds(path, TABLE),
             #[cfg(feature = "cassandra")]
             Place::Cassandra { .. } => match self.store() {
                 Ok(store) => Ok(store.get(TABLE).map_err(store_error)?.is_some()),
@@ -87,13 +90,14 @@ impl Place {
         const TABLE_THERE: &str = "a table is there; open it, or create with exist_ok";
         match self {
             Place::Directory { location, path } => {
-                let free = !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-                let why = match () {
-                    () if free => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
-                    () if !path.is_dir() => "it is a file",
-                    () if holds(path, DROPPED) => HALF_DROPPED,
-                    () if holds(path, TABLE) => TABLE_THERE,
-                    () => "the directory is not empty and holds no table",
+                let why = match look(path, fs::metadata(path))? {
+                    None if look(path, fs::symlink_metadata(path))?.is_some() => "it is a link that leads nowhere",
+                    None => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
+                    Some(found) if !found.is_dir() => "it is a file",
+                    Some(_) if is_empty(path)? => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
+                    Some(_) if holds(path, DROPPED)? => HALF_DROPPED,
+                    Some(_) if holds(path, TABLE)? => TABLE_THERE,
+                    Some(_) => "the directory is not empty and holds no table",
                 };
                 Err(taken(location, why))
             }
@@ -113,8 +117,28 @@ impl Place {
     }
 }
 
-fn holds(directory: &Path, name: &str) -> bool {
-    directory.join(name).exists()
+/// What is at a path; `None` only if it is certain that nothing is.
+fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(cannot("look at", path, error)),
+    }
+}
+
+/// Is the name taken, by whatever? A link is no way to a table's own file.
+fn holds(directory: &Path, name: &str) -> Result<bool> {
+    let path = directory.join(name);
+    Ok(look(&path, fs::symlink_metadata(&path))?.is_some())
+}
+
+fn is_empty(directory: &Path) -> Result<bool> {
+    let first = fs::read_dir(directory).and_then(|mut entries| entries.next().transpose());
+    Ok(first.map_err(|error| cannot("list", directory, error))?.is_none())
+}
+
+fn cannot(operation: &str, path: &Path, error: io::Error) -> Error {
+    Error::Io(format!("cannot {operation} {}: {error}", path.display()))
 }
 
 /// The location of a place of its own beside this one, under a name that goes on with

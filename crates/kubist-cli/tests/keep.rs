@@ -148,6 +148,58 @@ fn a_drop_is_meant() {
     assert_eq!(files_below(&place.path("t")), [place.path("t/notes.txt")]);
 }
 
+/// A loop of links cannot be looked into by anyone, not even by root.
+#[test]
+fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
+    let place = Place::new();
+    place.table("t", &particles(0, 100));
+    place.save("in.parquet", &particles(0, 100));
+    std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
+    for at in ["loop", "loop/t"] {
+        for command in [
+            &format!("info {at}"),
+            &format!("query {at} --count"),
+            &format!("drop {at} --yes"),
+            &format!("clean {at}"),
+            &format!("copy t {at}"),
+            &format!("ingest {at} in.parquet --dimensions x,y,z --identity pid"),
+        ] {
+            place.run(command).fails(4, &[at, "symbolic links"]);
+        }
+    }
+    place.run("info nowhere").fails(3, &["nowhere", "there is nothing"]);
+}
+
+#[test]
+fn a_strangers_links_and_pipes_are_named_and_not_followed() {
+    let place = Place::new();
+    place.save("in.parquet", &particles(0, 2000));
+    place.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
+    std::fs::create_dir(place.path("mine")).unwrap();
+    for name in ["mine/0123456789abcdef", "mine/letter"] {
+        place.write(name, "mine");
+    }
+    std::fs::remove_dir_all(place.path("t/tmp")).unwrap();
+    std::os::unix::fs::symlink("../mine", place.path("t/tmp")).unwrap();
+    for command in ["optimize t --debt 1%", "clean t --retention-hours 0", "alter t --set run=1", "drop t --yes"] {
+        place.run(command).fails(1, &["t/tmp", "a symbolic link, not a directory"]);
+    }
+    assert_eq!(files_below(&place.path("mine")).len(), 2);
+    std::fs::remove_file(place.path("t/tmp")).unwrap();
+    place.run("verify t --deep").ok();
+    // A pipe is not waited for.
+    let logs = files_below(&place.path("t/logs"));
+    let log = logs.iter().find(|path| path.extension().is_some_and(|ending| ending == "log")).unwrap();
+    std::fs::remove_file(log).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(log).status().unwrap().success());
+    let ended = std::process::Command::new("timeout")
+        .args(["60", env!("CARGO_BIN_EXE_kubist"), "query", "t", "--count"])
+        .current_dir(place.path("."))
+        .output()
+        .unwrap();
+    files::Ran::from(ended).fails(1, &[".log", "a named pipe"]);
+}
+
 #[test]
 fn the_disk_is_accounted_for() {
     let place = Place::new();

@@ -5,6 +5,8 @@
 //! that readers of older snapshots have that long to finish. A segment that a
 //! live writer may still append to is left alone, that of a rewrite or a checkpoint for ten
 //! minutes after it was made (it may not be published yet), and so are the logs.
+//!
+//! What can go is deleted before anything is written: people clean when the disk is full.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,28 +39,45 @@ pub struct Cleaning {
 /// now. Snapshots taken longer ago may then answer `SnapshotExpired`.
 pub fn clean(core: &Arc<Core>, retention: Duration) -> Result<Cleaning> {
     core.check_process()?;
-    let segments = core.store.segments().map_err(store_error)?;
-    write_checkpoint::write(core)?;
-    let needed = needed(core)?;
+    core.check_still_there()?;
     let now = unix_ms();
     let mut report = Cleaning::default();
-    for noted in core.store.list(GARBAGE).map_err(store_error)? {
-        let segment = &noted[GARBAGE.len()..];
+    free(core, retention, now, &mut report)?;
+    // Now there may be room for a checkpoint, and that may let go of more.
+    write_checkpoint::write(core)?;
+    for segment in free(core, retention, now, &mut report)? {
+        core.store.put_if_absent(&note_of(&segment), &now.to_le_bytes()).map_err(store_error)?;
+        report.segments_waiting += 1;
+    }
+    Ok(report)
+}
+
+/// Where it is noted since when a segment has been garbage.
+fn note_of(segment: &str) -> String {
+    format!("{GARBAGE}{segment}")
+}
+
+/// Deletes what has been garbage for `retention`, writing nothing, and gives the segments
+/// that wait. What was never noted has been garbage for no time.
+fn free(core: &Core, retention: Duration, now: u64, report: &mut Cleaning) -> Result<Vec<String>> {
+    let segments = core.store.segments().map_err(store_error)?;
+    let needed = needed(core)?;
+    for note in core.store.list(GARBAGE).map_err(store_error)? {
+        let segment = &note[GARBAGE.len()..];
         if needed.contains(segment) || !segments.iter().any(|listed| listed == segment) {
-            core.store.delete(&noted).map_err(store_error)?;
+            core.store.delete(&note).map_err(store_error)?;
         }
     }
+    let mut waiting = Vec::new();
     for segment in segments.iter().filter(|segment| !needed.contains(*segment)) {
-        let noted = format!("{GARBAGE}{segment}");
-        core.store.put_if_absent(&noted, &now.to_le_bytes()).map_err(store_error)?;
-        let since = core.store.get(&noted).map_err(store_error)?;
+        let since = core.store.get(&note_of(segment)).map_err(store_error)?;
         let since = since.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
         let age = Duration::from_millis(now.saturating_sub(since.unwrap_or(now)));
-        if age < retention || !delete_if_free(core, segment, &segments, now, &mut report)? {
-            report.segments_waiting += 1;
+        if age < retention || !delete_if_free(core, segment, &segments, now, report)? {
+            waiting.push(segment.clone());
             continue;
         }
-        core.store.delete(&noted).map_err(store_error)?;
+        core.store.delete(&note_of(segment)).map_err(store_error)?;
     }
     // Rewrites that the checkpoint holds. The last ones stay, so that a reader
     // that is behind notices the gap and starts from the checkpoint.
@@ -68,7 +87,7 @@ pub fn clean(core: &Arc<Core>, retention: Duration) -> Result<Cleaning> {
             core.store.delete(&name).map_err(store_error)?;
         }
     }
-    Ok(report)
+    Ok(waiting)
 }
 
 /// The segments that the table needs as it is now, those of checkpoints included.

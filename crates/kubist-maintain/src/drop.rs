@@ -80,9 +80,10 @@ fn take_logs(store: &dyn Store, force: bool, taken: &mut Vec<Box<dyn kubist_stor
         }
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
-            Err(error @ kubist_store::Error::Busy { .. }) => return Err(store_error(error)),
             // A log that is damaged has no writer, and can be dropped.
-            Err(_) => {}
+            Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
+            // Whether one that cannot be looked at has a writer, nobody knows.
+            Err(error) => return Err(store_error(error)),
         }
     }
     Ok(())

@@ -9,6 +9,11 @@
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
+//! Below a store's directory no path leads through a symbolic link, and only regular
+//! files are opened: a directory may come from a stranger, and a link in it must not
+//! lead to files of the user's, nor a pipe or a device make a read wait for ever.
+//! What is met instead is an error that names it ([`Irregular`]).
+//!
 //! It knows paths and bytes, nothing of objects, segments or logs.
 
 mod os;
@@ -16,7 +21,7 @@ mod os;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use os::OsDisk;
 
@@ -29,10 +34,36 @@ pub enum Open {
     Create,
 }
 
-/// What a path leads to.
+/// What a name in a directory stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    File,
+    Directory,
+    Link,
+    Pipe,
+    Socket,
+    Device,
+    Unknown,
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sort::File => "a regular file",
+            Sort::Directory => "a directory",
+            Sort::Link => "a symbolic link",
+            Sort::Pipe => "a named pipe",
+            Sort::Socket => "a socket",
+            Sort::Device => "a device",
+            Sort::Unknown => "something unknown",
+        })
+    }
+}
+
+/// What a path leads to; itself, if that is a link below the store's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    pub is_directory: bool,
+    pub sort: Sort,
     pub bytes: u64,
 }
 
@@ -40,14 +71,35 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
-    pub is_directory: bool,
+    pub sort: Sort,
+}
+
+/// Why a path leads nowhere: something else stands in a file's or directory's place. The
+/// source of an [`io::Error`], whose kind is `IsADirectory` for a directory,
+/// `NotADirectory` for a file on the way, and `InvalidInput` for what no store ever made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is {sort}, not {wanted}", path.display())]
+pub struct Irregular {
+    pub path: PathBuf,
+    pub sort: Sort,
+    pub wanted: Sort,
+}
+
+/// `sort` stands at `path`, where `wanted` belongs.
+pub(crate) fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
+    let kind = match sort {
+        Sort::Directory => io::ErrorKind::IsADirectory,
+        Sort::File => io::ErrorKind::NotADirectory,
+        _ => io::ErrorKind::InvalidInput,
+    };
+    io::Error::new(kind, Irregular { path: path.to_path_buf(), sort, wanted })
 }
 
 /// A disk, as one process sees it.
 pub trait Disk: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
-    /// `None` if nothing is there.
+    /// What is there; `None` if nothing is.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
     /// Names that are not UTF-8 are left out: the engine never makes any.

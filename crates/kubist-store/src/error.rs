@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use crate::disk::{Irregular, Sort};
+
 /// The result of every operation on a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -19,6 +21,12 @@ pub enum Error {
     /// it; asking again gives the same answer.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged { file: String, offset: u64, what: String },
+
+    /// A link, a pipe, a device or a folder stands where a file of the store belongs, or a
+    /// file or link where a folder does. Nothing was read from it or written to it. Restore
+    /// what belongs there, or read around it.
+    #[error("{file} is {found}, not {wanted}")]
+    Irregular { file: String, found: Sort, wanted: Sort },
 
     /// There is no such directory, segment or log.
     #[error("{file} does not exist")]
@@ -58,6 +66,10 @@ pub enum Error {
 impl Error {
     /// `source` happened while doing `operation` (a verb, "write") to `file`.
     pub(crate) fn io(operation: &'static str, file: &Path, source: io::Error) -> Error {
+        if let Some(Irregular { path, sort, wanted }) = source.get_ref().and_then(|source| source.downcast_ref()) {
+            let file = path.display().to_string();
+            return Error::Irregular { file, found: *sort, wanted: *wanted };
+        }
         let file = file.display().to_string();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace { operation, file },

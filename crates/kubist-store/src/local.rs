@@ -15,7 +15,9 @@
 //! - nothing is overwritten, but for the acknowledgements, which are checksummed
 //!   hints;
 //! - a log's owner holds the file's lock, which dies with the process;
-//! - after a failed write or sync, a handle refuses to go on.
+//! - after a failed write or sync, a handle refuses to go on;
+//! - nothing below the directory is reached through a link, and only regular files are
+//!   opened: the table may be a stranger's. What else stands in their place is an error.
 //!
 //! Folders are made when something is first put into them: opening a directory
 //! for reading changes nothing in it.
@@ -37,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, OsDisk};
+use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
 
 pub use scratch::local_scratch;
@@ -61,14 +63,14 @@ pub struct LocalStore {
 /// Opens the store in an existing directory; [`Error::Missing`] if there is
 /// none. An empty directory is an empty store.
 pub fn open_local(path: &Path) -> Result<LocalStore> {
-    LocalStore::open_on(Arc::new(OsDisk), path)
+    LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
 impl LocalStore {
     /// Opens the store in a directory, making it (durably, and its parents too)
     /// if it is absent.
     pub fn create(path: &Path) -> Result<LocalStore> {
-        LocalStore::on_disk(Arc::new(OsDisk), path)
+        LocalStore::on_disk(Arc::new(OsDisk::beneath(path)), path)
     }
 
     /// [`LocalStore::create`] on another disk than the machine's.
@@ -81,11 +83,8 @@ impl LocalStore {
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         let location = path.display().to_string();
         match disk.find(path) {
-            Ok(Some(found)) if found.is_directory => {}
-            Ok(Some(_)) => {
-                let source = std::io::ErrorKind::NotADirectory.into();
-                return Err(Error::io("open", path, source));
-            }
+            Ok(Some(found)) if found.sort == Sort::Directory => {}
+            Ok(Some(found)) => return Err(Error::io("open", path, irregular(path, found.sort, Sort::Directory))),
             Ok(None) => return Err(Error::Missing { file: location }),
             Err(error) => return Err(Error::io("open", path, error)),
         }

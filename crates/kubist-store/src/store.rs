@@ -197,7 +197,7 @@ pub enum Kept {
 
 /// A segment being written, by its one owner. After an error it refuses to go
 /// on ([`Error::Refused`](crate::Error)): what it wrote is then unknown, and
-/// nothing may name it.
+/// nothing may name it. One that is dropped before its first `sync` may be gone.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
     /// Appends all parts, one after the other, and gives the offset of the

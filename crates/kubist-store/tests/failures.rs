@@ -220,7 +220,7 @@ fn what_a_living_process_has_in_tmp_is_left_alone() {
     let machine = SimDisk::new(5);
     open(&machine).unwrap().put_if_absent("a", b"").unwrap();
     let living = machine.process();
-    let path = file("tmp/in-the-making");
+    let path = file("tmp/0123456789abcdef");
     let made = living.open(&path, Open::Create).unwrap();
     assert!(made.try_lock().unwrap());
     open(&machine).unwrap().put_if_absent("b", b"").unwrap();

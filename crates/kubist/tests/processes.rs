@@ -21,6 +21,7 @@ use std::time::Duration;
 use common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use common::{Wrong, commits, name, options, schema};
 use kubist::store::LocalStore;
+use kubist::store::disk::OsDisk;
 use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -40,7 +41,9 @@ fn number(name: &str) -> i64 {
 #[test]
 fn in_a_child() {
     let Ok(role) = std::env::var("KUBIST_ROLE") else { return };
-    let store = LocalStore::open_on(Arc::new(StoppingDisk), Path::new(&variable("KUBIST_TABLE"))).unwrap();
+    let table = variable("KUBIST_TABLE");
+    let at = Path::new(&table);
+    let store = LocalStore::open_on(Arc::new(StoppingDisk(OsDisk::beneath(at))), at).unwrap();
     let table = Table::open_in(Arc::new(store)).unwrap();
     match role.as_str() {
         "writer" => write(&table),

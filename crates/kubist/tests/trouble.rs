@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{commits, name, options, schema};
-use kubist::store::LocalStore;
 use kubist::store::sim::{Call, SimDisk};
+use kubist::store::{LocalStore, Store};
 use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -125,6 +125,67 @@ fn play(seed: u64) -> Option<Doing> {
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
     met
+}
+
+/// A full disk with files that no snapshot needs, noted as such long ago, or never.
+#[test]
+fn a_full_disk_is_cleaned_before_anything_is_written() {
+    for seed in 0..40 {
+        for noted in [false, true] {
+            let machine = SimDisk::new(seed);
+            let store = Arc::new(LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap());
+            let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+            let mut log = writer(&table);
+            for commit in 0..20 {
+                common::commit(&mut log, 0, commit).unwrap();
+            }
+            let of_the_writer = store.segments().unwrap();
+            drop(log);
+            optimize(&table).unwrap();
+            // So that the checkpoint is behind.
+            common::commit(&mut writer(&table), 0, 20).unwrap();
+            for segment in of_the_writer.iter().filter(|_| noted) {
+                assert!(store.put_if_absent(&format!("garbage/{segment}"), &0u64.to_le_bytes()).unwrap());
+            }
+            machine.set_capacity(Some(machine.used()));
+            let full = table.checkpoint();
+            assert!(matches!(&full, Err(Error::Io(why)) if why.contains("no space")), "SEED={seed}: {full:?}");
+            // What is deleted takes space as long as it is open.
+            drop((table, store));
+            let used = machine.used();
+            let retention = if noted { Duration::from_secs(86_400) } else { Duration::ZERO };
+            let table = open(&machine);
+            match table.clean(retention) {
+                Ok(cleaned) => assert!(cleaned.segments_deleted > 0, "SEED={seed}: {cleaned:?}"),
+                // What was freed is too little for a checkpoint.
+                Err(error) => assert!(error.to_string().contains("no space"), "SEED={seed}: {error:?}"),
+            }
+            assert!(machine.used() < used, "SEED={seed}, {noted}: nothing was freed of {used} bytes");
+            check(&table, 21, 21, seed);
+            let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+            assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
+        }
+    }
+}
+
+/// What an optimizer or a checkpoint wrote until the disk was full is room again.
+#[test]
+fn what_met_a_full_disk_leaves_nothing_behind() {
+    for seed in 0..40 {
+        let machine = SimDisk::new(seed);
+        let store = Arc::new(LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap());
+        let table = Table::create_in(store, schema(), &options()).unwrap();
+        let mut log = writer(&table);
+        for commit in 0..20 {
+            common::commit(&mut log, 0, commit).unwrap();
+        }
+        drop(log);
+        let used = machine.used();
+        machine.set_capacity(Some(used + 3_000));
+        let full = optimize(&table);
+        assert!(matches!(&full, Err(Error::Io(why)) if why.contains("no space")), "SEED={seed}: {full:?}");
+        assert_eq!(machine.used(), used, "SEED={seed}");
+    }
 }
 
 #[test]

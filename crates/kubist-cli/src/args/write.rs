@@ -210,7 +210,8 @@ pub struct Optimize {
 ///
 /// After the optimizer rewrote records, their old files stay for readers that are
 /// still at work. This notes what is not needed, and deletes what was noted longer
-/// ago than the retention time.
+/// ago than the retention time. With a retention of 0 nothing has to be noted, so that
+/// room can be made on a full disk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,81 +1,201 @@
-//! The operating system's disk: one system call per method, no more.
+//! The operating system's disk: no more system calls a method than it takes to follow no
+//! link.
+//!
+//! A path below the store's directory is walked name by name from that directory on, each
+//! folder opened by its name in the one before and never through a link. So it does not
+//! matter when a folder is replaced by a link: what is open is the folder that was looked at.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{flock, fstat, linkat, mkdirat, openat, statat, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
 
-use super::{Disk, DiskFile, Found, Listed, Open};
+use super::{Disk, DiskFile, Found, Listed, Open, Sort, irregular};
 
-/// The disk of this machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OsDisk;
+/// A folder on the way to a file needs no right to be listed, where the system can tell.
+#[cfg(target_os = "linux")]
+const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const PASS: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// The disk of this machine, for a store in one directory.
+#[derive(Debug, Clone)]
+pub struct OsDisk {
+    root: PathBuf,
+}
+
+impl OsDisk {
+    /// The directory itself, and what is above it, may be reached through links: it is
+    /// where the user says. Nothing below it is.
+    pub fn beneath(root: &Path) -> OsDisk {
+        OsDisk { root: root.to_path_buf() }
+    }
+
+    /// Where to look for a path, and under which name.
+    fn at<'a>(&self, path: &'a Path) -> io::Result<At<'a>> {
+        let below = path.strip_prefix(&self.root).ok();
+        let Some((folders, name)) = below.and_then(|below| Some((below.parent()?, below.file_name()?))) else {
+            return Ok(At { folder: None, name: path.as_os_str(), path });
+        };
+        let mut folder = retry_on_intr(|| openat(CWD, &self.root, PASS, Mode::empty()))?;
+        let mut passed = self.root.clone();
+        for part in folders {
+            passed.push(part);
+            let opened = retry_on_intr(|| openat(&folder, part, PASS | OFlags::NOFOLLOW, Mode::empty()));
+            folder = opened.map_err(|error| {
+                let found = statat(&folder, part, AtFlags::SYMLINK_NOFOLLOW);
+                instead(found, &passed, error, Sort::Directory)
+            })?;
+        }
+        Ok(At { folder: Some(folder), name, path })
+    }
+}
+
+/// A name in a folder; or a whole path, if it is not below the store's directory.
+struct At<'a> {
+    folder: Option<OwnedFd>,
+    name: &'a OsStr,
+    path: &'a Path,
+}
+
+impl At<'_> {
+    fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_ref().map_or(CWD, AsFd::as_fd)
+    }
+
+    fn open(&self, flags: OFlags, wanted: Sort) -> io::Result<OwnedFd> {
+        let no_links = if self.folder.is_some() { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let flags = flags | no_links | OFlags::CLOEXEC | OFlags::NOCTTY;
+        retry_on_intr(|| openat(self.folder(), self.name, flags, Mode::from_raw_mode(0o666))).map_err(|error| {
+            match error {
+                Errno::NOENT | Errno::EXIST => error.into(),
+                _ => self.instead(error, wanted),
+            }
+        })
+    }
+
+    fn instead(&self, error: Errno, wanted: Sort) -> io::Error {
+        instead(self.stat(), self.path, error, wanted)
+    }
+
+    fn open_directory(&self) -> io::Result<OwnedFd> {
+        self.open(OFlags::RDONLY | OFlags::DIRECTORY, Sort::Directory)
+    }
+
+    fn stat(&self) -> rustix::io::Result<Stat> {
+        let no_links = if self.folder.is_some() { AtFlags::SYMLINK_NOFOLLOW } else { AtFlags::empty() };
+        retry_on_intr(|| statat(self.folder(), self.name, no_links))
+    }
+}
+
+/// What was found in the place of what was wanted, or the error if that is not why.
+fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
+    match found {
+        Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),
+        _ => error.into(),
+    }
+}
+
+fn sort(stat: &Stat) -> Sort {
+    sort_of(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn sort_of(file_type: FileType) -> Sort {
+    match file_type {
+        FileType::RegularFile => Sort::File,
+        FileType::Directory => Sort::Directory,
+        FileType::Symlink => Sort::Link,
+        FileType::Fifo => Sort::Pipe,
+        FileType::Socket => Sort::Socket,
+        FileType::CharacterDevice | FileType::BlockDevice => Sort::Device,
+        _ => Sort::Unknown,
+    }
+}
 
 impl Disk for OsDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        match how {
-            Open::Read => {}
-            Open::ReadWrite => {
-                options.write(true);
-            }
-            Open::Create => {
-                options.write(true).create_new(true);
-            }
+        let how = match how {
+            Open::Read => OFlags::RDONLY,
+            Open::ReadWrite => OFlags::RDWR,
+            Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        // Opening a pipe waits for its other end, unless told not to.
+        let file = self.at(path)?.open(how | OFlags::NONBLOCK, Sort::File)?;
+        match sort(&fstat(&file)?) {
+            Sort::File => Ok(Box::new(OsFile(file.into()))),
+            sort => Err(irregular(path, sort, Sort::File)),
         }
-        Ok(Box::new(OsFile(options.open(path)?)))
     }
 
     fn find(&self, path: &Path) -> io::Result<Option<Found>> {
-        match fs::metadata(path) {
-            Ok(found) => Ok(Some(Found { is_directory: found.is_dir(), bytes: found.len() })),
+        let found = self.at(path).and_then(|at| Ok(at.stat()?));
+        match found {
+            Ok(stat) => Ok(Some(Found { sort: sort(&stat), bytes: stat.st_size as u64 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>> {
+        let mut directory = Dir::new(self.at(path)?.open_directory()?)?;
         let mut listed = Vec::new();
-        for entry in fs::read_dir(path)? {
+        while let Some(entry) = directory.read() {
             let entry = entry?;
-            let Ok(name) = entry.file_name().into_string() else {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
+            }
+            // Not every file system says in a listing what a name stands for.
+            let sort = match sort_of(entry.file_type()) {
+                Sort::Unknown => match statat(directory.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => sort(&stat),
+                    Err(Errno::NOENT) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+                sort => sort,
             };
-            let is_directory = entry.file_type()?.is_dir();
-            listed.push(Listed { name, is_directory });
+            if let Ok(name) = OsString::from_vec(name.to_bytes().to_vec()).into_string() {
+                listed.push(Listed { name, sort });
+            }
         }
         Ok(listed)
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        let at = self.at(path)?;
+        Ok(mkdirat(at.folder(), at.name, Mode::from_raw_mode(0o777))?)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        let directory = File::open(path)?;
-        if !directory.metadata()?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        directory.sync_all()
+        File::from(self.at(path)?.open_directory()?).sync_all()
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::hard_link(from, to)
+        let (from, to) = (self.at(from)?, self.at(to)?);
+        Ok(linkat(from.folder(), from.name, to.folder(), to.name, AtFlags::empty())?)
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let at = self.at(path)?;
+        unlinkat(at.folder(), at.name, AtFlags::empty()).map_err(|error| match error {
+            Errno::ISDIR | Errno::PERM => at.instead(error, Sort::File),
+            _ => error.into(),
+        })
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(path)
+        let at = self.at(path)?;
+        Ok(unlinkat(at.folder(), at.name, AtFlags::REMOVEDIR)?)
     }
 
     fn process(&self) -> u32 {

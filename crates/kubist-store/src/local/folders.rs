@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, Listed};
+use crate::disk::{Disk, Listed, Sort, irregular};
 use crate::{Error, Result};
 
 #[derive(Debug)]
@@ -66,18 +66,17 @@ impl Folders {
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
-            Err(error) if is_absence(&error) => Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(Error::io("list", path, error)),
         }
     }
 
-    /// The sorted names of the files in a folder that end in `suffix`, without
-    /// it.
+    /// The sorted names in a folder that end in `suffix`, without it, whatever they stand
+    /// for: a log that is a link must not look like a log that never was.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
             .into_iter()
-            .filter(|listed| !listed.is_directory)
             .filter_map(|listed| Some(listed.name.strip_suffix(suffix)?.to_owned()))
             .filter(|name| crate::names::check_part(name).is_ok())
             .collect();
@@ -90,16 +89,11 @@ impl Folders {
     }
 }
 
-/// The path leads nowhere, or through something that is not a directory.
-pub(super) fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
 fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut outcome = disk.create_directory(path);
     if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         outcome = match disk.find(path) {
-            Ok(Some(found)) if !found.is_directory => Err(io::ErrorKind::NotADirectory.into()),
+            Ok(Some(found)) if found.sort != Sort::Directory => Err(irregular(path, found.sort, Sort::Directory)),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };

@@ -22,7 +22,6 @@ use crate::frame::{Frames, Rest, frame, frames};
 use crate::{Error, LogOwner, LogTail, Result, names};
 
 use super::LocalStore;
-use super::folders::is_absence;
 use super::standing::Standing;
 use super::temporary;
 
@@ -54,7 +53,8 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     // Whoever made the log may have died before its name was durable.
     store.folders.sync(&folder)?;
 
-    let durable = read_acknowledgement(store, writer)?.unwrap_or(0);
+    let acknowledged = read_acknowledgement(store, writer)?;
+    let (durable, is_trusted) = (acknowledged.unwrap_or(0), acknowledged.is_some());
     let found = contents(&*file, &path, HEADER_BYTES)?;
     if let Some(damage) = damage(&found, durable, &path) {
         return Err(damage);
@@ -62,7 +62,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let found = found.frames;
     settle(&*file, &path, &found, durable)?;
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
-    let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path)?;
+    let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
     Ok(Box::new(LocalLog {
         standing: Standing::new(&*store.disk, path.display().to_string()),
@@ -143,7 +143,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     let path = path_of(store, writer, SUFFIX);
     let file = match store.disk.open(&path, Open::Read) {
         Ok(file) => file,
-        Err(error) if is_absence(&error) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let file = path.display().to_string();
             return Err(Error::Missing { file });
         }
@@ -176,7 +176,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
             let Frames { entries, end, .. } = found.frames;
             Ok((LogTail { entries, next: end, durable: end }, Some(error)))
         }
-        Err(error @ Error::Missing { .. }) => Ok(damage_of(error)),
+        Err(error @ (Error::Missing { .. } | Error::Irregular { .. })) => Ok(damage_of(error)),
         read => Ok((read?, None)),
     }
 }
@@ -203,7 +203,7 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     };
     let file = match store.disk.open(&path, Open::Read) {
         Ok(file) => file,
-        Err(error) if is_absence(&error) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             findings.push(format!("{shown} does not exist"));
             return Ok(findings);
         }
@@ -274,7 +274,7 @@ fn read_acknowledgement(store: &LocalStore, writer: &str) -> Result<Option<u64>>
 fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u8>>> {
     let file = match store.disk.open(path, Open::Read) {
         Ok(file) => file,
-        Err(error) if is_absence(&error) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path, error)),
     };
     // One byte more than there should be, to notice that there is.
@@ -284,12 +284,17 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
     Ok(Some(bytes))
 }
 
-fn open_acknowledgement(disk: &dyn Disk, path: &Path) -> Result<Box<dyn DiskFile>> {
-    match disk.open(path, Open::ReadWrite) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => disk.open(path, Open::Create),
-        opened => opened,
+/// What is no acknowledgement is not overwritten but replaced: it may be a second name of
+/// somebody else's file.
+fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
+    if is_trusted {
+        return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));
     }
-    .map_err(|error| Error::io("open", path, error))
+    match disk.unlink(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("replace", path, error)),
+        _ => {}
+    }
+    disk.open(path, Open::Create).map_err(|error| Error::io("create", path, error))
 }
 
 fn acknowledge(file: &dyn DiskFile, path: &Path, length: u64) -> Result<()> {

@@ -5,30 +5,32 @@
 //! the name is there, winner or not, has synced the directory: who loses may
 //! build on the winner's object, and it must not vanish beneath them.
 
+use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::disk::{Open, read_up_to};
+use crate::disk::{Open, Sort, irregular, read_up_to};
 use crate::{Error, Result, format, names};
 
-use super::folders::is_absence;
 use super::{LocalStore, temporary};
 
 pub(super) fn put_if_absent(store: &LocalStore, name: &str, value: &[u8]) -> Result<bool> {
     names::check_object(name)?;
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
     let folder = store.folders.ensure(folder).map_err(|error| match error {
-        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
-            names::object_and_folder(name)
-        }
+        Error::Irregular { found: Sort::File, .. } => names::object_and_folder(name),
         other => other,
     })?;
     let path = folder.join(file);
-    let taken = matches!(store.disk.find(&path), Ok(Some(_)));
-    let won = !taken && temporary::publish(store, &format::object(value), &path)?;
-    if !won && is_directory(store, &path)? {
-        return Err(names::object_and_folder(name));
+    let won = sort(store, &path)?.is_none() && temporary::publish(store, &format::object(value), &path)?;
+    if !won {
+        match sort(store, &path)? {
+            None | Some(Sort::File) => {}
+            Some(Sort::Directory) => return Err(names::object_and_folder(name)),
+            // The name is taken, but by no object.
+            Some(other) => return Err(Error::io("create", &path, irregular(&path, other, Sort::File))),
+        }
     }
     store.folders.sync(&folder)?;
     Ok(won)
@@ -44,11 +46,8 @@ pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
     };
     let length = file.bytes().map_err(|error| Error::io("measure", &path, error))?;
     let mut bytes = vec![0; length as usize];
-    match read_up_to(&*file, &mut bytes, 0) {
-        Ok(got) => bytes.truncate(got),
-        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => return Ok(None),
-        Err(error) => return Err(Error::io("read", &path, error)),
-    }
+    let got = read_up_to(&*file, &mut bytes, 0).map_err(|error| Error::io("read", &path, error))?;
+    bytes.truncate(got);
     format::object_value(bytes.into(), &path.display().to_string()).map(Some)
 }
 
@@ -64,7 +63,12 @@ pub(super) fn list(store: &LocalStore, prefix: &str) -> Result<Vec<String>> {
 
 /// Adds the objects in `folder` and below whose names begin with `prefix`.
 fn gather(store: &LocalStore, folder: &str, prefix: &str, found: &mut Vec<String>) -> Result<()> {
-    for listed in store.folders.list(&store.root.join(folder))? {
+    let listed = match store.folders.list(&store.root.join(folder)) {
+        // An object, or below one.
+        Err(Error::Irregular { found: Sort::File, .. }) => return Ok(()),
+        listed => listed?,
+    };
+    for listed in listed {
         let name = match folder {
             "" => listed.name,
             folder => format!("{folder}/{}", listed.name),
@@ -72,7 +76,7 @@ fn gather(store: &LocalStore, folder: &str, prefix: &str, found: &mut Vec<String
         if names::check_object(&name).is_err() {
             continue;
         }
-        if listed.is_directory {
+        if listed.sort == Sort::Directory {
             let below = format!("{name}/");
             if below.starts_with(prefix) || prefix.starts_with(&below) {
                 gather(store, &name, prefix, found)?;
@@ -88,14 +92,22 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     names::check_object(name)?;
     let path = store.root.join(name);
     match store.disk.unlink(&path) {
-        Err(error) if !is_absence(&error) && !is_directory(store, &path)? => Err(Error::io("delete", &path, error)),
+        Err(error) if !is_absence(&error) && sort(store, &path)? != Some(Sort::Directory) => {
+            Err(Error::io("delete", &path, error))
+        }
         _ => Ok(()),
     }
 }
 
-fn is_directory(store: &LocalStore, path: &Path) -> Result<bool> {
+/// There is no object of the name: nothing is there, or a folder of objects, or an object
+/// whose name would be a folder.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory)
+}
+
+fn sort(store: &LocalStore, path: &Path) -> Result<Option<Sort>> {
     match store.disk.find(path) {
-        Ok(found) => Ok(found.is_some_and(|found| found.is_directory)),
+        Ok(found) => Ok(found.map(|found| found.sort)),
         Err(error) => Err(Error::io("open", path, error)),
     }
 }

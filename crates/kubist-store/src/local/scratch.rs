@@ -27,8 +27,9 @@ pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
 /// Spill space in the system's folder for temporary files (`TMPDIR`), for engines that keep
 /// their bytes elsewhere.
 pub fn local_scratch() -> Result<Box<dyn Scratch>> {
-    let disk = OsDisk;
-    let path = std::env::temp_dir().join(format!("kubist-{:016x}", disk.unique()));
+    let folder = std::env::temp_dir();
+    let disk = OsDisk::beneath(&folder);
+    let path = folder.join(format!("kubist-{:016x}", disk.unique()));
     let file = disk.open(&path, Open::Create).map_err(|error| Error::io("create", &path, error))?;
     disk.unlink(&path).map_err(|error| Error::io("unlink", &path, error))?;
     Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))

@@ -13,12 +13,11 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, write_all};
+use crate::disk::{Disk, DiskFile, Open, Sort, irregular, write_all};
 use crate::format::{Kind, header};
 use crate::{Error, Result, Segment, names};
 
 use super::LocalStore;
-use super::folders::is_absence;
 use super::standing::Standing;
 
 const FOLDER: &str = "segments";
@@ -100,6 +99,17 @@ impl Segment for LocalSegment {
     }
 }
 
+/// What was never synced is named by nobody, and would take space for nothing: often the
+/// disk is full, which is why it was given up.
+impl Drop for LocalSegment {
+    fn drop(&mut self) {
+        if self.synced == 0 && self.standing.is_own(&*self.disk) {
+            // Best effort: a process that dies leaves it behind too.
+            let _ = self.disk.unlink(&self.path);
+        }
+    }
+}
+
 impl LocalSegment {
     fn append_part(&mut self, part: &[u8]) -> Result<()> {
         if part.len() >= BIG_PART_BYTES {
@@ -157,8 +167,9 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     match store.disk.find(&path) {
-        Ok(found) => Ok(found.map(|found| found.bytes)),
-        Err(error) if is_absence(&error) => Ok(None),
+        Ok(None) => Ok(None),
+        Ok(Some(found)) if found.sort == Sort::File => Ok(Some(found.bytes)),
+        Ok(Some(found)) => Err(Error::io("measure", &path, irregular(&path, found.sort, Sort::File))),
         Err(error) => Err(Error::io("measure", &path, error)),
     }
 }
@@ -172,7 +183,7 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     let path = path_of(store, name);
     store.open_files.forget(&path);
     match store.disk.unlink(&path) {
-        Err(error) if !is_absence(&error) => Err(Error::io("delete", &path, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("delete", &path, error)),
         _ => Ok(()),
     }
 }

@@ -26,10 +26,15 @@ impl Standing {
         if let Some(cause) = &self.first_failure {
             return refused(cause);
         }
-        if self.process != disk.process() {
+        if !self.is_own(disk) {
             return refused("the process was forked, and its parent owns this");
         }
         Ok(())
+    }
+
+    /// Is this the process that the handle was made in?
+    pub fn is_own(&self, disk: &dyn Disk) -> bool {
+        self.process == disk.process()
     }
 
     /// Remembers the failure, if it is one.

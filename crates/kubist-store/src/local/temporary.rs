@@ -10,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::disk::{DiskFile, Open, write_all};
+use crate::disk::{DiskFile, Open, Sort, write_all};
 use crate::{Error, Result};
 
 use super::LocalStore;
 
-const FOLDER: &str = "tmp";
+pub(super) const FOLDER: &str = "tmp";
 
 /// How often a file is made again. Each time another handle must begin its
 /// clean-up in the very same moment.
@@ -72,7 +72,7 @@ fn create(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
         clean(store, &folder);
     }
     loop {
-        let path = folder.join(format!("{:016x}", store.disk.unique()));
+        let path = folder.join(name(store.disk.unique()));
         match store.disk.open(&path, Open::Create) {
             Ok(file) => return Ok((file, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -84,7 +84,9 @@ fn create(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
 /// Removes what dead processes left behind. Failing to is no reason not to
 /// write: the files are in nobody's way.
 fn clean(store: &LocalStore, folder: &Path) {
-    for listed in store.folders.list(folder).unwrap_or_default() {
+    let mut listed = store.folders.list(folder).unwrap_or_default();
+    listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
+    for listed in listed {
         let path = folder.join(listed.name);
         let Ok(file) = store.disk.open(&path, Open::ReadWrite) else {
             continue;
@@ -93,4 +95,13 @@ fn clean(store: &LocalStore, folder: &Path) {
             let _ = store.disk.unlink(&path);
         }
     }
+}
+
+fn name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// Is it the name of a temporary file? Whatever else lies in the folder is somebody else's.
+pub(super) fn is_name(name: &str) -> bool {
+    u64::from_str_radix(name, 16).is_ok_and(|number| self::name(number) == name)
 }

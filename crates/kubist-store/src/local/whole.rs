@@ -5,19 +5,19 @@
 //! of the directory.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::disk::Listed;
+use crate::disk::{Listed, Sort};
 use crate::{Error, Kept, Result, Size, names};
 
-use super::LocalStore;
-use super::folders::is_absence;
+use super::{LocalStore, temporary};
 
 /// Folder, ending of a file in it, and what that is. A log comes last: whoever finds
 /// it gone finds no segment that it could name.
 const FOLDERS: [(&str, &str, Kept); 4] = [
     ("segments", ".seg", Kept::Segment),
-    ("tmp", "", Kept::Temporary),
+    (temporary::FOLDER, "", Kept::Temporary),
     ("logs", ".ack", Kept::Log),
     ("logs", ".log", Kept::Log),
 ];
@@ -26,9 +26,8 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     let mut sizes: Vec<Size> = Vec::new();
     let mut count = |kind: Kept, name: String, path: &Path| {
         match store.disk.find(path) {
-            Ok(Some(found)) if !found.is_directory => sizes.push(Size { kind, name, bytes: found.bytes }),
+            Ok(Some(found)) if found.sort != Sort::Directory => sizes.push(Size { kind, name, bytes: found.bytes }),
             Ok(_) => {}
-            Err(error) if is_absence(&error) => {}
             Err(error) => return Err(Error::io("measure", path, error)),
         }
         Ok(())
@@ -85,21 +84,24 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
 /// Real folders of the store, not links to some.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
-    Ok(listed.into_iter().filter(|listed| listed.is_directory).map(|listed| listed.name).collect())
+    Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
 }
 
 fn files(store: &LocalStore, folder: &str, ending: &str) -> Result<Vec<Listed>> {
     let mut listed = store.folders.list(&store.root.join(folder))?;
     listed.retain(|listed| {
-        let name = listed.name.strip_suffix(ending);
-        !listed.is_directory && name.is_some_and(|name| names::check_part(name).is_ok())
+        let is_ours = |name| match folder {
+            temporary::FOLDER => temporary::is_name(name),
+            _ => names::check_part(name).is_ok(),
+        };
+        listed.sort != Sort::Directory && listed.name.strip_suffix(ending).is_some_and(is_ours)
     });
     Ok(listed)
 }
 
 fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.unlink(path) {
-        Err(error) if !is_absence(&error) => Err(Error::io("delete", path, error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("delete", path, error)),
         _ => Ok(()),
     }
 }
@@ -107,12 +109,10 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
 /// A folder that holds something of somebody else stays, without what was deleted.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
-        Err(error) if is_absence(&error) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         // The current directory, or a mount: empty, but not to be removed.
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::ResourceBusy | std::io::ErrorKind::InvalidInput) => {
-            Ok(())
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::InvalidInput) => Ok(()),
         Err(error) => Err(Error::io("remove the directory", path, error)),
         Ok(()) => Ok(()),
     }

@@ -9,7 +9,7 @@ use super::cached::{CachedDirectory, CachedFile};
 use super::chance::Chance;
 use super::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use super::turns::Turns;
-use crate::disk::{Found, Listed, Open};
+use crate::disk::{Found, Listed, Open, Sort, irregular};
 
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -68,8 +68,8 @@ impl Machine {
                     state.add(folder, name, Inode::File(CachedFile::default()))?
                 }
             };
-            if how != Open::Read && matches!(state.nodes[node], Inode::Directory(_)) {
-                return Err(io::ErrorKind::IsADirectory.into());
+            if state.nodes[node].sort() == Sort::Directory {
+                return Err(irregular(path, Sort::Directory, Sort::File));
             }
             let handle = HandleId(state.unique());
             if fate == Fate::Succeeds {
@@ -86,10 +86,13 @@ impl Machine {
 
     pub fn find(&self, process: ProcessId, path: &Path) -> io::Result<Option<Found>> {
         self.call(process, Call::Find, |state, _| match state.node(path) {
-            Ok(node) => Ok(Some(match &state.nodes[node] {
-                Inode::File(file) => Found { is_directory: false, bytes: file.seen.len() as u64 },
-                Inode::Directory(_) => Found { is_directory: true, bytes: 4096 },
-            })),
+            Ok(node) => {
+                let bytes = match &state.nodes[node] {
+                    Inode::File(file) => file.seen.len() as u64,
+                    Inode::Directory(_) => 4096,
+                };
+                Ok(Some(Found { sort: state.nodes[node].sort(), bytes }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         })
@@ -97,12 +100,10 @@ impl Machine {
 
     pub fn read_directory(&self, process: ProcessId, path: &Path) -> io::Result<Vec<Listed>> {
         self.call(process, Call::List, |state, _| {
-            let node = state.node(path)?;
+            let node = state.folder(path)?;
             let seen = state.directory(node)?.seen.clone();
-            let mut listed: Vec<Listed> = seen
-                .into_iter()
-                .map(|(name, node)| Listed { name, is_directory: matches!(state.nodes[node], Inode::Directory(_)) })
-                .collect();
+            let mut listed: Vec<Listed> =
+                seen.into_iter().map(|(name, node)| Listed { name, sort: state.nodes[node].sort() }).collect();
             // Real ones are in no order either.
             for last in (1..listed.len()).rev() {
                 let other = state.chance.below(last + 1);
@@ -142,7 +143,9 @@ impl Machine {
     pub fn unlink(&self, process: ProcessId, path: &Path) -> io::Result<()> {
         self.call(process, Call::Unlink, |state, fate| {
             let node = state.node(path)?;
-            state.file(node)?;
+            if state.nodes[node].sort() == Sort::Directory {
+                return Err(irregular(path, Sort::Directory, Sort::File));
+            }
             let (folder, name) = state.place(path)?;
             state.stops_here(fate)?;
             state.directory(folder)?.remove(name);

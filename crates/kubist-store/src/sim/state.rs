@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use super::cached::{CachedDirectory, CachedFile, Node};
 use super::chance::Chance;
+use crate::disk::{Sort, irregular};
 
 /// A kind of system call, to let one fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,15 @@ pub(super) struct State {
 pub(super) enum Inode {
     File(CachedFile),
     Directory(CachedDirectory),
+}
+
+impl Inode {
+    pub fn sort(&self) -> Sort {
+        match self {
+            Inode::File(_) => Sort::File,
+            Inode::Directory(_) => Sort::Directory,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -277,21 +287,32 @@ impl State {
     }
 
     /// What is at `path`.
-    pub fn node(&mut self, path: &Path) -> io::Result<Node> {
+    pub fn node(&self, path: &Path) -> io::Result<Node> {
         let mut node = ROOT;
+        let mut passed = PathBuf::from("/");
         for part in parts(path)? {
-            let seen = &self.directory(node)?.seen;
-            node = *seen.get(part).ok_or(io::ErrorKind::NotFound)?;
+            let Inode::Directory(directory) = &self.nodes[node] else {
+                return Err(irregular(&passed, Sort::File, Sort::Directory));
+            };
+            node = *directory.seen.get(part).ok_or(io::ErrorKind::NotFound)?;
+            passed.push(part);
         }
         Ok(node)
     }
 
     /// The directory in which `path` is or would be, and its name there.
-    pub fn place<'a>(&mut self, path: &'a Path) -> io::Result<(Node, &'a str)> {
+    pub fn place<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
-        let folder = self.node(path.parent().unwrap_or(Path::new("")))?;
-        self.directory(folder)?;
-        Ok((folder, name))
+        Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+
+    /// The directory at `path`.
+    pub fn folder(&self, path: &Path) -> io::Result<Node> {
+        let node = self.node(path)?;
+        match self.nodes[node].sort() {
+            Sort::Directory => Ok(node),
+            other => Err(irregular(path, other, Sort::Directory)),
+        }
     }
 
     pub fn add(&mut self, folder: Node, name: &str, made: Inode) -> io::Result<Node> {

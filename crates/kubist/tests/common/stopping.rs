@@ -23,7 +23,7 @@ pub fn stop_after(calls: i64) {
 
 /// The machine's disk, in a process that stops itself in the middle of a call.
 #[derive(Debug)]
-pub struct StoppingDisk;
+pub struct StoppingDisk(pub OsDisk);
 
 #[derive(Debug)]
 struct StoppingFile {
@@ -46,47 +46,47 @@ impl Disk for StoppingDisk {
         if how == Open::Create && is_last_call() {
             stop("create", path);
         }
-        let file = OsDisk.open(path, how)?;
+        let file = self.0.open(path, how)?;
         Ok(Box::new(StoppingFile { file, path: path.into() }))
     }
     fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
-        OsDisk.find(path)
+        self.0.find(path)
     }
     fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
-        OsDisk.read_directory(path)
+        self.0.read_directory(path)
     }
     fn create_directory(&self, path: &Path) -> std::io::Result<()> {
-        OsDisk.create_directory(path)
+        self.0.create_directory(path)
     }
     fn sync_directory(&self, path: &Path) -> std::io::Result<()> {
         if is_last_call() {
             stop("sync-directory", path);
         }
-        OsDisk.sync_directory(path)
+        self.0.sync_directory(path)
     }
     fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
         if is_last_call() {
             stop("link", to);
         }
-        OsDisk.link(from, to)
+        self.0.link(from, to)
     }
     fn unlink(&self, path: &Path) -> std::io::Result<()> {
         if is_last_call() {
             stop("unlink", path);
         }
-        OsDisk.unlink(path)
+        self.0.unlink(path)
     }
     fn remove_directory(&self, path: &Path) -> std::io::Result<()> {
         if is_last_call() {
             stop("remove-directory", path);
         }
-        OsDisk.remove_directory(path)
+        self.0.remove_directory(path)
     }
     fn process(&self) -> u32 {
-        OsDisk.process()
+        self.0.process()
     }
     fn unique(&self) -> u64 {
-        OsDisk.unique()
+        self.0.unique()
     }
 }
 

@@ -1,0 +1,328 @@
+//! A directory from a stranger: links, pipes, sockets and folders where files of the store
+//! belong. Whatever is asked of the store, nothing outside its directory is read, written or
+//! removed, nothing waits for ever, and the error names what is in the way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use kubist_store::disk::Sort;
+use kubist_store::{Error, LocalStore, Result, Store, open_local};
+
+/// Nothing here takes that long.
+const HANGS: Duration = Duration::from_secs(10);
+
+/// A store with an object of either depth, a log and a segment, and a folder beside it whose
+/// files are somebody else's.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let store = LocalStore::create(&place.root()).unwrap();
+        store.put_if_absent("table", b"header").unwrap();
+        store.put_if_absent("rewrites/1", b"rewrite").unwrap();
+        store.own_log("w").unwrap().append(b"entry").unwrap();
+        let mut segment = store.create_segment("s").unwrap();
+        segment.append(&[b"rows"]).unwrap();
+        segment.sync().unwrap();
+        for name in ["tmp", "logs", "segments", "rewrites"] {
+            fs::create_dir_all(place.foreign().join(name)).unwrap();
+        }
+        for name in ["0123456789abcdef", "letter", "table", "tmp/letter", "logs/w.log", "logs/w.ack", "segments/s.seg"]
+        {
+            fs::write(place.foreign().join(name), format!("somebody's own {name}")).unwrap();
+        }
+        place
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("table")
+    }
+
+    fn foreign(&self) -> PathBuf {
+        self.folder.path().join("foreign")
+    }
+
+    fn open(&self) -> LocalStore {
+        open_local(&self.root()).unwrap()
+    }
+
+    fn remove(&self, name: &str) -> PathBuf {
+        let at = self.root().join(name);
+        match at.is_dir() {
+            true => fs::remove_dir_all(&at).unwrap(),
+            false => fs::remove_file(&at).unwrap(),
+        }
+        at
+    }
+}
+
+/// All files below a folder, with their bytes; pipes and the like without.
+fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(at).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let bytes = if path.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// Everything that can be asked of a store, one after the other, on one handle.
+type Question = (&'static str, fn(&LocalStore) -> Result<()>);
+const QUESTIONS: [Question; 17] = [
+    ("list", |store| store.list("").map(drop)),
+    ("get", |store| store.get("table").map(drop)),
+    ("get below", |store| store.get("rewrites/1").map(drop)),
+    ("logs", |store| store.logs().map(drop)),
+    ("read_log", |store| store.read_log("w", 0).map(drop)),
+    ("check_log", |store| store.check_log("w").map(drop)),
+    ("own_log", |store| store.own_log("w")?.append(b"more").map(drop)),
+    ("own another", |store| store.own_log("v")?.append(b"first").map(drop)),
+    ("segments", |store| store.segments().map(drop)),
+    ("segment_len", |store| store.segment_len("s").map(drop)),
+    ("read", |store| store.read("s", &[16..20]).map(drop)),
+    ("put", |store| store.put_if_absent("rewrites/2", b"2").map(drop)),
+    ("put taken", |store| store.put_if_absent("table", b"2").map(drop)),
+    ("create_segment", |store| store.create_segment("t").map(drop)),
+    ("scratch", |store| store.scratch()?.append(b"spilled").map(drop)),
+    ("sizes", |store| store.sizes().map(drop)),
+    ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
+];
+
+/// Asks everything, and gives what named `at` as being of this sort.
+fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
+    let mut refused = Vec::new();
+    for (question, ask) in QUESTIONS {
+        match ask(store) {
+            Ok(()) => {}
+            Err(Error::Irregular { file, found, .. }) => {
+                assert_eq!((Path::new(&file), found), (at, sort), "{question}");
+                refused.push(question);
+            }
+            // An object's name may not be a folder's; and what is gone was deleted before.
+            Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
+            Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
+        }
+    }
+    refused
+}
+
+/// Panics instead of waiting for ever.
+fn within_bounds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(HANGS).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+#[test]
+fn no_folder_of_the_store_is_reached_through_a_link() {
+    for (folder, expected) in [
+        ("tmp", &["own another", "put", "scratch"][..]),
+        ("logs", &["logs", "read_log", "check_log", "own_log", "own another"]),
+        ("segments", &["segments", "segment_len", "read", "create_segment", "delete"]),
+        ("rewrites", &["get below", "put", "delete"]),
+    ] {
+        for dangling in [false, true] {
+            let place = Place::new();
+            let at = place.remove(folder);
+            symlink(if dangling { "../nowhere".into() } else { place.foreign().join(folder) }, &at).unwrap();
+            let before = contents(&place.foreign());
+            let refused = ask_everything(&place.open(), &at, Sort::Link);
+            for question in expected {
+                assert!(refused.contains(question), "{question} with {folder} as a link: {refused:?}");
+            }
+            let _ = place.open().erase(&["rewrites/".into(), "table".into()]);
+            assert_eq!(contents(&place.foreign()), before, "{folder}");
+            assert!(!place.folder.path().join("nowhere").exists());
+        }
+    }
+}
+
+#[test]
+fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
+    for folder in ["tmp", "logs", "segments", "rewrites"] {
+        let place = Place::new();
+        let store = place.open();
+        // Everything was looked at, and is known to be a folder.
+        store.put_if_absent("rewrites/3", b"3").unwrap();
+        drop(store.own_log("w").unwrap());
+        store.read_log("w", 0).unwrap();
+        let at = place.remove(folder);
+        symlink(place.foreign().join(folder), &at).unwrap();
+        let before = contents(&place.foreign());
+        assert!(!ask_everything(&store, &at, Sort::Link).is_empty(), "{folder}");
+        assert_eq!(contents(&place.foreign()), before, "{folder}");
+    }
+}
+
+fn make_pipe(at: &Path) {
+    assert!(Command::new("mkfifo").arg(at).status().unwrap().success());
+}
+
+/// Puts something else in a file's place.
+fn replace(at: &Path, sort: Sort, foreign: &Path) {
+    match sort {
+        Sort::Link => symlink(foreign, at).unwrap(),
+        Sort::Directory => fs::create_dir(at).unwrap(),
+        Sort::Socket => drop(UnixListener::bind(at).unwrap()),
+        Sort::Pipe => make_pipe(at),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    for (file, expected) in [
+        ("table", &["get", "put taken"][..]),
+        ("rewrites/1", &["get below"]),
+        ("logs/w.log", &["read_log", "check_log", "own_log"]),
+        ("logs/w.ack", &["read_log", "check_log", "own_log"]),
+        ("segments/s.seg", &["segment_len", "read"]),
+    ] {
+        for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
+            // A folder of the name is another matter to objects, which have folders themselves.
+            let is_object = !file.starts_with("logs") && !file.starts_with("segments");
+            let place = Place::new();
+            let at = place.remove(file);
+            replace(&at, sort, &place.foreign().join(file));
+            let (before, store) = (contents(&place.foreign()), place.open());
+            let asked_at = at.clone();
+            let what = format!("{file} as {sort}");
+            let refused = within_bounds(&what, move || ask_everything(&store, &asked_at, sort));
+            for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
+                assert!(refused.contains(question), "{question} with {what}: {refused:?}");
+            }
+            // A log that cannot be read is there all the same.
+            assert!(place.open().logs().unwrap().contains(&"w".to_string()), "{what}");
+            assert_eq!(contents(&place.foreign()), before, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_sound_part_of_a_log_that_is_a_link_is_none() {
+    let place = Place::new();
+    let at = place.remove("logs/w.log");
+    symlink(place.foreign().join("logs/w.log"), &at).unwrap();
+    let (tail, damage) = place.open().read_sound_log("w", 0).unwrap();
+    assert_eq!(tail.entries, []);
+    assert!(matches!(damage, Some(Error::Irregular { .. })), "{damage:?}");
+}
+
+#[test]
+fn folders_that_are_files_are_not_taken_for_empty() {
+    for (folder, ask) in [
+        ("logs", (|store| store.logs().map(drop)) as fn(&LocalStore) -> Result<()>),
+        ("logs", |store| store.read_log("w", 0).map(drop)),
+        ("segments", |store| store.segments().map(drop)),
+        ("segments", |store| store.segment_len("s").map(drop)),
+        ("segments", |store| store.delete_segment("s")),
+    ] {
+        let place = Place::new();
+        let at = place.remove(folder);
+        fs::write(&at, "a file").unwrap();
+        let answer = ask(&place.open());
+        let named = matches!(&answer, Err(Error::Irregular { file, found: Sort::File, .. }) if Path::new(file) == at);
+        assert!(named, "{folder}: {answer:?}");
+    }
+}
+
+#[test]
+fn only_temporary_files_are_cleared_away() {
+    let place = Place::new();
+    let tmp = place.root().join("tmp");
+    let left_behind = tmp.join("00ff00ff00ff00ff");
+    fs::write(&left_behind, "of a dead process").unwrap();
+    let others = ["letter", "0123456789ABCDEF", "0123456789abcde", "00123456789abcdef", "+123456789abcdef"];
+    for name in others {
+        fs::write(tmp.join(name), "mine").unwrap();
+    }
+    fs::create_dir(tmp.join("0123456789abcdef")).unwrap();
+    symlink(place.foreign().join("letter"), tmp.join("0123456789abcde0")).unwrap();
+    make_pipe(&tmp.join("0123456789abcde1"));
+    let before = contents(&place.foreign());
+    place.open().put_if_absent("a", b"").unwrap();
+    assert!(!left_behind.exists());
+    let _ = place.open().erase(&["table".into()]);
+    assert!(others.iter().all(|name| tmp.join(name).exists()));
+    assert!(tmp.join("0123456789abcdef").is_dir());
+    assert_eq!(contents(&place.foreign()), before);
+}
+
+/// A second name of somebody's file in an acknowledgement's place.
+#[test]
+fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
+    let place = Place::new();
+    let at = place.remove("logs/w.ack");
+    let letter = place.foreign().join("letter");
+    fs::hard_link(&letter, &at).unwrap();
+    let before = contents(&place.foreign());
+    place.open().own_log("w").unwrap().append(b"more").unwrap();
+    assert_eq!(contents(&place.foreign()), before);
+    assert_eq!(place.open().check_log("w").unwrap(), Vec::<String>::new());
+}
+
+/// A thread exchanges folders with links and back while another works in them.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_link_that_comes_and_goes_leads_nowhere() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let place = Place::new();
+    let (root, foreign) = (place.root(), place.foreign());
+    let before = contents(&foreign);
+    let folders = ["tmp", "logs", "segments", "rewrites"];
+    for folder in folders {
+        symlink(foreign.join(folder), root.join(format!(".{folder}"))).unwrap();
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for folder in folders {
+                    let (folder, link) = (root.join(folder), root.join(format!(".{folder}")));
+                    renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                }
+            }
+        });
+        let mut refused = 0;
+        for round in 0..60 {
+            let store = place.open();
+            for (_, ask) in QUESTIONS {
+                refused += u64::from(matches!(ask(&store), Err(Error::Irregular { .. })));
+            }
+            let _ = store.put_if_absent(&format!("rewrites/r{round}"), b"r");
+            let _ = store.create_segment(&format!("r{round}"));
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(refused > 0, "the links were never met");
+    });
+    assert_eq!(contents(&foreign), before);
+}
+
+#[test]
+fn the_directory_itself_may_be_reached_through_a_link() {
+    let place = Place::new();
+    let other = place.folder.path().join("other");
+    symlink(place.root(), &other).unwrap();
+    let store = open_local(&other).unwrap();
+    assert_eq!(store.get("table").unwrap().unwrap(), "header");
+    assert_eq!(store.read("s", &[16..20]).unwrap()[0], "rows");
+    store.own_log("w").unwrap().append(b"more").unwrap();
+    store.put_if_absent("rewrites/2", b"2").unwrap();
+    assert_eq!(store.list("").unwrap(), ["rewrites/1", "rewrites/2", "table"]);
+    assert!(place.root().join("rewrites/2").is_file());
+}
