@@ -2,6 +2,8 @@
 //! belong. Whatever is asked of the store, nothing outside its directory is read, written or
 //! removed, nothing waits for ever, and the error names what is in the way.
 
+#![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
