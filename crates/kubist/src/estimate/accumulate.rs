@@ -15,6 +15,7 @@ use super::interval::{features, width};
 use super::ordered::Ordered;
 use super::sums::Sums;
 use crate::error::{Error, Result};
+use crate::options::Cancel;
 
 /// Groups of an answer, at most.
 pub const MOST_GROUPS: usize = 10_000;
@@ -88,12 +89,20 @@ pub struct Group {
 
 impl Task {
     /// The values of all arguments for scanned columns.
-    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>) -> Result<Values> {
+    pub fn values(
+        &self,
+        rows: usize,
+        columns: Vec<ArrayRef>,
+        priorities: Vec<u64>,
+        cancel: &Cancel,
+    ) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
-        let of =
-            |aggregate: &Aggregate| aggregate.arguments.iter().map(|argument| Ok(argument.evaluate(&batch)?)).collect();
+        let stopped = || cancel.is_set();
+        let of = |aggregate: &Aggregate| {
+            aggregate.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
+        };
         let labels: Vec<ArrayRef> = self.group_by.iter().map(named).collect();
         let hashes = self
             .distinct
