@@ -202,7 +202,7 @@ fn what_is_bound_and_asked_is_linear_in_the_text() {
         nested(30, "d", |level, inner| format!("({inner}) <> (b > {level})")),
         nested(30, "d", |_, inner| format!("({inner}) IS UNKNOWN")),
         nested(30, "d", |_, inner| format!("({inner}) IN (({inner_of}), d)", inner_of = "a > 1")),
-        nested(30, "d", |_, inner| format!("NOT (({inner}) = d) IS NOT UNKNOWN")),
+        nested(20, "d", |_, inner| format!("NOT (({inner}) = d) IS NOT UNKNOWN")),
         nested(60, "a", |_, inner| format!("abs({inner})")) + " BETWEEN b AND 7",
         format!("{sum} IN ({})", many(1_000, "b")),
         format!("{sum} BETWEEN {sum} AND b"),
