@@ -24,6 +24,8 @@ mod estimate;
 mod explain;
 mod fetch;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod heal;
 mod heat;
 mod history;

@@ -89,13 +89,7 @@ pub struct Group {
 
 impl Task {
     /// The values of all arguments for scanned columns.
-    pub fn values(
-        &self,
-        rows: usize,
-        columns: Vec<ArrayRef>,
-        priorities: Vec<u64>,
-        cancel: &Cancel,
-    ) -> Result<Values> {
+    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>, cancel: &Cancel) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
