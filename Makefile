@@ -5,6 +5,7 @@
 # make wheel   a wheel of package and command, the page within, in dist/
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
@@ -34,7 +35,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile golden clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -158,6 +159,11 @@ hostile:
 golden:
 	cargo build --release --locked --workspace --target-dir target --example golden
 	target/release/examples/golden $(VERSION)
+
+# In a build of its own, with coverage; what fails is put into fuzz/corpus.
+SECONDS_EACH ?= 60
+fuzz: page
+	$(PYTHON) scripts/fuzz.py $(SECONDS_EACH)
 
 NODES ?= 3
 cassandra-up:

@@ -288,11 +288,11 @@ impl Estimation {
     fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
         let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
         let (visits, mut stats) = self.question.visits(range)?;
-        let task = self.task.clone();
+        let (task, cancel) = (self.task.clone(), self.question.cancel.clone());
         let found = self.question.work(visits, range, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
             let stats = scanned.stats;
             let columns = if scanned.rows == 0 { empty(&task.schema) } else { scanned.columns };
-            Ok((task.values(scanned.rows, columns, scanned.priorities)?, stats))
+            Ok((task.values(scanned.rows, columns, scanned.priorities, &cancel)?, stats))
         });
         let mut parts = Vec::new();
         for part in found.until(self.deadline) {
@@ -332,13 +332,13 @@ impl Estimation {
         let mut all = self.accumulated.hollow();
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
         let (visits, mut stats) = question.visits(range)?;
-        let (task, lesson) = (self.task.clone(), lesson.clone());
+        let (task, lesson, cancel) = (self.task.clone(), lesson.clone(), question.cancel.clone());
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
         let parts = question.work(visits, range, wanted, Arc::new(|_, _| false), move |scanned| {
             let mut part = Accumulated::default();
             if scanned.rows > 0 {
-                let values = task.values(scanned.rows, scanned.columns, scanned.priorities)?;
+                let values = task.values(scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
                 part.add(&task, &lesson, &values, certain)?;
             }
             Ok((part, scanned.stats))

@@ -1,12 +1,14 @@
 //! Binding of operators and functions: which kind of number they work in, and
 //! what they come to if no column takes part.
 
-use crate::bind::{Meaning, computed, describe, describe_operand, family};
+use crate::bind::{Meaning, computed, describe, describe_operand, family, kind_of};
 use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
 use crate::compute::{Values, vector};
 use crate::domain::{Family, Range};
-use crate::error::ExprError;
+use crate::error::{ExprError, shortened};
+use crate::never;
 use crate::number::{Decimal, Number};
+use crate::rows::Rows;
 use crate::value::Literal;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
@@ -46,7 +48,7 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, Ex
     }
     let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
         let hint = format!("; known are {KNOWN_FUNCTIONS}");
-        return Err(ExprError::Unsupported { construct: format!("the function `{name}`"), hint });
+        return Err(ExprError::Unsupported { construct: format!("the function `{}`", shortened(name)), hint });
     };
     if !(*least..=*most).contains(&operands.len()) {
         return Err(arity(&lower, *least, *most));
@@ -135,7 +137,8 @@ fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<
 fn common_kind(function: Function, operands: &[Numeric]) -> Kind {
     let meet = |a: Kind, b: Kind| if a == b { a } else { Kind::F64 };
     let columns = operands.iter().filter_map(|operand| match operand {
-        Numeric::Operand(operand) => Some(computed(operand.clone()).kind),
+        Numeric::Operand(Operand::Column(column)) => Some(kind_of(column)),
+        Numeric::Operand(Operand::Compute(compute)) => Some(compute.kind),
         _ => None,
     });
     let columns = columns.reduce(meet);
@@ -171,7 +174,7 @@ fn common_kind(function: Function, operands: &[Numeric]) -> Kind {
 fn folded(compute: &Compute) -> Result<Meaning, ExprError> {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one_row)?;
-    let result = vector(compute, &batch)?;
+    let result = vector(compute, &Rows::new(&batch, &never))?;
     let null = result.nulls.is_some_and(|nulls| nulls.null_count() > 0);
     let number = match result.values {
         _ if null => None,

@@ -1,26 +1,24 @@
 //! From names and literals to columns and typed tests.
 //!
 //! All mistakes of meaning are found here, once, so that evaluation and zones
-//! have nothing left to doubt.
+//! have nothing left to doubt. What is bound is linear in the text: `IN` and `BETWEEN` compare
+//! one operand with several others, and hold it once.
 
 use crate::arithmetic::call;
-use crate::bound::{Column, Compute, Kind, Operand, PointList, Points, Sides, Step, Test};
-use crate::domain::{Family, Mismatch, Place, Range, Width, value_type};
+use crate::bound::{Column, Compute, Kind, Known, Operand, PointList, Points, Sides, Step, Test};
+use crate::domain::{Family, Mismatch, Place, Range, Width};
 use crate::error::ExprError;
-use crate::evaluate;
+use crate::like::Pattern;
 use crate::moment::Moment;
-use crate::names;
+use crate::names::Names;
 use crate::number::Number;
 use crate::syntax::{Op, Syntax};
 use crate::value::Literal;
-use arrow_array::StringArray;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
-use kubist_index::order;
 use std::sync::Arc;
 
 /// What an expression turns out to be.
-#[derive(Clone)]
 pub(crate) enum Meaning {
     Literal(Literal),
     Operand(Box<Operand>),
@@ -45,22 +43,32 @@ impl From<Number> for Meaning {
     }
 }
 
+/// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
+const MOST_PARTS: usize = 1 << 18;
+
+/// Binds an expression.
+pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
+    let meaning = meaning_of(syntax, &Names::new(schema))?;
+    let size = match &meaning {
+        Meaning::Literal(_) => 1,
+        Meaning::Operand(operand) => operand.size(),
+        Meaning::Test(test) => test.size(),
+    };
+    if size > MOST_PARTS {
+        return Err(ExprError::TooLarge {
+            limit: format!("{MOST_PARTS} conditions and computations; values for one column can be listed by IN"),
+        });
+    }
+    Ok(meaning)
+}
+
 /// Binds an expression that must be a condition.
 pub(crate) fn condition(syntax: Syntax, schema: &Schema) -> Result<Test, ExprError> {
     as_test(bind(syntax, schema)?)
 }
 
-/// Looks a column up; `exactly`, or else ignoring case if need be.
-pub(crate) fn column(schema: &Schema, name: &str, exactly: bool) -> Result<Column, ExprError> {
-    let index = names::find(schema, name, exactly)?;
-    let field = schema.field(index);
-    let data_type = value_type(field.data_type()).clone();
-    let numbers = order::number_keys(&data_type);
-    Ok(Column { index, name: field.name().clone(), data_type, numbers })
-}
-
 /// `column op literal`.
-pub(crate) fn column_against(op: Op, column: Column, literal: &Literal) -> Result<Test, ExprError> {
+pub(crate) fn column_against(op: Op, column: Arc<Column>, literal: &Literal) -> Result<Test, ExprError> {
     against(op, Operand::Column(column), literal)
 }
 
@@ -71,80 +79,114 @@ pub(crate) fn mismatch(subject: &str, literal: &Literal, reason: Mismatch) -> Ex
 }
 
 /// Only tells the cases apart: this is what recurs, and its frame stays small.
-pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
+fn meaning_of(syntax: Syntax, names: &Names) -> Result<Meaning, ExprError> {
     match syntax {
         Syntax::Literal(literal) => Ok(Meaning::Literal(literal)),
-        Syntax::Column { name, quoted } => named(schema, &name, quoted),
-        Syntax::Not(operand) => bind_not(*operand, schema),
-        Syntax::And(operands) => bind_and(operands, schema),
-        Syntax::Or(operands) => bind_or(operands, schema),
-        Syntax::IsNull(operand) => bind_is_null(*operand, schema),
-        Syntax::IsTruth { operand, truth } => bind_is_truth(*operand, truth, schema),
-        Syntax::Compare { op, left, right } => bind_compare(op, *left, *right, schema),
-        Syntax::Between { operand, low, high } => bind_between(*operand, *low, *high, schema),
-        Syntax::In { operand, items } => among(bind(*operand, schema)?, all(items, schema)?),
+        Syntax::Column { name, quoted } => named(names, &name, quoted),
+        Syntax::Not(operand) => bind_not(*operand, names),
+        Syntax::And(operands) => bind_and(operands, names),
+        Syntax::Or(operands) => bind_or(operands, names),
+        Syntax::IsNull(operand) => bind_is_null(*operand, names),
+        Syntax::IsTruth { operand, truth } => bind_is_truth(*operand, truth, names),
+        Syntax::Compare { op, left, right } => bind_compare(op, *left, *right, names),
+        Syntax::Between { operand, low, high } => bind_between(*operand, *low, *high, names),
+        Syntax::In { operand, items } => among(meaning_of(*operand, names)?, all(items, names)?),
         Syntax::Like { operand, pattern, ignore_case } => {
-            like(bind(*operand, schema)?, bind(*pattern, schema)?, ignore_case)
+            like(meaning_of(*operand, names)?, meaning_of(*pattern, names)?, ignore_case)
         }
-        Syntax::Call { name, operands } => call(&name, all(operands, schema)?),
+        Syntax::Call { name, operands } => call(&name, all(operands, names)?),
     }
 }
 
-fn all(syntax: Vec<Syntax>, schema: &Schema) -> Result<Vec<Meaning>, ExprError> {
-    syntax.into_iter().map(|syntax| bind(syntax, schema)).collect()
+fn all(syntax: Vec<Syntax>, names: &Names) -> Result<Vec<Meaning>, ExprError> {
+    syntax.into_iter().map(|syntax| meaning_of(syntax, names)).collect()
 }
 
-fn conditions(operands: Vec<Syntax>, schema: &Schema) -> Result<Vec<Test>, ExprError> {
-    operands.into_iter().map(|operand| condition(operand, schema)).collect()
+fn condition_of(syntax: Syntax, names: &Names) -> Result<Test, ExprError> {
+    as_test(meaning_of(syntax, names)?)
 }
 
-fn bind_not(operand: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
-    condition(operand, schema).map(not).map(Meaning::from)
+fn conditions(operands: Vec<Syntax>, names: &Names) -> Result<Vec<Test>, ExprError> {
+    operands.into_iter().map(|operand| condition_of(operand, names)).collect()
 }
 
-fn bind_and(operands: Vec<Syntax>, schema: &Schema) -> Result<Meaning, ExprError> {
-    conditions(operands, schema).map(Test::all).map(Meaning::from)
+fn bind_not(operand: Syntax, names: &Names) -> Result<Meaning, ExprError> {
+    condition_of(operand, names).map(not).map(Meaning::from)
 }
 
-fn bind_or(operands: Vec<Syntax>, schema: &Schema) -> Result<Meaning, ExprError> {
-    conditions(operands, schema).map(Test::Or).map(Meaning::from)
+fn bind_and(operands: Vec<Syntax>, names: &Names) -> Result<Meaning, ExprError> {
+    conditions(operands, names).map(Test::all).map(Meaning::from)
 }
 
-fn bind_is_null(operand: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
-    Ok(Meaning::from(match bind(operand, schema)? {
+fn bind_or(operands: Vec<Syntax>, names: &Names) -> Result<Meaning, ExprError> {
+    conditions(operands, names).map(Test::Or).map(Meaning::from)
+}
+
+fn bind_is_null(operand: Syntax, names: &Names) -> Result<Meaning, ExprError> {
+    Ok(Meaning::from(match meaning_of(operand, names)? {
         Meaning::Literal(literal) => Test::Constant(Some(literal == Literal::Null)),
         Meaning::Operand(operand) => Test::IsNull(*operand),
         Meaning::Test(test) => Test::IsTruth(test, None),
     }))
 }
 
-fn bind_is_truth(operand: Syntax, truth: Option<bool>, schema: &Schema) -> Result<Meaning, ExprError> {
-    condition(operand, schema).map(|test| Meaning::from(Test::IsTruth(Box::new(test), truth)))
+fn bind_is_truth(operand: Syntax, truth: Option<bool>, names: &Names) -> Result<Meaning, ExprError> {
+    condition_of(operand, names).map(|test| Meaning::from(Test::IsTruth(Box::new(test), truth)))
 }
 
-fn bind_compare(op: Op, left: Syntax, right: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
-    compare(op, bind(left, schema)?, bind(right, schema)?).map(Meaning::from)
+fn bind_compare(op: Op, left: Syntax, right: Syntax, names: &Names) -> Result<Meaning, ExprError> {
+    compare(op, meaning_of(left, names)?, meaning_of(right, names)?).map(Meaning::from)
 }
 
-fn bind_between(operand: Syntax, low: Syntax, high: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
-    let operand = bind(operand, schema)?;
-    let from = compare(Op::Ge, operand.clone(), bind(low, schema)?)?;
-    let upto = compare(Op::Le, operand, bind(high, schema)?)?;
-    Ok(Meaning::from(Test::all(vec![from, upto])))
+fn bind_between(operand: Syntax, low: Syntax, high: Syntax, names: &Names) -> Result<Meaning, ExprError> {
+    let (operand, low, high) = (meaning_of(operand, names)?, meaning_of(low, names)?, meaning_of(high, names)?);
+    match operand {
+        Meaning::Operand(operand) => {
+            let (operand, number) = shared(*operand);
+            let from = compare(Op::Ge, operand.clone().into(), low)?;
+            let upto = compare(Op::Le, operand.into(), high)?;
+            Ok(once(number, Test::all(vec![from, upto])).into())
+        }
+        Meaning::Literal(literal) => {
+            let from = compare(Op::Ge, Meaning::Literal(literal.clone()), low)?;
+            let upto = compare(Op::Le, Meaning::Literal(literal), high)?;
+            Ok(Test::all(vec![from, upto]).into())
+        }
+        // Conditions have no order: this says so.
+        test => compare(Op::Ge, test, low).map(Meaning::from),
+    }
+}
+
+/// An operand that can be compared several times: a computed number is known to each test,
+/// if [`once`] computes it before them.
+fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
+    match operand {
+        Operand::Column(_) => (operand, None),
+        Operand::Compute(compute) => {
+            let number = Arc::new(compute);
+            let step = Step::Known(Known(number.clone()));
+            (Operand::Compute(Compute { kind: number.kind, step }), Some(number))
+        }
+    }
+}
+
+fn once(number: Option<Arc<Compute>>, test: Test) -> Test {
+    match number {
+        Some(number) => Test::Once(number, Box::new(test)),
+        None => test,
+    }
 }
 
 /// A column or, where no column has that name, a number with a name.
-fn named(schema: &Schema, name: &str, quoted: bool) -> Result<Meaning, ExprError> {
-    let error = match column(schema, name, quoted) {
-        Ok(column) => return Ok(Meaning::from(Operand::Column(column))),
-        Err(error) => error,
+fn named(names: &Names, name: &str, quoted: bool) -> Result<Meaning, ExprError> {
+    let number = match name.to_ascii_lowercase().as_str() {
+        "inf" | "infinity" => Some(Number::Infinite { negative: false }),
+        "nan" => Some(Number::NaN),
+        _ => None,
     };
-    match (quoted, &error, name.to_ascii_lowercase().as_str()) {
-        (false, ExprError::UnknownColumn { .. }, "inf" | "infinity") => {
-            Ok(Meaning::from(Number::Infinite { negative: false }))
-        }
-        (false, ExprError::UnknownColumn { .. }, "nan") => Ok(Meaning::from(Number::NaN)),
-        _ => Err(error),
+    match number {
+        Some(number) if !quoted && !names.knows(name) => Ok(Meaning::from(number)),
+        _ => names.column(name, quoted).map(|column| Meaning::from(Operand::Column(column))),
     }
 }
 
@@ -224,29 +266,35 @@ fn compare(op: Op, left: Meaning, right: Meaning) -> Result<Test, ExprError> {
             let (Ok(left), Ok(right)) = (as_test(left), as_test(right)) else {
                 return Err(ExprError::type_mistake(mistake));
             };
-            same(op, left, right)
+            compare_tests(op, left, right)
         }
     }
 }
 
 /// Two conditions have no order, but they can be equal.
-fn same(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
-    let test = match (left, right) {
-        (Test::Constant(None), _) | (_, Test::Constant(None)) => Test::Constant(None),
-        (Test::Constant(Some(answer)), test) | (test, Test::Constant(Some(answer))) => {
-            if answer {
-                test
-            } else {
-                not(test)
-            }
-        }
-        (left, right) => Test::Same(Box::new(left), Box::new(right)),
-    };
+fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     match op {
-        Op::Eq => Ok(test),
-        Op::Ne => Ok(not(test)),
+        Op::Eq => Ok(same(left, vec![right])),
+        Op::Ne => Ok(not(same(left, vec![right]))),
         _ => Err(ExprError::type_mistake("two conditions can be compared with = and <> only")),
     }
+}
+
+/// Does the first give the same answer as one of the others?
+fn same(one: Test, others: Vec<Test>) -> Test {
+    match (one, others.as_slice()) {
+        (Test::Constant(None), _) => Test::Constant(None),
+        (Test::Constant(Some(true)), _) => any(others),
+        (Test::Constant(Some(false)), _) => any(others.into_iter().map(not).collect()),
+        (_, [Test::Constant(None)]) => Test::Constant(None),
+        (one, [Test::Constant(Some(true))]) => one,
+        (one, [Test::Constant(Some(false))]) => not(one),
+        (one, _) => Test::Same(Box::new(one), others),
+    }
+}
+
+fn any(mut tests: Vec<Test>) -> Test {
+    if tests.len() == 1 { tests.swap_remove(0) } else { Test::Or(tests) }
 }
 
 fn compare_literals(op: Op, left: &Literal, right: &Literal) -> Result<Test, ExprError> {
@@ -277,7 +325,7 @@ fn compare_operands(op: Op, left: Operand, right: Operand) -> Result<Test, ExprE
     use Family::{Binary, Bool, Decimal, Duration, Float, Instant, Int, Null, Text, TimeOfDay};
     let sides = match (family(&left), family(&right)) {
         (Null, _) | (_, Null) => return Ok(Test::Constant(None)),
-        (Bool, Bool) => return same(op, as_test(left.into())?, as_test(right.into())?),
+        (Bool, Bool) => return compare_tests(op, as_test(left.into())?, as_test(right.into())?),
         (Int { .. }, Int { .. }) => in_integers(left, 1, right, 1),
         (Instant { unit: a, .. }, Instant { unit: b, .. })
         | (TimeOfDay { unit: a, .. }, TimeOfDay { unit: b, .. })
@@ -317,14 +365,16 @@ fn scale(family: &Family) -> i32 {
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,
-        Operand::Column(column) => {
-            let kind = match Family::of(&column.data_type) {
-                Family::Float(Width::F16 | Width::F32) => Kind::F32,
-                Family::Float(Width::F64) | Family::Decimal { .. } => Kind::F64,
-                _ => Kind::Int,
-            };
-            Compute { kind, step: Step::Column(column) }
-        }
+        Operand::Column(column) => Compute { kind: kind_of(&column), step: Step::Column(column) },
+    }
+}
+
+/// The kind of number that a column holds.
+pub(crate) fn kind_of(column: &Column) -> Kind {
+    match Family::of(&column.data_type) {
+        Family::Float(Width::F16 | Width::F32) => Kind::F32,
+        Family::Float(Width::F64) | Family::Decimal { .. } => Kind::F64,
+        _ => Kind::Int,
     }
 }
 
@@ -339,7 +389,7 @@ fn in_floats(left: Operand, right: Operand) -> Sides {
     Sides::Float { left: computed(left), right: computed(right) }
 }
 
-fn in_decimals(left: Column, left_scale: i32, right: Column, right_scale: i32) -> Sides {
+fn in_decimals(left: Arc<Column>, left_scale: i32, right: Arc<Column>, right_scale: i32) -> Sides {
     let finest = left_scale.max(right_scale);
     let factor = |scale: i32| {
         let ten = i256::from_i128(10);
@@ -348,20 +398,66 @@ fn in_decimals(left: Column, left_scale: i32, right: Column, right_scale: i32) -
     Sides::Wide { left_factor: factor(left_scale), right_factor: factor(right_scale), left, right }
 }
 
+/// `IN`: the operand is bound, and computed, once.
 fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
-    let literals = items.iter().map(|item| match item {
-        Meaning::Literal(literal) => Some(literal),
-        _ => None,
-    });
-    let (Meaning::Operand(listed), Some(literals)) = (&operand, literals.collect::<Option<Vec<_>>>()) else {
-        let tests = items.into_iter().map(|item| compare(Op::Eq, operand.clone(), item));
-        return Ok(Test::Or(tests.collect::<Result<Vec<_>, _>>()?).into());
+    let operand = match operand {
+        Meaning::Operand(operand) => *operand,
+        Meaning::Test(test) => return same_as_one(*test, items).map(Meaning::from),
+        Meaning::Literal(literal) => {
+            let tests = items.into_iter().map(|item| compare(Op::Eq, Meaning::Literal(literal.clone()), item));
+            return Ok(any(tests.collect::<Result<_, _>>()?).into());
+        }
     };
-    let family = family(listed);
+    let (mut literals, mut others) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            Meaning::Literal(literal) => literals.push(literal),
+            other => others.push(other),
+        }
+    }
+    if others.is_empty() {
+        return among_literals(operand, &literals).map(Meaning::from);
+    }
+    let (operand, number) = shared(operand);
+    let mut tests = Vec::with_capacity(others.len() + 1);
+    if !literals.is_empty() {
+        tests.push(among_literals(operand.clone(), &literals)?);
+    }
+    for item in others {
+        tests.push(compare(Op::Eq, operand.clone().into(), item)?);
+    }
+    Ok(once(number, any(tests)).into())
+}
+
+/// Is a condition the same as one of the items, which must be conditions?
+fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
+    let mut others = Vec::with_capacity(items.len());
+    // Each of the three answers need be listed once.
+    let mut listed = Vec::new();
+    for item in items {
+        let described = describe(&item);
+        match as_test(item) {
+            Ok(Test::Constant(answer)) if listed.contains(&answer) => {}
+            Ok(other) => {
+                if let Test::Constant(answer) = &other {
+                    listed.push(*answer);
+                }
+                others.push(other);
+            }
+            Err(_) => {
+                return Err(ExprError::type_mistake(format!("a condition cannot be compared with {described}")));
+            }
+        }
+    }
+    Ok(same(test, others))
+}
+
+fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprError> {
+    let family = family(&operand);
     let mut points = Vec::new();
     let mut null = false;
     for literal in literals {
-        let place = family.place(literal).map_err(|reason| mismatch(&describe_operand(listed), literal, reason))?;
+        let place = family.place(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
         match place {
             Place::At(point) => points.push(point),
             Place::Unknown => null = true,
@@ -369,16 +465,14 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
         }
     }
     if points.is_empty() {
-        let nowhere = within((**listed).clone(), Range::Empty);
-        return Ok(if null { Test::Constant(None) } else { nowhere }.into());
+        return Ok(if null { Test::Constant(None) } else { within(operand, Range::Empty) });
     }
     let points = PointList::new(points);
-    let spans = match listed.column() {
+    let spans = match operand.column() {
         Some(column) => points.ranges().iter().filter_map(|range| range.span(&column.data_type)).collect(),
         None => Vec::new(),
     };
-    let points = Arc::new(Points { points, spans });
-    Ok(Test::Among { operand: (**listed).clone(), points, null }.into())
+    Ok(Test::Among { operand, points: Arc::new(Points { points, spans }), null })
 }
 
 fn like(operand: Meaning, pattern: Meaning, ignore_case: bool) -> Result<Meaning, ExprError> {
@@ -411,9 +505,8 @@ fn like(operand: Meaning, pattern: Meaning, ignore_case: bool) -> Result<Meaning
     if !ignore_case && rest.bytes().all(|byte| byte == b'%') {
         return Ok(within(Operand::Column(column), Range::prefix(prefix.as_bytes())).into());
     }
-    // A pattern that the kernel cannot take should fail here, not at a batch.
-    evaluate::like(&StringArray::from(vec!["probe"]), &pattern, ignore_case, true)?;
     let prefix = if ignore_case { "" } else { prefix };
     let span = Range::prefix(prefix.as_bytes()).span(&column.data_type);
-    Ok(Test::Like { column, pattern, ignore_case, span }.into())
+    let pattern = Arc::new(Pattern::new(&pattern, ignore_case)?);
+    Ok(Test::Like { column, pattern, span }.into())
 }

@@ -2,16 +2,21 @@
 //!
 //! Names, literals and operators are gone. What is left is what rows and zones
 //! are asked: is this value within a range, among some points, null, NaN?
+//!
+//! A bound test is never larger than a fixed number of times its text: no operand occurs in
+//! it twice. What is compared with several others stands once, before them.
 
 use crate::domain::{Point, Range, Span};
+use crate::like::Pattern;
 use crate::syntax::Op;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A column, by its place and its name in the schema.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub index: usize,
     pub name: String,
@@ -31,18 +36,30 @@ pub(crate) enum Kind {
 }
 
 /// A number computed for each row, in `kind`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
     pub step: Step,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Column(Column),
+    Column(Arc<Column>),
     Int(i128),
     Float(f64),
     Call(Function, Vec<Compute>),
+    /// What a [`Test::Once`] around it has computed.
+    Known(Known),
+}
+
+/// A number that is computed elsewhere.
+#[derive(Clone)]
+pub(crate) struct Known(pub Arc<Compute>);
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Known")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,29 +85,29 @@ pub(crate) enum Function {
 }
 
 /// What a test looks at: a column as stored, or a computed number.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Operand {
-    Column(Column),
+    Column(Arc<Column>),
     Compute(Compute),
 }
 
 /// Sorted points of one family without repetition, and their order keys if the
 /// operand is a column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
     pub spans: Vec<Span>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum PointList {
     Whole(Vec<i256>),
     Float(Vec<f64>),
-    Bytes(Vec<Vec<u8>>),
+    Bytes(Vec<Arc<[u8]>>),
 }
 
 /// Two sides that are compared with each other, row by row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Sides {
     /// Integers times a factor: times of different units.
     Int {
@@ -105,19 +122,19 @@ pub(crate) enum Sides {
     },
     /// Decimals times a power of ten.
     Wide {
-        left: Column,
+        left: Arc<Column>,
         left_factor: i256,
-        right: Column,
+        right: Arc<Column>,
         right_factor: i256,
     },
     Bytes {
-        left: Column,
-        right: Column,
+        left: Arc<Column>,
+        right: Arc<Column>,
     },
 }
 
 /// A question that each row answers with true, false or unknown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Test {
     Constant(Option<bool>),
     /// True inside the range; unknown for null and NaN. `span` is the range in
@@ -135,9 +152,8 @@ pub(crate) enum Test {
     },
     /// `span`: the keys that the pattern's fixed beginning leaves.
     Like {
-        column: Column,
-        pattern: String,
-        ignore_case: bool,
+        column: Arc<Column>,
+        pattern: Arc<Pattern>,
         span: Option<Span>,
     },
     Compare {
@@ -153,15 +169,25 @@ pub(crate) enum Test {
     },
     /// Is the test true, false, unknown (`None`)?
     IsTruth(Box<Test>, Option<bool>),
-    /// Do both give the same answer? Unknown if one is.
-    Same(Box<Test>, Box<Test>),
+    /// Does the first give the same answer as one of the others? Unknown where it is, and
+    /// where only an unknown one could be the same.
+    Same(Box<Test>, Vec<Test>),
+    /// The test's answer; the number that it calls known is computed once before it.
+    Once(Arc<Compute>, Box<Test>),
     Not(Box<Test>),
     And(Vec<Test>),
     Or(Vec<Test>),
 }
 
 impl Operand {
-    pub(crate) fn column(&self) -> Option<&Column> {
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Operand::Column(_) => 1,
+            Operand::Compute(compute) => compute.size(),
+        }
+    }
+
+    pub(crate) fn column(&self) -> Option<&Arc<Column>> {
         match self {
             Operand::Column(column) => Some(column),
             Operand::Compute(_) => None,
@@ -234,8 +260,28 @@ impl Test {
         }
         match kept.len() {
             0 => Test::Constant(Some(true)),
-            1 => kept.remove(0),
+            1 => kept.swap_remove(0),
             _ => Test::And(kept),
+        }
+    }
+
+    /// How many tests and steps of computations it is made of.
+    pub(crate) fn size(&self) -> usize {
+        1 + match self {
+            Test::Constant(_) | Test::Like { .. } => 0,
+            Test::Within { operand, .. }
+            | Test::Among { operand, .. }
+            | Test::IsFinite { operand, .. }
+            | Test::IsNull(operand)
+            | Test::IsNan(operand) => operand.size(),
+            Test::Compare { sides, .. } => match &**sides {
+                Sides::Int { left, right, .. } | Sides::Float { left, right } => left.size() + right.size(),
+                Sides::Wide { .. } | Sides::Bytes { .. } => 2,
+            },
+            Test::IsTruth(test, _) | Test::Not(test) => test.size(),
+            Test::Same(one, others) => one.size() + others.iter().map(Test::size).sum::<usize>(),
+            Test::Once(compute, test) => compute.size() + test.size(),
+            Test::And(tests) | Test::Or(tests) => tests.iter().map(Test::size).sum(),
         }
     }
 
@@ -263,9 +309,13 @@ impl Test {
                 }
             },
             Test::IsTruth(test, _) | Test::Not(test) => test.each_column(visit),
-            Test::Same(left, right) => {
-                left.each_column(visit);
-                right.each_column(visit);
+            Test::Same(one, others) => {
+                one.each_column(visit);
+                others.iter().for_each(|test| test.each_column(visit));
+            }
+            Test::Once(compute, test) => {
+                compute.each_column(visit);
+                test.each_column(visit);
             }
             Test::And(tests) | Test::Or(tests) => tests.iter().for_each(|test| test.each_column(visit)),
         }
@@ -273,11 +323,18 @@ impl Test {
 }
 
 impl Compute {
+    pub(crate) fn size(&self) -> usize {
+        1 + match &self.step {
+            Step::Call(_, operands) => operands.iter().map(Compute::size).sum(),
+            Step::Column(_) | Step::Int(_) | Step::Float(_) | Step::Known(_) => 0,
+        }
+    }
+
     pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
         match &self.step {
             Step::Column(column) => visit(column),
             Step::Call(_, operands) => operands.iter().for_each(|operand| operand.each_column(visit)),
-            Step::Int(_) | Step::Float(_) => {}
+            Step::Int(_) | Step::Float(_) | Step::Known(_) => {}
         }
     }
 }

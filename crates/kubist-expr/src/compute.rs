@@ -4,18 +4,21 @@
 //! go through every step, and a step in integers that has no result (overflow,
 //! remainder by zero) makes one.
 
-use crate::bound::{Compute, Function, Kind, Step};
+use crate::bound::{Compute, Function, Kind, Known, Step};
 use crate::error::ExprError;
-use crate::evaluate::{array, values_of};
-use arrow_array::{Array, RecordBatch};
+use crate::evaluate::values_of;
+use crate::rows::Rows;
+use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 /// One number a row.
+#[derive(Clone)]
 pub(crate) struct Vector {
     pub values: Values,
     pub nulls: Option<NullBuffer>,
 }
 
+#[derive(Clone)]
 pub(crate) enum Values {
     Int(Vec<i128>),
     F32(Vec<f32>),
@@ -48,41 +51,46 @@ impl Values {
     }
 }
 
-/// Computes one number for each row of `batch`.
-pub(crate) fn vector(compute: &Compute, batch: &RecordBatch) -> Result<Vector, ExprError> {
-    let rows = batch.num_rows();
+/// Computes one number for each row.
+pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprError> {
+    rows.go_on()?;
+    let count = rows.count();
     Ok(match &compute.step {
-        Step::Int(value) => Vector { values: Values::Int(vec![*value; rows]).into_kind(compute.kind), nulls: None },
+        Step::Int(value) => Vector { values: Values::Int(vec![*value; count]).into_kind(compute.kind), nulls: None },
         Step::Float(value) => {
             let values = match compute.kind {
-                Kind::F32 => Values::F32(vec![*value as f32; rows]),
-                _ => Values::F64(vec![*value; rows]),
+                Kind::F32 => Values::F32(vec![*value as f32; count]),
+                _ => Values::F64(vec![*value; count]),
             };
             Vector { values, nulls: None }
         }
         Step::Column(column) => {
-            let array = array(column, batch)?;
+            let array = rows.array(column)?;
             Vector { values: values_of(array.as_ref(), compute.kind)?, nulls: array.nulls().cloned() }
         }
+        Step::Known(Known(number)) => match rows.known(number) {
+            Some(known) => known,
+            None => vector(number, rows)?,
+        },
         Step::Call(function, operands) => {
             let mut operands = operands.iter();
             let Some(first) = operands.next() else {
                 return Err(ExprError::Evaluation { message: format!("{function:?} of nothing") });
             };
-            let mut result = converted(first, batch, compute.kind)?;
+            let mut result = converted(first, rows, compute.kind)?;
             if operands.len() == 0 {
                 return Ok(unary(*function, result));
             }
             for operand in operands {
-                result = binary(*function, result, converted(operand, batch, compute.kind)?);
+                result = binary(*function, result, converted(operand, rows, compute.kind)?);
             }
             result
         }
     })
 }
 
-fn converted(compute: &Compute, batch: &RecordBatch, kind: Kind) -> Result<Vector, ExprError> {
-    let Vector { values, nulls } = vector(compute, batch)?;
+fn converted(compute: &Compute, rows: &Rows<'_>, kind: Kind) -> Result<Vector, ExprError> {
+    let Vector { values, nulls } = vector(compute, rows)?;
     Ok(Vector { values: values.into_kind(kind), nulls })
 }
 

@@ -17,6 +17,7 @@ use half::f16;
 use kubist_index::order::{self, Keyed, bytes_key};
 use kubist_index::with_exact_primitive;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// The kinds of types that compare alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +71,7 @@ pub(crate) enum Point {
     Whole(i256),
     /// A value of the family's width; zero is positive.
     Float(f64),
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
 }
 
 /// Where a literal falls among the values of a family.
@@ -91,7 +92,7 @@ pub(crate) enum Range {
     Empty,
     Whole(i256, i256),
     Float(f64, f64),
-    Bytes(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
 /// A range as order keys. Every value inside has a key in `[low, high]`; every
@@ -202,7 +203,7 @@ impl Family {
             (Family::Instant { .. } | Family::TimeOfDay { .. }, Literal::Moment { moment, .. }) => {
                 self.place_moment(*moment)
             }
-            (Family::Text, Literal::Text(text)) => Ok(Place::At(Point::Bytes(text.clone().into_bytes()))),
+            (Family::Text, Literal::Text(text)) => Ok(Place::At(Point::Bytes(text.clone().into()))),
             (Family::Binary, Literal::Binary(bytes)) => Ok(Place::At(Point::Bytes(bytes.clone()))),
             _ => Err(None),
         }
@@ -332,7 +333,7 @@ impl Width {
     }
 }
 
-fn byte_range(op: Op, bytes: Vec<u8>) -> Range {
+fn byte_range(op: Op, bytes: Arc<[u8]>) -> Range {
     use Bound::{Excluded, Included, Unbounded};
     match op {
         Op::Eq | Op::Ne => Range::Bytes(Included(bytes.clone()), Included(bytes)),
@@ -361,11 +362,11 @@ impl Range {
         let end = match next.last_mut() {
             Some(last) => {
                 *last += 1;
-                Bound::Excluded(next)
+                Bound::Excluded(next.into())
             }
             None => Bound::Unbounded,
         };
-        Range::Bytes(Bound::Included(prefix.to_vec()), end)
+        Range::Bytes(Bound::Included(prefix.into()), end)
     }
 
     /// The values in both ranges, which are of one family.
@@ -393,7 +394,7 @@ impl Range {
         match self {
             Range::Empty => None,
             Range::Bytes(low, high) => {
-                let key = |bound: &Bound<Vec<u8>>, free: u64| match bound {
+                let key = |bound: &Bound<Arc<[u8]>>, free: u64| match bound {
                     Bound::Included(bytes) | Bound::Excluded(bytes) => bytes_key(bytes),
                     Bound::Unbounded => free,
                 };
@@ -435,7 +436,7 @@ impl Span {
 }
 
 /// Of two lower ends, the one that lets less in.
-fn later<'a>(a: &'a Bound<Vec<u8>>, b: &'a Bound<Vec<u8>>) -> &'a Bound<Vec<u8>> {
+fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
         (Bound::Included(x), Bound::Excluded(y)) if x == y => b,
@@ -450,7 +451,7 @@ fn later<'a>(a: &'a Bound<Vec<u8>>, b: &'a Bound<Vec<u8>>) -> &'a Bound<Vec<u8>>
 }
 
 /// Of two upper ends, the one that lets less in.
-fn earlier<'a>(a: &'a Bound<Vec<u8>>, b: &'a Bound<Vec<u8>>) -> &'a Bound<Vec<u8>> {
+fn earlier<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
         (Bound::Included(x), Bound::Excluded(y)) if x == y => b,

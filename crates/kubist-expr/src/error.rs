@@ -1,11 +1,12 @@
 //! What can be wrong with a predicate, and what the caller can do about it.
 //!
-//! Every kind but the last two is a mistake in the question: the message names
+//! Every kind but the last three is a mistake in the question: the message names
 //! the place, the construct or the column, so that the one who asked can mend
-//! it. The last two say that a batch does not fit the schema that the predicate
-//! was bound to, or that a kernel gave up on it.
+//! it. The last three say that a batch does not fit the schema that the predicate
+//! was bound to, that the caller stopped the evaluation, or that a kernel gave up on it.
 
 use arrow_schema::DataType;
+use std::borrow::Cow;
 
 /// Why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -21,6 +22,10 @@ pub enum ExprError {
     /// The expression is nested deeper than it may be.
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
+
+    /// The expression is larger than it may be; `limit` says what of it, and how much.
+    #[error("the expression is too large: more than {limit}")]
+    TooLarge { limit: String },
 
     /// No column of this name.
     #[error("no column `{name}`{hint}; {available}")]
@@ -38,6 +43,10 @@ pub enum ExprError {
     #[error("the batch has no column `{column}` of type {expected}{found}")]
     Batch { column: String, expected: DataType, found: String },
 
+    /// Whoever asked for the evaluation wants it no more.
+    #[error("the evaluation was stopped")]
+    Stopped,
+
     /// An Arrow kernel failed.
     #[error("evaluating the predicate: {message}")]
     Evaluation { message: String },
@@ -54,6 +63,17 @@ impl ExprError {
 
     pub(crate) fn type_mistake(message: impl Into<String>) -> Self {
         ExprError::Type { message: message.into() }
+    }
+}
+
+/// Characters of a text or a name that a message repeats.
+const LONGEST: usize = 100;
+
+/// What a message says of something that may be long.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }
 

@@ -1,89 +1,140 @@
 //! Which rows of a batch answer a test with true, and which with false.
 //!
 //! There is no array of three-valued answers: each test can be asked for the
-//! rows that are certainly true, or for those that are certainly false, as one
-//! bit a row. `NOT` asks its operand for the other half; nulls and NaN, being in
-//! neither, need no bookkeeping.
+//! rows that are certainly true, for those that are certainly false, or for both at
+//! once, as one bit a row each. `NOT` asks its operand for the other half; nulls and NaN,
+//! being in neither, need no bookkeeping. Time is that of the tests' number: none is asked
+//! twice, and before each the caller may stop.
 
-use crate::bound::{Column, Kind, Operand, PointList, Sides, Test};
+use crate::bound::{Kind, Operand, PointList, Sides, Test};
 use crate::cell::Cell;
 use crate::compute::{Values, Vector, vector};
-use crate::domain::{Range, value_type};
+use crate::domain::Range;
 use crate::error::ExprError;
+use crate::like::Pattern;
+use crate::rows::Rows;
 use crate::syntax::Op;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, LargeStringArray, PrimitiveArray, RecordBatch, Scalar, StringArray,
-    StringViewArray,
-};
-use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use kubist_index::with_exact_primitive;
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
-/// The rows of `batch` that answer `test` with `answer`, one bit each.
-pub(crate) fn rows(test: &Test, batch: &RecordBatch, answer: bool) -> Result<BooleanBuffer, ExprError> {
-    let count = batch.num_rows();
+/// The rows that answer `test` with each of the `wanted` answers, one bit each. Every test and
+/// every number is looked at once, however many answers are wanted.
+pub(crate) fn answers<const N: usize>(
+    test: &Test,
+    rows: &Rows<'_>,
+    wanted: [bool; N],
+) -> Result<[BooleanBuffer; N], ExprError> {
+    rows.go_on()?;
+    let count = rows.count();
     match test {
-        Test::Constant(constant) => Ok(filled(count, *constant == Some(answer))),
-        Test::Not(test) => rows(test, batch, !answer),
-        Test::And(tests) => join(tests, batch, answer, answer),
-        Test::Or(tests) => join(tests, batch, answer, !answer),
+        Test::Constant(constant) => Ok(wanted.map(|answer| filled(count, *constant == Some(answer)))),
+        Test::Not(test) => answers(test, rows, wanted.map(|answer| !answer)),
+        Test::And(tests) => join(tests, rows, wanted, true),
+        Test::Or(tests) => join(tests, rows, wanted, false),
         Test::IsTruth(test, truth) => {
             let found = match truth {
-                Some(truth) => rows(test, batch, *truth)?,
-                None => !&(&rows(test, batch, true)? | &rows(test, batch, false)?),
+                Some(truth) => {
+                    let [found] = answers(test, rows, [*truth])?;
+                    found
+                }
+                None => {
+                    let [yes, no] = answers(test, rows, [true, false])?;
+                    !&(&yes | &no)
+                }
             };
-            Ok(if answer { found } else { !&found })
+            Ok(wanted.map(|answer| if answer { found.clone() } else { !&found }))
         }
-        Test::Same(left, right) => {
-            let (left_true, left_false) = (rows(left, batch, true)?, rows(left, batch, false)?);
-            let (right_true, right_false) = (rows(right, batch, answer)?, rows(right, batch, !answer)?);
-            Ok(&(&left_true & &right_true) | &(&left_false & &right_false))
+        Test::Same(one, others) => same(one, others, rows, wanted),
+        Test::Once(compute, test) => {
+            let numbers = vector(compute, rows)?;
+            rows.knowing(compute, numbers, || answers(test, rows, wanted))
         }
         Test::IsNull(operand) => {
             let nulls = match operand {
-                Operand::Column(column) => stored(column, batch)?.logical_nulls(),
-                Operand::Compute(compute) => vector(compute, batch)?.nulls,
+                Operand::Column(column) => rows.stored(column)?.logical_nulls(),
+                Operand::Compute(compute) => vector(compute, rows)?.nulls,
             };
-            Ok(match (nulls, answer) {
+            Ok(wanted.map(|answer| match (&nulls, answer) {
                 (None, _) => filled(count, !answer),
                 (Some(nulls), true) => !nulls.inner(),
-                (Some(nulls), false) => nulls.into_inner(),
+                (Some(nulls), false) => nulls.inner().clone(),
+            }))
+        }
+        Test::Within { operand, range, .. } => {
+            each_value(operand, rows, wanted, &|array, answer| within(array, range, answer))
+        }
+        Test::Among { operand, points, null } => {
+            each_value(operand, rows, wanted, &|array, answer| match *null && !answer {
+                true => Ok(filled(array.len(), false)),
+                false => among(array, &points.points, answer),
             })
         }
-        Test::Within { operand, range, .. } => each_value(operand, batch, &|array| within(array, range, answer)),
-        Test::Among { null: true, .. } if !answer => Ok(filled(count, false)),
-        Test::Among { operand, points, .. } => {
-            each_value(operand, batch, &|array| among(array, &points.points, answer))
+        Test::IsNan(operand) => {
+            each_value(operand, rows, wanted, &|array, answer| classify(array, |v| v.is_nan() == answer))
         }
-        Test::IsNan(operand) => each_value(operand, batch, &|array| classify(array, |v| v.is_nan() == answer)),
         Test::IsFinite { operand, .. } => {
-            each_value(operand, batch, &|array| classify(array, |v| v.is_finite() == answer))
+            each_value(operand, rows, wanted, &|array, answer| classify(array, |v| v.is_finite() == answer))
         }
-        Test::Like { column, pattern, ignore_case, .. } => {
-            on_values(stored(column, batch)?.as_ref(), &|array| like(array, pattern, *ignore_case, answer))
+        Test::Like { column, pattern, .. } => {
+            on_values(rows.stored(column)?.as_ref(), wanted, &|array, answer| like(array, pattern, answer, rows))
         }
-        Test::Compare { op, sides } => compare(*op, sides, batch, answer),
+        Test::Compare { op, sides } => compare(*op, sides, rows, wanted),
     }
 }
 
-/// The rows where all tests (`every`) or any test give `answer`; stops when the
-/// rest cannot change it.
-fn join(tests: &[Test], batch: &RecordBatch, answer: bool, every: bool) -> Result<BooleanBuffer, ExprError> {
-    let mut found = filled(batch.num_rows(), every);
+/// The rows where all tests (`all`) or one of them holds, and those where it does not; stops
+/// when the rest cannot change it.
+fn join<const N: usize>(
+    tests: &[Test],
+    rows: &Rows<'_>,
+    wanted: [bool; N],
+    all: bool,
+) -> Result<[BooleanBuffer; N], ExprError> {
+    // Where the answer is that of all tests, the others leave rows out; else they add rows.
+    let narrows = wanted.map(|answer| answer == all);
+    let mut found = narrows.map(|narrows| filled(rows.count(), narrows));
     for test in tests {
-        let next = rows(test, batch, answer)?;
-        found = if every { &found & &next } else { &found | &next };
-        let settled = if every { !found.has_true() } else { !found.has_false() };
-        if settled {
+        let next = answers(test, rows, wanted)?;
+        for ((found, next), narrows) in found.iter_mut().zip(&next).zip(narrows) {
+            *found = if narrows { &*found & next } else { &*found | next };
+        }
+        let mut parts = found.iter().zip(narrows);
+        if parts.all(|(found, narrows)| if narrows { !found.has_true() } else { !found.has_false() }) {
             break;
         }
     }
     Ok(found)
+}
+
+fn same<const N: usize>(
+    one: &Test,
+    others: &[Test],
+    rows: &Rows<'_>,
+    wanted: [bool; N],
+) -> Result<[BooleanBuffer; N], ExprError> {
+    let [yes, no] = answers(one, rows, [true, false])?;
+    // By answer: where one of the others gives it, and where all do.
+    let mut one_of = [true, false].map(|_| filled(rows.count(), false));
+    let mut all_of = [true, false].map(|_| filled(rows.count(), true));
+    for other in others {
+        let next = answers(other, rows, [true, false])?;
+        for (next, (one_of, all_of)) in next.iter().zip(one_of.iter_mut().zip(&mut all_of)) {
+            *one_of = &*one_of | next;
+            *all_of = &*all_of & next;
+        }
+    }
+    Ok(wanted.map(|answer| match answer {
+        true => &(&yes & &one_of[0]) | &(&no & &one_of[1]),
+        false => &(&yes & &all_of[1]) | &(&no & &all_of[0]),
+    }))
 }
 
 fn filled(count: usize, bit: bool) -> BooleanBuffer {
@@ -97,57 +148,59 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
     }
 }
 
-/// A column of the batch, as it is stored.
-fn stored<'a>(column: &Column, batch: &'a RecordBatch) -> Result<&'a ArrayRef, ExprError> {
-    let mistake =
-        |found: String| ExprError::Batch { column: column.name.clone(), expected: column.data_type.clone(), found };
-    let array = batch.column_by_name(&column.name).ok_or_else(|| mistake(String::new()))?;
-    if value_type(array.data_type()) != &column.data_type {
-        return Err(mistake(format!(", but one of type {}", array.data_type())));
-    }
-    Ok(array)
-}
-
-/// A column of the batch without its dictionary.
-pub(crate) fn array(column: &Column, batch: &RecordBatch) -> Result<ArrayRef, ExprError> {
-    let mut array = stored(column, batch)?.clone();
-    while let Some(dictionary) = array.as_any_dictionary_opt() {
-        array = take(dictionary.values().as_ref(), dictionary.keys(), None)?;
-    }
-    Ok(array)
-}
+/// Which values of an array give an answer.
+type Ask<'a> = &'a dyn Fn(&dyn Array, bool) -> Result<BooleanBuffer, ExprError>;
 
 /// Applies `ask` to the values of an array; if it has a dictionary, to each of
 /// the dictionary's values once.
-fn on_values(
+fn on_values<const N: usize>(
     array: &dyn Array,
-    ask: &dyn Fn(&dyn Array) -> Result<BooleanBuffer, ExprError>,
-) -> Result<BooleanBuffer, ExprError> {
-    let Some(dictionary) = array.as_any_dictionary_opt() else { return ask(array) };
+    wanted: [bool; N],
+    ask: Ask<'_>,
+) -> Result<[BooleanBuffer; N], ExprError> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else { return each(wanted, |answer| ask(array, answer)) };
     if dictionary.values().len() > 2 * array.len() {
-        return on_values(take(dictionary.values().as_ref(), dictionary.keys(), None)?.as_ref(), ask);
+        return on_values(take(dictionary.values().as_ref(), dictionary.keys(), None)?.as_ref(), wanted, ask);
     }
-    let answers = BooleanArray::new(on_values(dictionary.values().as_ref(), ask)?, None);
-    let answers = take(&answers, dictionary.keys(), None)?;
-    let answers = answers.as_boolean();
-    Ok(valid(answers.values().clone(), answers.nulls()))
+    let of_values = on_values(dictionary.values().as_ref(), wanted, ask)?;
+    let mut of_values = of_values.into_iter();
+    each(wanted, |_| {
+        let answers = BooleanArray::new(of_values.next().unwrap_or_else(|| filled(0, false)), None);
+        let answers = take(&answers, dictionary.keys(), None)?;
+        let answers = answers.as_boolean();
+        Ok(valid(answers.values().clone(), answers.nulls()))
+    })
 }
 
-fn each_value(
+/// What `ask` finds for each of the wanted answers.
+fn each<const N: usize>(
+    wanted: [bool; N],
+    mut ask: impl FnMut(bool) -> Result<BooleanBuffer, ExprError>,
+) -> Result<[BooleanBuffer; N], ExprError> {
+    let mut found = wanted.map(|_| filled(0, false));
+    for (found, answer) in found.iter_mut().zip(wanted) {
+        *found = ask(answer)?;
+    }
+    Ok(found)
+}
+
+fn each_value<const N: usize>(
     operand: &Operand,
-    batch: &RecordBatch,
-    ask: &dyn Fn(&dyn Array) -> Result<BooleanBuffer, ExprError>,
-) -> Result<BooleanBuffer, ExprError> {
+    rows: &Rows<'_>,
+    wanted: [bool; N],
+    ask: Ask<'_>,
+) -> Result<[BooleanBuffer; N], ExprError> {
     match operand {
-        Operand::Column(column) => on_values(stored(column, batch)?.as_ref(), ask),
+        Operand::Column(column) => on_values(rows.stored(column)?.as_ref(), wanted, ask),
         Operand::Compute(compute) => {
-            let Vector { values, nulls } = vector(compute, batch)?;
-            match values {
+            let Vector { values, nulls } = vector(compute, rows)?;
+            let array: ArrayRef = match values {
                 // 128-bit integers travel as decimals of scale zero.
-                Values::Int(values) => ask(&PrimitiveArray::<Decimal128Type>::new(values.into(), nulls)),
-                Values::F32(values) => ask(&PrimitiveArray::<Float32Type>::new(values.into(), nulls)),
-                Values::F64(values) => ask(&PrimitiveArray::<Float64Type>::new(values.into(), nulls)),
-            }
+                Values::Int(values) => Arc::new(PrimitiveArray::<Decimal128Type>::new(values.into(), nulls)),
+                Values::F32(values) => Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)),
+                Values::F64(values) => Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)),
+            };
+            each(wanted, |answer| ask(array.as_ref(), answer))
         }
     }
 }
@@ -305,25 +358,25 @@ fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffe
 fn bytes_within<'a>(
     count: usize,
     row: impl Fn(usize) -> &'a [u8],
-    low: &Bound<Vec<u8>>,
-    high: &Bound<Vec<u8>>,
+    low: &Bound<Arc<[u8]>>,
+    high: &Bound<Arc<[u8]>>,
     answer: bool,
 ) -> BooleanBuffer {
     if let (Bound::Included(low), Bound::Included(high)) = (low, high)
         && low == high
     {
-        return BooleanBuffer::collect_bool(count, |index| (row(index) == low.as_slice()) == answer);
+        return BooleanBuffer::collect_bool(count, |index| (row(index) == &**low) == answer);
     }
     BooleanBuffer::collect_bool(count, |index| {
         let value = row(index);
         let above = match low {
-            Bound::Included(low) => value >= low.as_slice(),
-            Bound::Excluded(low) => value > low.as_slice(),
+            Bound::Included(low) => value >= &**low,
+            Bound::Excluded(low) => value > &**low,
             Bound::Unbounded => true,
         };
         let below = match high {
-            Bound::Included(high) => value <= high.as_slice(),
-            Bound::Excluded(high) => value < high.as_slice(),
+            Bound::Included(high) => value <= &**high,
+            Bound::Excluded(high) => value < &**high,
             Bound::Unbounded => true,
         };
         (above && below) == answer
@@ -363,7 +416,7 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
         ),
         (_, PointList::Bytes(points)) => with_bytes!(array, row => {
             BooleanBuffer::collect_bool(array.len(), |index| {
-                points.binary_search_by(|point| point.as_slice().cmp(row(index))).is_ok() == answer
+                points.binary_search_by(|point| (**point).cmp(row(index))).is_ok() == answer
             })
         }),
     };
@@ -381,60 +434,99 @@ fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuff
     Ok(valid(found, array.nulls()))
 }
 
-pub(crate) fn like(
-    array: &dyn Array,
-    pattern: &str,
-    ignore_case: bool,
-    answer: bool,
-) -> Result<BooleanBuffer, ExprError> {
-    let pattern: Box<dyn Datum> = match array.data_type() {
-        DataType::LargeUtf8 => Box::new(Scalar::new(LargeStringArray::from(vec![pattern]))),
-        DataType::Utf8View => Box::new(Scalar::new(StringViewArray::from(vec![pattern]))),
-        _ => Box::new(Scalar::new(StringArray::from(vec![pattern]))),
+/// Steps of a search for a pattern between two looks at whether to go on.
+const STEPS_AT_ONCE: usize = 1 << 20;
+
+fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> Result<BooleanBuffer, ExprError> {
+    fn texts<'a>(array: &'a dyn Array) -> Result<Box<dyn Fn(usize) -> &'a str + 'a>, ExprError> {
+        Ok(match array.data_type() {
+            DataType::Utf8 => {
+                let array = array.as_string::<i32>();
+                Box::new(|row| array.value(row))
+            }
+            DataType::LargeUtf8 => {
+                let array = array.as_string::<i64>();
+                Box::new(|row| array.value(row))
+            }
+            DataType::Utf8View => {
+                let array = array.as_string_view();
+                Box::new(|row| array.value(row))
+            }
+            other => return Err(foreign(other)),
+        })
+    }
+    let text = texts(array)?;
+    let mut steps = 0;
+    let mut go_on = |more: usize| {
+        steps += more;
+        if steps < STEPS_AT_ONCE {
+            return Ok(());
+        }
+        steps = 0;
+        rows.go_on()
     };
-    use arrow_string::like as kernel;
-    let matches = match ignore_case {
-        true => kernel::ilike(&array, pattern.as_ref())?,
-        false => kernel::like(&array, pattern.as_ref())?,
-    };
-    let found = if answer { matches.values().clone() } else { !matches.values() };
-    Ok(valid(found, matches.nulls()))
+    let mut found = BooleanBufferBuilder::new(array.len());
+    for row in 0..array.len() {
+        // What a null hides may be long.
+        let matches = array.is_valid(row) && pattern.matches(text(row), &mut go_on)? == answer;
+        found.append(matches);
+    }
+    Ok(found.finish())
 }
 
-fn compare(op: Op, sides: &Sides, batch: &RecordBatch, answer: bool) -> Result<BooleanBuffer, ExprError> {
-    let count = batch.num_rows();
-    let holds = |order: Option<Ordering>| order.is_some_and(|order| op.holds(order) == answer);
+/// The wanted answers of a comparison.
+struct Ordered<const N: usize> {
+    op: Op,
+    count: usize,
+    wanted: [bool; N],
+}
+
+impl<const N: usize> Ordered<N> {
+    /// One bit a row, from the order of its two sides.
+    fn rows(&self, order: impl Fn(usize) -> Option<Ordering>) -> [BooleanBuffer; N] {
+        self.wanted.map(|answer| {
+            let holds = |order: Ordering| self.op.holds(order) == answer;
+            BooleanBuffer::collect_bool(self.count, |row| order(row).is_some_and(holds))
+        })
+    }
+}
+
+/// Compares two sides row by row.
+fn compare<const N: usize>(
+    op: Op,
+    sides: &Sides,
+    rows: &Rows<'_>,
+    wanted: [bool; N],
+) -> Result<[BooleanBuffer; N], ExprError> {
+    let collect = Ordered { op, count: rows.count(), wanted };
     let (found, left, right) = match sides {
         Sides::Int { left, left_factor, right, right_factor } => {
-            let (a, b) = (vector(left, batch)?, vector(right, batch)?);
+            let (a, b) = (vector(left, rows)?, vector(right, rows)?);
             let (x, y) = (a.values.into_ints(), b.values.into_ints());
-            let found = BooleanBuffer::collect_bool(count, |row| {
-                holds(Some((x[row] * left_factor).cmp(&(y[row] * right_factor))))
-            });
+            let found = collect.rows(|row| Some((x[row] * left_factor).cmp(&(y[row] * right_factor))));
             (found, a.nulls, b.nulls)
         }
         Sides::Float { left, right } => {
-            let (a, b) = (vector(left, batch)?, vector(right, batch)?);
+            let (a, b) = (vector(left, rows)?, vector(right, rows)?);
             // 32-bit floats keep their order in 64 bits.
             let (x, y) = (a.values.into_f64(), b.values.into_f64());
-            let found = BooleanBuffer::collect_bool(count, |row| holds(x[row].partial_cmp(&y[row])));
-            (found, a.nulls, b.nulls)
+            (collect.rows(|row| x[row].partial_cmp(&y[row])), a.nulls, b.nulls)
         }
         Sides::Wide { left, left_factor, right, right_factor } => {
-            let (a, b) = (array(left, batch)?, array(right, batch)?);
+            let (a, b) = (rows.array(left)?, rows.array(right)?);
             let (x, y) = (wide(a.as_ref(), *left_factor)?, wide(b.as_ref(), *right_factor)?);
-            let found = BooleanBuffer::collect_bool(count, |row| holds(Some(x[row].cmp(&y[row]))));
-            (found, a.nulls().cloned(), b.nulls().cloned())
+            (collect.rows(|row| Some(x[row].cmp(&y[row]))), a.nulls().cloned(), b.nulls().cloned())
         }
         Sides::Bytes { left, right } => {
-            let (a, b) = (array(left, batch)?, array(right, batch)?);
+            let (a, b) = (rows.array(left)?, rows.array(right)?);
             let found = with_bytes!(a.as_ref(), x => with_bytes!(b.as_ref(), y => {
-                BooleanBuffer::collect_bool(count, |row| holds(Some(x(row).cmp(y(row)))))
+                let order: &dyn Fn(usize) -> Option<Ordering> = &|row| Some(x(row).cmp(y(row)));
+                collect.rows(order)
             }));
             (found, a.nulls().cloned(), b.nulls().cloned())
         }
     };
-    Ok(valid(valid(found, left.as_ref()), right.as_ref()))
+    Ok(found.map(|found| valid(valid(found, left.as_ref()), right.as_ref())))
 }
 
 /// Unscaled integers times a factor; beyond 256 bits, the nearest that there is.

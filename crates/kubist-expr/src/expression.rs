@@ -8,6 +8,7 @@ use crate::domain::Family;
 use crate::error::ExprError;
 use crate::evaluate;
 use crate::parse;
+use crate::rows::{Rows, parts};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
@@ -72,11 +73,20 @@ impl Expression {
     }
 
     /// One number a row; NaN where it is null, unknown or NaN. The batch needs only the
-    /// columns that it reads, and is searched by name.
-    pub fn evaluate(&self, batch: &RecordBatch) -> Result<Vec<f64>, ExprError> {
+    /// columns that it reads, and is searched by name. `stopped` is asked before each step:
+    /// once it says so, the answer is [`ExprError::Stopped`].
+    pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
+        let mut numbers = Vec::with_capacity(batch.num_rows());
+        for part in parts(batch) {
+            numbers.extend(self.numbers(&Rows::new(&part, stopped))?);
+        }
+        Ok(numbers)
+    }
+
+    fn numbers(&self, rows: &Rows<'_>) -> Result<Vec<f64>, ExprError> {
         match &self.of {
             Of::Number(compute) => {
-                let found = vector(compute, batch)?;
+                let found = vector(compute, rows)?;
                 let mut values = found.values.into_f64();
                 if let Some(nulls) = found.nulls {
                     let missing = values.iter_mut().zip(nulls.iter()).filter(|(_, valid)| !valid);
@@ -85,7 +95,7 @@ impl Expression {
                 Ok(values)
             }
             Of::Truth(test) => {
-                let (yes, no) = (evaluate::rows(test, batch, true)?, evaluate::rows(test, batch, false)?);
+                let [yes, no] = evaluate::answers(test, rows, [true, false])?;
                 let answers = yes.iter().zip(no.iter());
                 Ok(answers
                     .map(|(yes, no)| {
@@ -131,7 +141,7 @@ mod tests {
     /// Missing values as `None`.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
-        let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch).unwrap();
+        let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();
         values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect()
     }
 

@@ -2,11 +2,11 @@
 //! can leave out before it looks at zones.
 
 use crate::Predicate;
-use crate::bind;
 use crate::bound::{Operand, PointList, Points, Test};
 use crate::cell::Cell;
 use crate::domain::{Point, Span, value_type};
 use crate::error::ExprError;
+use crate::names::Names;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrowPrimitiveType};
@@ -56,7 +56,7 @@ impl Predicate {
     /// The rows whose `column` holds one of `values`, of which there may be millions; null
     /// and NaN equal nothing. `column` is an exact name, `values` of its plain type.
     pub fn among(schema: &Schema, column: &str, values: &dyn Array) -> Result<Predicate, ExprError> {
-        let column = bind::column(schema, column, true)?;
+        let column = Names::new(schema).column(column, true)?;
         if values.data_type() != value_type(&column.data_type) {
             let (name, found) = (&column.name, values.data_type());
             return Err(ExprError::type_mistake(format!(
@@ -117,7 +117,7 @@ where
 
 fn points(values: &dyn Array) -> Result<Vec<Point>, ExprError> {
     fn bytes<B: AsRef<[u8]>>(values: impl Iterator<Item = Option<B>>) -> Vec<Point> {
-        values.flatten().map(|value| Point::Bytes(value.as_ref().to_vec())).collect()
+        values.flatten().map(|value| Point::Bytes(value.as_ref().into())).collect()
     }
     use arrow_array::types::{Float16Type, Float32Type, Float64Type};
     let data_type = values.data_type();
@@ -147,6 +147,7 @@ fn points(values: &dyn Array) -> Result<Vec<Point>, ExprError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::never;
     use arrow_array::{Float32Array, Int64Array, RecordBatch, StringArray};
     use arrow_schema::Field;
     use kubist_index::order;
@@ -201,7 +202,7 @@ mod tests {
         .unwrap();
         let found = |column: &str, values: &dyn Array| -> Vec<bool> {
             let predicate = Predicate::among(&schema(), column, values).unwrap();
-            predicate.evaluate(&batch).unwrap().iter().flatten().collect()
+            predicate.evaluate(&batch, &never).unwrap().iter().flatten().collect()
         };
         let many: Vec<i64> = (0..100).rev().chain(0..100).collect();
         assert_eq!(found("n", &Int64Array::from(many)), [true, false, false, true]);

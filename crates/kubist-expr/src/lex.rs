@@ -4,8 +4,9 @@
 //! `X'00FF'`, numbers with exponents. Symbols that predicates do not know are
 //! tokens too, so that the parser can name them.
 
-use crate::error::ExprError;
+use crate::error::{ExprError, shortened};
 use crate::number::Decimal;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
@@ -14,8 +15,8 @@ pub(crate) enum Token {
     /// A quoted name.
     Quoted(String),
     Number(Decimal),
-    Text(String),
-    Bytes(Vec<u8>),
+    Text(Arc<str>),
+    Bytes(Arc<[u8]>),
     Symbol(&'static str),
     End,
 }
@@ -26,6 +27,10 @@ const SYMBOLS: &[&str] = &[
     "+", "-", "*", "/", "%", "^", "(", ")", ",", ".", "~", "&", "|", "!", "[", "]", "{", "}", ":", ";", "?", "@", "#",
     "$",
 ];
+
+/// Digits of a number, without zeros at its ends: more than any double or decimal has.
+/// A number is converted for each column that it meets, so it must not be long.
+const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
     text: &'a str,
@@ -74,7 +79,7 @@ impl<'a> Lexer<'a> {
         }
         let after = rest[first.len_utf8()..].chars().next();
         match first {
-            '\'' => Ok(Token::Text(self.quoted('\'')?)),
+            '\'' => Ok(Token::Text(self.quoted('\'')?.into())),
             '"' | '`' => Ok(Token::Quoted(self.quoted(first)?)),
             '0'..='9' => self.number(),
             '.' if after.is_some_and(|c| c.is_ascii_digit()) => self.number(),
@@ -100,7 +105,7 @@ impl<'a> Lexer<'a> {
                 let digits = self.quoted('\'')?;
                 let bytes = hex(&digits)
                     .ok_or_else(|| mistake(self.text, start, "X'...' takes an even number of hexadecimal digits"))?;
-                Ok(Token::Bytes(bytes))
+                Ok(Token::Bytes(bytes.into()))
             }
             "e" | "E" | "n" | "N" | "b" | "B" | "r" | "R" | "u" | "U" => {
                 Err(ExprError::unsupported(format!("the literal {word}'...'")))
@@ -124,9 +129,12 @@ impl<'a> Lexer<'a> {
         // What is glued to a number is a mistake, not a second word.
         self.take_while(|c| c.is_alphanumeric() || c == '_' || c == '.');
         let text = &self.text[start..self.at];
-        Decimal::parse(text)
-            .map(Token::Number)
-            .ok_or_else(|| mistake(self.text, start, format!("`{text}` is not a number")))
+        let number = Decimal::parse(text)
+            .ok_or_else(|| mistake(self.text, start, format!("`{}` is not a number", shortened(text))))?;
+        if number.digits() > MOST_DIGITS {
+            return Err(mistake(self.text, start, format!("a number of more than {MOST_DIGITS} digits")));
+        }
+        Ok(Token::Number(number))
     }
 
     /// What is between two `quote`s; a doubled one stands for itself.

@@ -61,9 +61,15 @@
 //! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`,
 //! `[NOT] BETWEEN`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and
 //! `ILIKE` (`%`, `_`, escape `\`), arithmetic, functions, parentheses. Whatever
-//! else SQL has is an error that names it. At most 64 parentheses, calls and
-//! signs may be open at once, and 128 operators stand in one chain; `AND`, `OR`
-//! and `IN` may be of any length.
+//! else SQL has is an error that names it.
+//!
+//! **Bounds.** At most 64 parentheses, calls and signs may be open at once, and 128
+//! operators stand in one chain; `AND`, `OR` and `IN` may be long: 16 MiB of text and 262,144
+//! conditions and computations, beside which `IN` may list any number of literals. A number
+//! has up to 1,100 digits between the zeros at its ends, a date or time 256 characters, a
+//! pattern with wildcards 4,096 bytes. Parsing and binding take time and memory linear in the
+//! text (lists are sorted). Evaluation looks at each condition and each computed number
+//! once, and asks before each whether to go on.
 
 mod arithmetic;
 mod bind;
@@ -76,11 +82,13 @@ mod evaluate;
 mod expression;
 mod keys;
 mod lex;
+mod like;
 mod moment;
 mod names;
 mod number;
 mod parse;
 mod points;
+mod rows;
 mod syntax;
 mod value;
 mod zone;
@@ -92,13 +100,21 @@ pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 
 use arrow_array::{BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType, Schema};
 use bound::{Operand, Test};
 use domain::{Family, Range};
 use kubist_index::order;
+use names::Names;
+use rows::{Rows, parts};
 use std::fmt;
 use syntax::Op;
 use value::Literal;
+
+/// For evaluations that nobody stops.
+pub fn never() -> bool {
+    false
+}
 
 /// A closed range of one column, in its order keys, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +158,7 @@ impl Predicate {
         low: Option<&Value>,
         high: Option<&Value>,
     ) -> Result<Predicate, ExprError> {
-        let column = bind::column(schema, column, true)?;
+        let column = Names::new(schema).column(column, true)?;
         let mut tests = Vec::new();
         let mut parts = Vec::new();
         for (op, end) in [(Op::Ge, low), (Op::Le, high)] {
@@ -163,7 +179,7 @@ impl Predicate {
 
     /// Is this known to select every row of every batch?
     pub fn is_always(&self) -> bool {
-        self.test == Test::Constant(Some(true))
+        matches!(self.test, Test::Constant(Some(true)))
     }
 
     /// The places in the schema of the columns that it reads, ascending.
@@ -176,9 +192,22 @@ impl Predicate {
     }
 
     /// One answer a row, without nulls: true for the rows that it selects. The
-    /// batch needs only the columns that it reads, and is searched by name.
-    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray, ExprError> {
-        Ok(BooleanArray::new(evaluate::rows(&self.test, batch, true)?, None))
+    /// batch needs only the columns that it reads, and is searched by name. `stopped` is asked
+    /// before each test and each step of a computation: once it says so, the answer is
+    /// [`ExprError::Stopped`].
+    pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<BooleanArray, ExprError> {
+        let mut found = BooleanBufferBuilder::new(batch.num_rows());
+        for part in parts(batch) {
+            let [selected] = evaluate::answers(&self.test, &Rows::new(&part, stopped), [true])?;
+            found.append_buffer(&selected);
+        }
+        Ok(BooleanArray::new(found.finish(), None))
+    }
+
+    /// How many tests and steps of computations it is made of: linear in its text, however
+    /// that is nested. So many are asked of each row, at most.
+    pub fn size(&self) -> usize {
+        self.test.size()
     }
 
     /// The ranges of order keys that it is made of, if it is nothing but ranges of columns:

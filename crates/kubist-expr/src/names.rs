@@ -1,32 +1,82 @@
 //! Finding a column by the name that a user wrote, and saying which ones there
 //! are if there is none.
+//!
+//! A text may name columns a hundred thousand times, and a schema may have as many: names are
+//! looked up in maps, and all mentions of a column share one [`Column`].
 
-use crate::error::ExprError;
+use crate::bound::Column;
+use crate::domain::value_type;
+use crate::error::{ExprError, shortened};
 use arrow_schema::Schema;
+use kubist_index::order;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
 
-/// The place of the column called `name`; ignoring case only if not `exactly`
-/// and if no column has that very name.
-pub(crate) fn find(schema: &Schema, name: &str, exactly: bool) -> Result<usize, ExprError> {
-    let lower = name.to_lowercase();
-    let places = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
-        let fields = schema.fields().iter().enumerate();
-        fields.filter(|(_, field)| fits(field.name())).map(|(index, _)| index).collect()
-    };
-    let mut found = places(&|candidate| candidate == name);
-    if found.is_empty() && !exactly {
-        found = places(&|candidate| candidate.to_lowercase() == lower);
+/// The columns of a schema by their names.
+pub(crate) struct Names<'a> {
+    schema: &'a Schema,
+    exact: OnceCell<HashMap<&'a str, Vec<usize>>>,
+    /// By names in lower case.
+    folded: OnceCell<HashMap<String, Vec<usize>>>,
+    mentioned: RefCell<HashMap<usize, Arc<Column>>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(schema: &'a Schema) -> Names<'a> {
+        Names { schema, exact: OnceCell::new(), folded: OnceCell::new(), mentioned: RefCell::default() }
     }
-    match found.as_slice() {
-        [index] => Ok(*index),
-        [] => Err(unknown(schema, name, exactly)),
-        several => {
-            let names: Vec<String> = several.iter().map(|index| format!("`{}`", schema.field(*index).name())).collect();
-            Err(ExprError::AmbiguousColumn { name: name.to_owned(), candidates: names.join(", ") })
+
+    /// The column called `name`; ignoring case only if not `exactly` and if no column has
+    /// that very name.
+    pub(crate) fn column(&self, name: &str, exactly: bool) -> Result<Arc<Column>, ExprError> {
+        match self.places(name, exactly) {
+            [index] => Ok(self.at(*index)),
+            [] => Err(unknown(self.schema, name, exactly)),
+            several => {
+                let names = several.iter().map(|index| format!("`{}`", self.schema.field(*index).name()));
+                let names: Vec<String> = names.collect();
+                Err(ExprError::AmbiguousColumn { name: shortened(name).into(), candidates: names.join(", ") })
+            }
         }
     }
+
+    /// Can `name` mean a column?
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        !self.places(name, false).is_empty()
+    }
+
+    fn places(&self, name: &str, exactly: bool) -> &[usize] {
+        let fields = || self.schema.fields().iter().enumerate();
+        let exact = self.exact.get_or_init(|| by_name(fields().map(|(index, field)| (field.name().as_str(), index))));
+        match exact.get(name) {
+            Some(places) => places,
+            None if exactly => &[],
+            None => {
+                let folded = || by_name(fields().map(|(index, field)| (field.name().to_lowercase(), index)));
+                self.folded.get_or_init(folded).get(&name.to_lowercase()).map_or(&[], Vec::as_slice)
+            }
+        }
+    }
+
+    fn at(&self, index: usize) -> Arc<Column> {
+        let make = || {
+            let field = self.schema.field(index);
+            let data_type = value_type(field.data_type()).clone();
+            let numbers = order::number_keys(&data_type);
+            Arc::new(Column { index, name: field.name().clone(), data_type, numbers })
+        };
+        self.mentioned.borrow_mut().entry(index).or_insert_with(make).clone()
+    }
+}
+
+fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> HashMap<K, Vec<usize>> {
+    let mut places: HashMap<K, Vec<usize>> = HashMap::new();
+    names.for_each(|(name, index)| places.entry(name).or_default().push(index));
+    places
 }
 
 fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
@@ -52,7 +102,7 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
         (_, 0) => format!("the columns are {}", names.join(", ")),
         (_, more) => format!("the columns are {} and {more} more", names.join(", ")),
     };
-    ExprError::UnknownColumn { name: name.to_owned(), hint, available }
+    ExprError::UnknownColumn { name: shortened(name).into(), hint, available }
 }
 
 /// How many characters must change, appear or go to make one name the other

@@ -84,6 +84,11 @@ impl Decimal {
         Decimal { negative, digits: significant.to_owned(), exponent, whole }
     }
 
+    /// How many digits it has between the zeros at its ends.
+    pub(crate) fn digits(&self) -> usize {
+        self.digits.len()
+    }
+
     fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }

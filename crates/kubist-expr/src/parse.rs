@@ -7,7 +7,7 @@
 //! tree is never higher than `MAX_HEIGHT`, so that no walk over it and not even
 //! its end can exhaust the stack. `AND`, `OR` and `IN` grow wide, not deep.
 
-use crate::error::ExprError;
+use crate::error::{ExprError, shortened};
 use crate::lex::{Token, mistake, tokens};
 use crate::moment::Moment;
 use crate::number::Number;
@@ -20,6 +20,9 @@ const MAX_HEIGHT: usize = 128;
 /// Parentheses, calls and signs that may be open at once: the parser itself
 /// takes some kB of stack for each, unoptimised.
 const MAX_DEPTH: usize = 64;
+
+/// Bytes of a text: what is made of them takes up to some hundred times their memory.
+const MOST_BYTES: usize = 16 << 20;
 
 /// Words that begin or join what predicates do not know.
 const FOREIGN: &[&str] = &[
@@ -84,6 +87,9 @@ struct Parser<'a> {
 
 /// Parses one whole expression.
 pub(crate) fn parse(text: &str) -> Result<Syntax, ExprError> {
+    if text.len() > MOST_BYTES {
+        return Err(ExprError::TooLarge { limit: format!("{} MiB of text", MOST_BYTES >> 20) });
+    }
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
     if parser.peek() == &Token::End {
         return Err(mistake(text, 0, "the expression is empty"));
@@ -179,11 +185,11 @@ impl Parser<'_> {
                 if FOREIGN.contains(&upper.as_str()) {
                     return ExprError::unsupported(upper).into();
                 }
-                format!("`{word}`")
+                format!("`{}`", shortened(word))
             }
-            Token::Quoted(name) => format!("\"{name}\""),
-            Token::Number(number) => format!("the number {number}"),
-            Token::Text(text) => format!("the text '{text}'"),
+            Token::Quoted(name) => format!("\"{}\"", shortened(name)),
+            Token::Number(number) => format!("the number {}", shortened(&number.to_string())),
+            Token::Text(text) => format!("the text '{}'", shortened(text)),
             Token::Bytes(_) => "X'...'".to_owned(),
             Token::Symbol("&&") => return ExprError::unsupported_but("`&&`", "write AND").into(),
             Token::Symbol("||") => {
@@ -431,7 +437,7 @@ impl Parser<'_> {
                 let text = text.clone();
                 let moment = Moment::parse(&text).filter(|moment| moment.of_day == (upper == "TIME"));
                 let Some(moment) = moment else {
-                    return Err(self.here(format!("{upper} '{text}' is no ISO 8601 date or time")));
+                    return Err(self.here(format!("{upper} '{}' is no ISO 8601 date or time", shortened(&text))));
                 };
                 self.next += 2;
                 Ok(leaf(Syntax::Literal(Literal::Moment { moment, text })))
@@ -448,7 +454,7 @@ impl Parser<'_> {
         if !self.is_symbol(")") {
             loop {
                 if self.is_symbol("*") || self.is_word(0, "DISTINCT") {
-                    return Err(ExprError::unsupported(format!("the aggregate `{name}`")).into());
+                    return Err(ExprError::unsupported(format!("the aggregate `{}`", shortened(&name))).into());
                 }
                 operands.push(self.deeper(Self::disjunction)?);
                 if !self.skip_symbol(",") {

@@ -82,7 +82,7 @@ fn array(points: Vec<Point>, data_type: &DataType) -> Option<ArrayRef> {
     with_exact_primitive!(data_type, T => return Some(cells::<T>(&points, data_type)), _ => {});
     let bytes = || {
         points.iter().filter_map(|point| match point {
-            Point::Bytes(bytes) => Some(bytes.as_slice()),
+            Point::Bytes(bytes) => Some(&**bytes),
             _ => None,
         })
     };

@@ -1,8 +1,10 @@
 //! Literals: the values that a user writes or passes, not yet of any type.
 
+use crate::error::shortened;
 use crate::moment::Moment;
 use crate::number::{Decimal, Number};
 use std::fmt;
+use std::sync::Arc;
 
 /// A literal as a user gives it. It adopts the type of the column that it
 /// meets; see the crate's head for how.
@@ -49,18 +51,19 @@ impl fmt::Display for Value {
     }
 }
 
-/// A literal with its digits as written and its dates understood.
+/// A literal with its digits as written and its dates understood. Texts and bytes are shared:
+/// one literal may meet any number of columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
     Bool(bool),
     Number(Number),
-    Text(String),
-    Binary(Vec<u8>),
+    Text(Arc<str>),
+    Binary(Arc<[u8]>),
     /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
     Moment {
         moment: Moment,
-        text: String,
+        text: Arc<str>,
     },
 }
 
@@ -71,14 +74,14 @@ impl From<&Value> for Literal {
             Value::Bool(value) => Literal::Bool(*value),
             Value::Int(value) => Literal::Number(Number::Finite(Decimal::from_integer(*value))),
             Value::Float(value) => Literal::Number(Number::from_f64(*value)),
-            Value::Text(value) => Literal::Text(value.clone()),
-            Value::Binary(value) => Literal::Binary(value.clone()),
+            Value::Text(value) => Literal::Text(value.as_str().into()),
+            Value::Binary(value) => Literal::Binary(value.as_slice().into()),
         }
     }
 }
 
 impl Literal {
-    /// What it is and what it says, for messages.
+    /// What it is and what it says, for messages; what is long is cut.
     pub(crate) fn described(&self) -> String {
         let noun = match self {
             Literal::Null => return "NULL".to_owned(),
@@ -88,7 +91,7 @@ impl Literal {
             Literal::Binary(_) => "the bytes",
             Literal::Moment { .. } => "the time",
         };
-        format!("{noun} {self}")
+        format!("{noun} {}", shortened(&self.to_string()))
     }
 }
 

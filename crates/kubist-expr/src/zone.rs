@@ -139,14 +139,18 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             };
             Answers { yes, no, unknown: false }
         }
-        Test::Same(left, right) => {
-            let (a, b) = (answers(left, zone), answers(right, zone));
-            Answers {
-                yes: (a.yes && b.yes) || (a.no && b.no),
-                no: (a.yes && b.no) || (a.no && b.yes),
-                unknown: a.unknown || b.unknown,
-            }
+        Test::Same(one, others) => {
+            let a = answers(one, zone);
+            any(others.iter().map(|other| {
+                let b = answers(other, zone);
+                Answers {
+                    yes: (a.yes && b.yes) || (a.no && b.no),
+                    no: (a.yes && b.no) || (a.no && b.yes),
+                    unknown: a.unknown || b.unknown,
+                }
+            }))
         }
+        Test::Once(_, test) => answers(test, zone),
         Test::Not(test) => {
             let inner = answers(test, zone);
             Answers { yes: inner.no, no: inner.yes, unknown: inner.unknown }
@@ -162,17 +166,20 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             }
             all
         }
-        Test::Or(tests) => {
-            let mut any = Answers { yes: false, no: true, unknown: false };
-            for test in tests {
-                let next = answers(test, zone);
-                any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
-                any.no &= next.no;
-                any.yes |= next.yes;
-            }
-            any
-        }
+        Test::Or(tests) => any(tests.iter().map(|test| answers(test, zone))),
     }
+}
+
+/// The answers of a test that is true where one of these is.
+fn any(parts: impl Iterator<Item = Answers>) -> Answers {
+    let mut any = Answers { yes: false, no: true, unknown: false };
+    for next in parts {
+        // Unknown needs an unknown, and nothing true beside it.
+        any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
+        any.no &= next.no;
+        any.yes |= next.yes;
+    }
+    any
 }
 
 /// `spans` ascend.

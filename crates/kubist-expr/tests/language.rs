@@ -3,7 +3,7 @@
 use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{NullArray, TimestampMillisecondArray, TimestampSecondArray};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
-use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range};
+use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range, never};
 use std::sync::Arc;
 
 fn batch() -> RecordBatch {
@@ -27,7 +27,7 @@ fn batch() -> RecordBatch {
 fn rows(sql: &str) -> Vec<usize> {
     let batch = batch();
     let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let found = predicate.evaluate(&batch).unwrap();
+    let found = predicate.evaluate(&batch, &never).unwrap();
     assert_eq!(found.null_count(), 0);
     (0..4).filter(|row| found.value(*row)).collect()
 }
@@ -255,28 +255,28 @@ fn predicates_join_and_say_what_they_are() {
     let both = pid.clone().and(where_).and(Predicate::always());
     assert_eq!(both.to_string(), "(\"pid\" >= 1) AND (\"pid\" <= 25e-1) AND (mass = 4 OR mass = 3)");
     assert_eq!(both.columns(), [0, 8]);
-    assert_eq!(both.evaluate(&batch).unwrap().true_count(), 2);
+    assert_eq!(both.evaluate(&batch, &never).unwrap().true_count(), 2);
     assert!(!both.is_always());
     assert!(Predicate::always().and(Predicate::always()).is_always());
     assert!(Predicate::parse("TRUE AND NOT FALSE", schema).unwrap().is_always());
     assert_eq!(Predicate::always().to_string(), "TRUE");
-    assert_eq!(Predicate::always().evaluate(&batch).unwrap().true_count(), 4);
-    assert_eq!(Predicate::range(schema, "x", None, None).unwrap().evaluate(&batch).unwrap().true_count(), 4);
+    assert_eq!(Predicate::always().evaluate(&batch, &never).unwrap().true_count(), 4);
+    assert_eq!(Predicate::range(schema, "x", None, None).unwrap().evaluate(&batch, &never).unwrap().true_count(), 4);
     let inside = Predicate::range(schema, "x", Some(&f64::NEG_INFINITY.into()), None).unwrap();
-    assert_eq!(inside.evaluate(&batch).unwrap().true_count(), 3);
+    assert_eq!(inside.evaluate(&batch, &never).unwrap().true_count(), 3);
     assert!(Predicate::range(schema, "X", None, None).is_err());
     let null = Predicate::range(schema, "pid", Some(&Value::Null), None).unwrap();
-    assert_eq!(null.evaluate(&batch).unwrap().true_count(), 0);
+    assert_eq!(null.evaluate(&batch, &never).unwrap().true_count(), 0);
 }
 
 #[test]
 fn a_batch_that_does_not_fit_is_refused() {
     let batch = batch();
     let predicate = Predicate::parse("x > 1", batch.schema_ref()).unwrap();
-    let missing = predicate.evaluate(&batch.project(&[0]).unwrap()).unwrap_err();
+    let missing = predicate.evaluate(&batch.project(&[0]).unwrap(), &never).unwrap_err();
     assert_eq!(missing.to_string(), "the batch has no column `x` of type Float64");
     let other = RecordBatch::try_from_iter([("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
-    let other = predicate.evaluate(&other).unwrap_err();
+    let other = predicate.evaluate(&other, &never).unwrap_err();
     assert_eq!(other.to_string(), "the batch has no column `x` of type Float64, but one of type Int64");
 }
 

@@ -2,8 +2,10 @@
 //! stack or take long.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use kubist_expr::{ExprError, Nulls, Predicate, Zone};
+use arrow_schema::{DataType, Field, Schema};
+use kubist_expr::{ExprError, Expression, Nulls, Predicate, Zone, never};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::sync::Arc;
 
 fn batch() -> RecordBatch {
@@ -18,7 +20,7 @@ fn batch() -> RecordBatch {
 
 fn try_it(sql: &str, batch: &RecordBatch) -> Result<(), ExprError> {
     let predicate = Predicate::parse(sql, batch.schema_ref())?;
-    let found = predicate.evaluate(batch)?;
+    let found = predicate.evaluate(batch, &never)?;
     assert_eq!(found.len(), batch.num_rows());
     predicate.verdict(&|_| Zone { min: 0, max: u64::MAX, nulls: Nulls::Some });
     assert!(Predicate::parse(&predicate.to_string(), batch.schema_ref()).is_ok(), "{predicate}");
@@ -162,6 +164,161 @@ fn width_is_not_bounded() {
     assert_eq!(try_it(&format!("a IN ({})", many("7", ",")), &batch), Ok(()));
     let points: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
     let sql = format!("a IN ({})", points.join(", "));
-    let found = Predicate::parse(&sql, batch.schema_ref()).unwrap().evaluate(&batch).unwrap();
+    let found = Predicate::parse(&sql, batch.schema_ref()).unwrap().evaluate(&batch, &never).unwrap();
     assert_eq!(found.true_count(), 1);
+}
+
+/// How many tests and steps a condition is made of, and how many of them a batch is asked:
+/// each looks once whether to go on.
+fn counted(sql: &str) -> (usize, usize) {
+    let batch = batch();
+    let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{error}: {sql:.200}"));
+    let looks = Cell::new(0);
+    let look = || {
+        looks.set(looks.get() + 1);
+        false
+    };
+    predicate.evaluate(&batch, &look).unwrap();
+    predicate.verdict(&|_| Zone { min: 0, max: u64::MAX, nulls: Nulls::Some });
+    (0..4).for_each(|column| drop((predicate.keys_of(column), predicate.columns())));
+    (predicate.size(), looks.get())
+}
+
+/// Wraps a text in others so many times.
+fn nested(levels: usize, start: &str, wrap: impl Fn(usize, String) -> String) -> String {
+    (0..levels).fold(start.to_owned(), |inner, level| wrap(level, inner))
+}
+
+#[test]
+fn what_is_bound_and_asked_is_linear_in_the_text() {
+    let many = |count: usize, part: &str| vec![part; count].join(", ");
+    let sum = format!("least({})", many(1_000, "a"));
+    for sql in [
+        // Each level repeats its operand where lists and ranges are comparisons with each item.
+        format!("d{}", " IN (d, TRUE)".repeat(30)),
+        format!("d{}", " IN (d, (NOT d), NULL, TRUE, FALSE)".repeat(100)),
+        nested(45, "d", |level, inner| format!("({inner} = (a > {level}))")),
+        nested(30, "d", |level, inner| format!("({inner}) = (a > {level})")),
+        nested(30, "d", |level, inner| format!("({inner}) <> (b > {level})")),
+        nested(30, "d", |_, inner| format!("({inner}) IS UNKNOWN")),
+        nested(30, "d", |_, inner| format!("({inner}) IN (({inner_of}), d)", inner_of = "a > 1")),
+        nested(20, "d", |_, inner| format!("NOT (({inner}) = d) IS NOT UNKNOWN")),
+        nested(60, "a", |_, inner| format!("abs({inner})")) + " BETWEEN b AND 7",
+        format!("{sum} IN ({})", many(1_000, "b")),
+        format!("{sum} BETWEEN {sum} AND b"),
+        format!("{sum} IN ({}, b)", many(1_000, "7")),
+        format!("NULL IN ({})", many(1_000, "a")),
+    ] {
+        let (size, asked) = counted(&sql);
+        assert!(size <= sql.len() + 8, "{size} parts of {} characters: {sql:.200}", sql.len());
+        assert!(asked <= size + 1, "{asked} of {size} parts were asked: {sql:.200}");
+    }
+}
+
+#[test]
+fn answers_of_lists_are_those_of_their_comparisons() {
+    let batch = batch();
+    let of = |sql: &str| Predicate::parse(sql, batch.schema_ref()).unwrap().evaluate(&batch, &never).unwrap();
+    for (list, comparisons) in [
+        ("(a > 0) IN (d, (b > 0), NULL)", "(a > 0) = d OR (a > 0) = (b > 0) OR (a > 0) = NULL"),
+        ("(a > 0) IN (TRUE, FALSE, TRUE, NULL)", "(a > 0) = TRUE OR (a > 0) = FALSE OR (a > 0) = NULL"),
+        ("d IN (d, TRUE) IN (d, TRUE)", "(d = d OR d = TRUE) = d OR (d = d OR d = TRUE) = TRUE"),
+        ("FALSE IN (d, (a > 0))", "FALSE = d OR FALSE = (a > 0)"),
+        ("NULL IN (d, (a > 0))", "NULL = d OR NULL = (a > 0)"),
+        ("a * 2 IN (b, 14, NULL)", "a * 2 = b OR a * 2 = 14 OR a * 2 = NULL"),
+        ("a + 1 BETWEEN b AND 8", "a + 1 >= b AND a + 1 <= 8"),
+        ("7 IN (a, b, NULL)", "7 = a OR 7 = b OR 7 = NULL"),
+    ] {
+        for (open, close) in [("", ""), ("NOT (", ")"), ("(", ") IS UNKNOWN")] {
+            let (one, other) = (format!("{open}{list}{close}"), format!("{open}{comparisons}{close}"));
+            assert_eq!(of(&one), of(&other), "{one}");
+        }
+    }
+}
+
+/// A text that meets many columns is not copied for each.
+#[test]
+fn long_literals_are_not_multiplied() {
+    let batch = batch();
+    let columns = vec!["c"; 50_000].join(",");
+    let long = "x".repeat(1 << 20);
+    assert_eq!(try_it(&format!("'{long}' IN ({columns})"), &batch), Ok(()));
+    assert_eq!(try_it(&format!("c > '{long}'{}", " AND c > 'x'".repeat(50_000)), &batch), Ok(()));
+    let long = "1".repeat(1 << 20);
+    for refused in [
+        format!("{long} IN ({})", columns.replace('c', "a")),
+        format!("a = 0.{long}"),
+        format!("DATE '2020-01-01' = '2020-01-01T00:00:00.{long}'"),
+        format!("c LIKE '{long}%_'"),
+        format!("nope_{long} = 1"),
+        format!("a = '{long}'"),
+        format!("a {long}"),
+    ] {
+        let message = try_it(&refused, &batch).unwrap_err().to_string();
+        assert!(message.len() < 1_000, "{message:.2000}");
+    }
+    assert_eq!(try_it("a < 1e999999999 AND b > -1e-999999999", &batch), Ok(()));
+    assert_eq!(try_it(&format!("a = {0}7.{0}", "0".repeat(100_000)), &batch), Ok(()));
+}
+
+#[test]
+fn too_large_an_expression_is_refused_and_a_long_list_is_not() {
+    let batch = batch();
+    let too_large = |sql: &str| matches!(try_it(sql, &batch), Err(ExprError::TooLarge { .. }));
+    assert!(too_large(&vec!["d"; 300_000].join(" OR ")));
+    assert!(too_large(&format!("least({}) = 1", vec!["a"; 300_000].join(","))));
+    assert!(too_large(&format!("a = 1{}", " ".repeat(17 << 20))));
+    let list: Vec<String> = (0..400_000).rev().map(|value| value.to_string()).collect();
+    let predicate = Predicate::parse(&format!("a IN ({})", list.join(",")), batch.schema_ref()).unwrap();
+    assert!(predicate.size() < 4);
+    assert_eq!(predicate.evaluate(&batch, &never).unwrap().true_count(), 1);
+}
+
+#[test]
+fn many_columns_are_found_by_maps() {
+    let fields: Vec<Field> = (0..50_000).map(|i| Field::new(format!("Column{i}"), DataType::Int64, true)).collect();
+    let schema = Schema::new(fields);
+    let each: Vec<String> = (0..50_000).map(|i| format!("column{i} > 1")).collect();
+    assert_eq!(Predicate::parse(&each.join(" AND "), &schema).unwrap().columns().len(), 50_000);
+    let none = format!("column1 IN ({})", vec!["nan"; 50_000].join(","));
+    assert!(Predicate::parse(&none, &schema).is_ok());
+}
+
+#[test]
+fn an_evaluation_stops_when_it_is_told() {
+    let batch = batch();
+    for sql in ["a + b * 2 > 3 OR c LIKE '%b%' OR (a > 1) = d", "least(a, 1, 2) IN (b, a)", "a > 1"] {
+        let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap();
+        let looks = Cell::new(0);
+        let last = |most: usize| {
+            looks.set(0);
+            predicate.evaluate(&batch, &|| {
+                looks.set(looks.get() + 1);
+                looks.get() > most
+            })
+        };
+        assert!(last(usize::MAX).is_ok());
+        for most in 0..looks.replace(0) {
+            assert_eq!(last(most), Err(ExprError::Stopped), "{sql}");
+            assert_eq!(looks.get(), most + 1, "nothing is done after that");
+        }
+        last(usize::MAX).unwrap();
+    }
+    let expression = Expression::parse("a + sqrt(b)", batch.schema_ref()).unwrap();
+    assert_eq!(expression.evaluate(&batch, &|| true), Err(ExprError::Stopped));
+}
+
+/// One pattern and one value may be long, too: the search asks while it goes.
+#[test]
+fn a_search_for_a_pattern_stops_when_it_is_told() {
+    let value = "a".repeat(1 << 20);
+    let batch = RecordBatch::try_from_iter([("c", Arc::new(StringArray::from(vec![value])) as ArrayRef)]).unwrap();
+    let sql = format!("c LIKE '%_{}b%'", "a".repeat(4_000));
+    let predicate = Predicate::parse(&sql, batch.schema_ref()).unwrap();
+    let looks = Cell::new(0);
+    let stopped = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 3
+    };
+    assert_eq!(predicate.evaluate(&batch, &stopped), Err(ExprError::Stopped));
 }

@@ -4,7 +4,7 @@
 mod oracle;
 
 use arrow_array::{Array, BooleanArray, RecordBatch};
-use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone, key_range};
+use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone, key_range, never};
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use oracle::{Cell, Cond, Lit, Names, Rng, Table};
@@ -50,7 +50,7 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
     let rows = table.batch.num_rows();
     let expected: Vec<bool> =
         (0..rows).map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true)).collect();
-    let found = predicate.evaluate(&table.batch).unwrap();
+    let found = predicate.evaluate(&table.batch, &never).unwrap();
     assert_eq!(found.null_count(), 0);
     for (row, expected) in expected.into_iter().enumerate() {
         let cells = || -> Vec<String> {
@@ -59,11 +59,11 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         };
         assert_eq!(found.value(row), expected, "seed {seed}, row {row}: {sql}\n{:?}\n{predicate:?}", cells());
     }
-    assert_eq!(again.evaluate(&table.batch).unwrap(), found);
+    assert_eq!(again.evaluate(&table.batch, &never).unwrap(), found);
     // A projection in another order answers the same.
     let mut columns = predicate.columns();
     columns.reverse();
-    assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap()).unwrap(), found, "{seed}: {sql}");
+    assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap(), &never).unwrap(), found, "{seed}: {sql}");
 
     values_hold_what_is_selected(&predicate, table, &found, &sql);
 
@@ -71,7 +71,7 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
     while start < rows {
         let length = (1 + (seed as usize + start) % 7).min(rows - start);
         let part = table.batch.slice(start, length);
-        let part_found = predicate.evaluate(&part).unwrap();
+        let part_found = predicate.evaluate(&part, &never).unwrap();
         assert_eq!(part_found, found.slice(start, length), "{seed}: {sql}");
         let exact = zones(&part);
         // Statistics may also be loose: wider, and unsure about nulls.
@@ -122,7 +122,7 @@ fn an_empty_batch_has_no_rows_to_select() {
     for _ in 0..300 {
         let sql = Names(&table.schema).sql(&oracle::condition(&mut rng, 2));
         let predicate = Predicate::parse(&sql, &table.schema).unwrap();
-        assert_eq!(predicate.evaluate(&table.batch).unwrap().len(), 0, "{sql}");
+        assert_eq!(predicate.evaluate(&table.batch, &never).unwrap().len(), 0, "{sql}");
     }
 }
 
@@ -162,9 +162,9 @@ fn ranges_are_closed_and_their_keys_agree() {
             let (low, high) = (low.as_ref().and_then(value), high.as_ref().and_then(value));
             let context = format!("seed {seed}: {} from {low:?} to {high:?}", field.name());
             let range = Predicate::range(&table.schema, field.name(), low.as_ref(), high.as_ref()).expect(&context);
-            let found = range.evaluate(&table.batch).unwrap();
+            let found = range.evaluate(&table.batch, &never).unwrap();
             let written = Predicate::parse(&range.to_string(), &table.schema).expect(&context);
-            assert_eq!(written.evaluate(&table.batch).unwrap(), found, "{context}, as `{range}`");
+            assert_eq!(written.evaluate(&table.batch, &never).unwrap(), found, "{context}, as `{range}`");
             assert_eq!(range.is_always(), low.is_none() && high.is_none());
             let interval = key_range(field.data_type(), low.as_ref(), high.as_ref()).expect(&context);
             let keys = order::keys(table.batch.column(index)).unwrap();
@@ -204,7 +204,7 @@ fn one_row_zones_of_exact_types_decide_comparisons() {
                 format!("{name} NOT BETWEEN {} AND {}", low.sql(), high.sql()),
             ] {
                 let predicate = Predicate::parse(&sql, &table.schema).unwrap();
-                let found = predicate.evaluate(&table.batch).unwrap().value(0);
+                let found = predicate.evaluate(&table.batch, &never).unwrap().value(0);
                 let expected = if found { Verdict::All } else { Verdict::None };
                 assert_eq!(predicate.verdict(&|column| zones[column]), expected, "seed {seed}: {sql}, {cell:?}");
             }

@@ -16,6 +16,8 @@
 mod answer;
 mod ask;
 mod estimate;
+#[doc(hidden)]
+pub mod fuzz;
 mod given;
 mod guard;
 mod histogram;

@@ -259,6 +259,70 @@ fn too_much_is_refused() {
     assert_eq!(world.get("/v1").status, 200, "it goes on");
 }
 
+/// Conditions that took memory or time exponential in their length, and others that look for
+/// the like: all are answered or refused.
+#[test]
+fn any_condition_is_survived() {
+    let world = world(3_000, Options { limits: limits(), ..Options::default() });
+    let nested = |levels: usize, wrap: &dyn Fn(usize, String) -> String| {
+        (0..levels).fold("wet".to_string(), |inner, level| wrap(level, inner))
+    };
+    let many = |count: usize, part: &str, glue: &str| vec![part; count].join(glue);
+    let long = "x".repeat(120_000);
+    let conditions = [
+        format!("wet{}", " IN (wet, TRUE)".repeat(30)),
+        nested(45, &|level, inner| format!("({inner} = (n > {level}))")),
+        nested(45, &|level, inner| format!("({inner} <> (x > {level})) IS NOT UNKNOWN")),
+        nested(60, &|_, inner| format!("({inner} IN (wet, (n > 1), NULL))")),
+        format!("wet{}", " IS UNKNOWN IN (wet, FALSE)".repeat(60)),
+        format!("least({}) IN ({}) AND n > 1", many(8_000, "n", ","), many(8_000, "x", ",")),
+        format!("least({}) BETWEEN x AND y", many(8_000, "n", ",")),
+        format!("'{long}' IN ({})", many(20_000, "kind", ",")),
+        format!("{} IN ({})", "9".repeat(100_000), many(40_000, "x", ",")),
+        format!("kind LIKE '{}z'", "%a_".repeat(1_300)),
+        format!("kind ILIKE '{}'", "%É".repeat(30_000)),
+        format!("n IN ({})", (0..30_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",")),
+        format!("x < {}", many(50_000, "1e999999999", " OR x < ")[..150_000].trim_end_matches(|c: char| c != '9')),
+        format!("at > '2020-01-01T00:00:00.{}'", "0".repeat(150_000)),
+        many(30_000, "wet", " = "),
+        many(50_000, "NOT", " "),
+        "(".repeat(100_000),
+    ];
+    for condition in &conditions {
+        let asks: [(&str, Value); 3] = [
+            ("count", json!({"where": condition})),
+            ("query", json!({"where": condition, "limit": 3})),
+            ("estimate", json!({"aggregates": [format!("mean({condition})")], "where": condition})),
+        ];
+        for (path, body) in asks.iter().filter(|(path, _)| condition.len() < 1_000 || *path == "count") {
+            let reply = world.post(&format!("/v1/tables/run/{path}"), body);
+            assert!([200, 400].contains(&reply.status), "{path} {condition:.100}: {}", reply.status);
+            assert!(reply.whole, "{path} {condition:.100}");
+        }
+    }
+    assert_eq!(world.get("/v1").status, 200, "it goes on");
+}
+
+/// One condition takes minutes for the rows of one task; who asked leaves at once.
+#[test]
+fn who_leaves_an_evaluation_gives_its_place_back() {
+    let limits = Limits { questions: 1, question_patience: Duration::from_secs(50), ..Limits::default() };
+    let world = world(200_000, Options { limits, ..Options::default() });
+    let terms = vec!["power(x,y)"; 20_000].join(",");
+    let body = json!({"where": format!("least({terms}) > 7")}).to_string();
+    let request = format!(
+        "POST /v1/tables/run/count HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut leaving = connect(world.server.address());
+    leaving.write_all(request.as_bytes()).unwrap();
+    // It has the only place once another is not answered at once.
+    std::thread::sleep(Duration::from_millis(300));
+    drop(leaving);
+    assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200);
+}
+
 #[test]
 fn noise_is_no_harm() {
     let world = world(10, Options::default());

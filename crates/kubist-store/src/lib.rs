@@ -25,6 +25,8 @@ pub mod disk;
 mod error;
 mod format;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod local;
 mod memory;
 pub mod names;

@@ -55,7 +55,10 @@ impl Error {
 
 impl From<kubist_expr::ExprError> for Error {
     fn from(error: kubist_expr::ExprError) -> Error {
-        Error::Invalid(error.to_string())
+        match error {
+            kubist_expr::ExprError::Stopped => Error::Cancelled,
+            mistake => Error::Invalid(mistake.to_string()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::estimate::histogram::{Axis, Histogram};
 use crate::estimate::interval::{features, width};
 use crate::estimate::ordered::Ordered;
 use crate::estimate::sums::Sums;
+use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// Groups of an answer, at most.
@@ -88,12 +89,14 @@ pub struct Group {
 
 impl Task {
     /// The values of all arguments for scanned columns.
-    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>) -> Result<Values> {
+    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>, cancel: &Cancel) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
-        let of =
-            |aggregate: &Aggregate| aggregate.arguments.iter().map(|argument| Ok(argument.evaluate(&batch)?)).collect();
+        let stopped = || cancel.is_set();
+        let of = |aggregate: &Aggregate| {
+            aggregate.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
+        };
         let labels: Vec<ArrayRef> = self.group_by.iter().map(named).collect();
         let hashes = self
             .distinct

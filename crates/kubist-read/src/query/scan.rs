@@ -163,7 +163,7 @@ impl Reading<'_> {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
                 place => ZonesOfRun::Default(schema.zone_of_default(place)),
             }));
-            let zones_of = |column: usize| &zones[columns.iter().position(|c| *c == column).expect("one of them")];
+            let zones_of = |column: usize| &zones[columns.binary_search(&column).expect("one of them")];
             let of_run = match visit.zones {
                 Some(_) => Verdict::Some,
                 None => predicate.verdict(&|column| zones_of(column).whole()),
@@ -269,7 +269,7 @@ impl Reading<'_> {
             Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
-        let selected: BooleanArray = question.predicate.evaluate(&batch)?;
+        let selected: BooleanArray = question.predicate.evaluate(&batch, &|| question.cancel.is_set())?;
         let priorities = match *by_priority {
             true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
             false => vec![],

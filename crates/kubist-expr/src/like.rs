@@ -1,0 +1,218 @@
+//! Patterns of `LIKE` and `ILIKE`.
+//!
+//! A pattern is cut at its `%` into segments: the first stands at the beginning, the last at
+//! the end, and each other one is taken where it first occurs behind the one before. That
+//! finds a match if there is one, and never goes back; so the time is that of one search for
+//! each segment, and nothing has to be compiled that could grow beyond the pattern. `ILIKE`
+//! compares characters that Unicode folds to one and the same character.
+
+use crate::error::ExprError;
+use memchr::memmem::Finder;
+
+/// Told how many steps come next, at most.
+pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
+
+/// Bytes of a pattern: a search may compare all of it at each character of a value.
+const LONGEST: usize = 4096;
+
+/// Characters at which a search begins before it says so.
+const STARTS: usize = 256;
+
+/// A pattern, prepared for any number of values.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    /// What stands before the first `%`, between two, and behind the last; one segment if
+    /// there is no `%`, and at most the first and the last one are empty.
+    segments: Vec<Segment>,
+    ignore_case: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Segment {
+    Bytes(Box<Finder<'static>>),
+    /// With `_`, or folded.
+    Places(Vec<Place>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// This character; folded, if case is ignored.
+    Char(char),
+    Any,
+}
+
+impl Pattern {
+    /// `%` is any text, `_` any character, and a character behind `\` itself.
+    pub(crate) fn new(pattern: &str, ignore_case: bool) -> Result<Pattern, ExprError> {
+        if pattern.len() > LONGEST {
+            return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
+        }
+        let (mut segments, mut places) = (Vec::new(), Vec::new());
+        let mut chars = pattern.chars();
+        while let Some(char) = chars.next() {
+            let place = match char {
+                '%' => {
+                    // Several side by side are one.
+                    if segments.is_empty() || !places.is_empty() {
+                        segments.push(std::mem::take(&mut places));
+                    }
+                    continue;
+                }
+                '_' => Place::Any,
+                '\\' => Place::Char(chars.next().unwrap_or('\\')),
+                char => Place::Char(char),
+            };
+            places.push(place);
+        }
+        segments.push(places);
+        let segments = segments.into_iter().map(|places| Segment::new(places, ignore_case)).collect();
+        Ok(Pattern { segments, ignore_case })
+    }
+
+    /// Does `text` match? `go_on` is told of the work from time to time, and may end it.
+    pub(crate) fn matches(&self, text: &str, go_on: &mut GoOn<'_>) -> Result<bool, ExprError> {
+        let Some((first, others)) = self.segments.split_first() else { return Ok(text.is_empty()) };
+        let Some(mut rest) = first.at_start(text, self.ignore_case) else { return Ok(false) };
+        let Some((last, between)) = others.split_last() else { return Ok(rest.is_empty()) };
+        for segment in between {
+            match segment.behind(rest, self.ignore_case, go_on)? {
+                Some(behind) => rest = behind,
+                None => return Ok(false),
+            }
+        }
+        Ok(last.at_end(rest, self.ignore_case))
+    }
+}
+
+impl Segment {
+    fn new(places: Vec<Place>, ignore_case: bool) -> Segment {
+        if ignore_case || places.contains(&Place::Any) {
+            let folded = |place| match place {
+                Place::Char(char) if ignore_case => Place::Char(fold(char)),
+                same => same,
+            };
+            return Segment::Places(places.into_iter().map(folded).collect());
+        }
+        let chars = places.iter().filter_map(|place| match place {
+            Place::Char(char) => Some(*char),
+            Place::Any => None,
+        });
+        Segment::Bytes(Box::new(Finder::new(&chars.collect::<String>()).into_owned()))
+    }
+
+    /// What follows, if the text begins with the segment.
+    fn at_start<'t>(&self, text: &'t str, ignore_case: bool) -> Option<&'t str> {
+        match self {
+            Segment::Bytes(finder) => {
+                let needle = finder.needle();
+                // A whole text at the beginning ends between two characters.
+                text.as_bytes().starts_with(needle).then(|| &text[needle.len()..])
+            }
+            Segment::Places(places) => {
+                let mut chars = text.chars();
+                let fits = places.iter().all(|place| chars.next().is_some_and(|char| place.is(char, ignore_case)));
+                fits.then(|| chars.as_str())
+            }
+        }
+    }
+
+    fn at_end(&self, text: &str, ignore_case: bool) -> bool {
+        match self {
+            Segment::Bytes(finder) => text.as_bytes().ends_with(finder.needle()),
+            Segment::Places(places) => {
+                let mut chars = text.chars().rev();
+                places.iter().rev().all(|place| chars.next().is_some_and(|char| place.is(char, ignore_case)))
+            }
+        }
+    }
+
+    /// What follows where the segment first occurs.
+    fn behind<'t>(&self, text: &'t str, ignore_case: bool, go_on: &mut GoOn<'_>) -> Result<Option<&'t str>, ExprError> {
+        match self {
+            Segment::Bytes(finder) => {
+                go_on(text.len())?;
+                Ok(finder.find(text.as_bytes()).map(|start| &text[start + finder.needle().len()..]))
+            }
+            Segment::Places(places) => {
+                let starts = text.char_indices().map(|(start, _)| start).chain([text.len()]);
+                for (number, start) in starts.enumerate() {
+                    if number % STARTS == 0 {
+                        go_on(STARTS * places.len())?;
+                    }
+                    let behind = self.at_start(&text[start..], ignore_case);
+                    if behind.is_some() {
+                        return Ok(behind);
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Place {
+    fn is(self, char: char, ignore_case: bool) -> bool {
+        match self {
+            Place::Any => true,
+            Place::Char(wanted) => wanted == char || (ignore_case && wanted == fold(char)),
+        }
+    }
+}
+
+/// The one that stands for all characters which differ in case only: Unicode's simple folding.
+fn fold(char: char) -> char {
+    if char.is_ascii() {
+        return char.to_ascii_lowercase();
+    }
+    // Of Turkish; its upper case is the I of everyone.
+    if char == 'ı' {
+        return char;
+    }
+    let one = |chars: &mut dyn Iterator<Item = char>| chars.next().filter(|_| chars.next().is_none());
+    let upper = one(&mut char.to_uppercase()).unwrap_or(char);
+    one(&mut upper.to_lowercase()).unwrap_or(upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Scalar, StringArray};
+    use arrow_string::like::{ilike, like};
+    use proptest::prelude::*;
+
+    /// Arrow's kernels, which make a regular expression of the pattern.
+    fn by_arrow(text: &str, pattern: &str, ignore_case: bool) -> bool {
+        let texts = StringArray::from(vec![text]);
+        let pattern = Scalar::new(StringArray::from(vec![pattern]));
+        let found = if ignore_case { ilike(&texts, &pattern) } else { like(&texts, &pattern) };
+        found.unwrap().value(0)
+    }
+
+    fn agrees(text: &str, pattern: &str) {
+        for ignore_case in [false, true] {
+            let found = Pattern::new(pattern, ignore_case).unwrap().matches(text, &mut |_| Ok(())).unwrap();
+            assert_eq!(found, by_arrow(text, pattern, ignore_case), "{text:?} like {pattern:?}, {ignore_case}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn it_is_what_arrow_finds(text in "[aAbéÉſsKk\\\\%_\n]{0,8}", pattern in "[aAbéÉsSkK%%_\\\\]{0,8}") {
+            agrees(&text, &pattern);
+        }
+    }
+
+    #[test]
+    fn characters_fold_as_in_regular_expressions() {
+        let cased = ('\u{80}'..=char::MAX).filter(|c| c.to_lowercase().ne([*c]) || c.to_uppercase().ne([*c]));
+        for char in cased {
+            let (text, folded) = (char.to_string(), fold(char).to_string());
+            assert!(by_arrow(&text, &folded, true), "{char:?} folds to {folded:?}");
+            for other in char.to_lowercase().chain(char.to_uppercase()) {
+                agrees(&text, &other.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The rows of a batch while they are judged: their columns, numbers that are computed
+//! already, and whether to go on.
+
+use crate::bound::{Column, Compute};
+use crate::compute::Vector;
+use crate::domain::value_type;
+use crate::error::ExprError;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_select::take::take;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Rows that are judged together: they bound the memory of an evaluation, and the time of a
+/// step between two looks at whether to go on.
+const ROWS_AT_ONCE: usize = 65_536;
+
+/// The rows of a batch in parts of a bounded number; one part at least.
+pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    let starts = (0..rows.max(1)).step_by(ROWS_AT_ONCE);
+    starts.map(move |start| batch.slice(start, ROWS_AT_ONCE.min(rows - start)))
+}
+
+/// The rows that tests are asked about.
+pub(crate) struct Rows<'a> {
+    batch: &'a RecordBatch,
+    stopped: &'a dyn Fn() -> bool,
+    /// Numbers that a test around has computed.
+    known: RefCell<Vec<(Arc<Compute>, Vector)>>,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(batch: &'a RecordBatch, stopped: &'a dyn Fn() -> bool) -> Rows<'a> {
+        Rows { batch, stopped, known: RefCell::default() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// Asked before each test and each step of a computation.
+    pub(crate) fn go_on(&self) -> Result<(), ExprError> {
+        if (self.stopped)() { Err(ExprError::Stopped) } else { Ok(()) }
+    }
+
+    /// A column of the batch, as it is stored.
+    pub(crate) fn stored(&self, column: &Column) -> Result<&'a ArrayRef, ExprError> {
+        let mistake =
+            |found: String| ExprError::Batch { column: column.name.clone(), expected: column.data_type.clone(), found };
+        let array = self.batch.column_by_name(&column.name).ok_or_else(|| mistake(String::new()))?;
+        if value_type(array.data_type()) != &column.data_type {
+            return Err(mistake(format!(", but one of type {}", array.data_type())));
+        }
+        Ok(array)
+    }
+
+    /// A column of the batch without its dictionary.
+    pub(crate) fn array(&self, column: &Column) -> Result<ArrayRef, ExprError> {
+        let mut array = self.stored(column)?.clone();
+        while let Some(dictionary) = array.as_any_dictionary_opt() {
+            array = take(dictionary.values().as_ref(), dictionary.keys(), None)?;
+        }
+        Ok(array)
+    }
+
+    /// Does `ask` with the numbers of `compute` known.
+    pub(crate) fn knowing<T>(
+        &self,
+        compute: &Arc<Compute>,
+        numbers: Vector,
+        ask: impl FnOnce() -> Result<T, ExprError>,
+    ) -> Result<T, ExprError> {
+        self.known.borrow_mut().push((compute.clone(), numbers));
+        let found = ask();
+        self.known.borrow_mut().pop();
+        found
+    }
+
+    /// The numbers of `compute`, if a test around has computed them.
+    pub(crate) fn known(&self, compute: &Arc<Compute>) -> Option<Vector> {
+        let known = self.known.borrow();
+        known.iter().rev().find(|(one, _)| Arc::ptr_eq(one, compute)).map(|(_, numbers)| numbers.clone())
+    }
+}

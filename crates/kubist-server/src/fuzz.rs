@@ -1,0 +1,17 @@
+//! What reads a request, for the fuzz targets in `fuzz/`. Not part of the interface.
+
+use kubist::Cancel;
+
+use crate::ask::{self, Nothing};
+
+/// Reads a request's body as each kind of question.
+pub fn body(bytes: &[u8]) {
+    if let Ok((region, Nothing {})) = ask::parse(bytes) {
+        region.query(&Cancel::default());
+    }
+    drop(ask::parse::<ask::Records>(bytes));
+    drop(ask::parse::<ask::Paths>(bytes));
+    drop(ask::parse::<ask::Points>(bytes));
+    drop(ask::parse::<ask::Histograms>(bytes));
+    drop(ask::parse::<ask::Estimates>(bytes));
+}

@@ -1,0 +1,17 @@
+//! Any bytes, behind a right checksum, as the zone map of a run.
+#![no_main]
+
+use kubist_format::zone_map::ZoneMap;
+use libfuzzer_sys::fuzz_target;
+
+mod checked;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(map) = ZoneMap::decode(&checked::checked(bytes)) else { return };
+    for (place, column) in map.columns.iter().enumerate() {
+        map.whole(place);
+        for zone in 0..map.zones() {
+            map.zone(zone, column);
+        }
+    }
+});
