@@ -23,7 +23,7 @@ use crate::entry::{self, EntryError, Location};
 use crate::error::Result;
 use crate::fetch::{Piece, fetch};
 use crate::maps::Held;
-use crate::options::Stats;
+use crate::options::{Cancel, Stats};
 use crate::table::{Core, View, bad_entry};
 
 pub type Directory = plan::Directory<Location>;
@@ -215,17 +215,17 @@ impl Runs {
     }
 
     /// All of them.
-    pub fn whole(&self, core: &Core) -> Result<Arc<Directory>> {
-        self.all(core, &mut Stats::default())
+    pub fn whole(&self, core: &Core, cancel: &Cancel) -> Result<Arc<Directory>> {
+        self.all(core, &mut Stats::default(), cancel)
     }
 
-    fn all(&self, core: &Core, stats: &mut Stats) -> Result<Arc<Directory>> {
+    fn all(&self, core: &Core, stats: &mut Stats, cancel: &Cancel) -> Result<Arc<Directory>> {
         let Some(base) = &self.base else { return Ok(self.recent.clone()) };
         if let Some(whole) = self.whole.get() {
             return Ok(whole.clone());
         }
         let all: Vec<usize> = (0..base.pages.len()).collect();
-        let (live, cutoffs) = self.gather(core, base, &all, |_| true, stats)?;
+        let (live, cutoffs) = self.gather(core, base, &all, |_| true, stats, cancel)?;
         let whole = Arc::new(Directory::of(core.geometry, live.into_iter(), cutoffs.into_iter()));
         match core.holds(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
@@ -241,34 +241,35 @@ impl Runs {
         grid_box: &GridBox,
         range: PriorityRange,
         stats: &mut Stats,
+        cancel: &Cancel,
     ) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else {
-            return self.all(core, stats);
+            return self.all(core, stats, cancel);
         };
         let geometry = core.geometry;
         let meets = |page: &usize| base.pages[*page].summary.meets(&geometry, grid_box, range);
         let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
         if asked >= base.pages.len() && core.holds(base.runs()) {
-            return self.all(core, stats);
+            return self.all(core, stats, cancel);
         }
         let meets =
             |run: &Run<Location>| range.meets(run.priorities.0, run.priorities.1) && geometry.meets(run.cube, grid_box);
-        let (live, cutoffs) = self.gather(core, base, &met, meets, stats)?;
+        let (live, cutoffs) = self.gather(core, base, &met, meets, stats, cancel)?;
         Ok(Arc::new(Directory::of_part(geometry, live.into_iter(), cutoffs.into_iter())))
     }
 
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
-    pub fn worth_knowing(&self, core: &Core) -> Result<Arc<Directory>> {
+    pub fn worth_knowing(&self, core: &Core, cancel: &Cancel) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|base| !core.holds(base.runs())) else {
-            return self.whole(core);
+            return self.whole(core, cancel);
         };
         let (upper, lower): (Vec<usize>, Vec<usize>) =
             (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
         let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
-        let (live, cutoffs) = self.gather(core, base, &wanted, |_| true, &mut Stats::default())?;
+        let (live, cutoffs) = self.gather(core, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
         Ok(Arc::new(Directory::of(core.geometry, live.into_iter(), cutoffs.into_iter())))
     }
 
@@ -280,9 +281,11 @@ impl Runs {
         pages: &[usize],
         wanted: impl Fn(&Run<Location>) -> bool,
         stats: &mut Stats,
+        cancel: &Cancel,
     ) -> Result<Gathered> {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
+            cancel.check()?;
             for page in base.load(core, some, stats)? {
                 live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(run)).cloned());
                 cutoffs.extend_from_slice(&page.cutoffs);

@@ -5,6 +5,7 @@ use kubist_store::Kept;
 use crate::checkpoint::CHECKPOINTS;
 use crate::error::{Result, store_error};
 use crate::lookup;
+use crate::options::Cancel;
 use crate::table::{Core, REWRITES};
 
 /// Bytes of a table's store by cause; together they are all of its files.
@@ -33,7 +34,7 @@ impl DiskUse {
     pub(crate) fn of(core: &Core) -> Result<DiskUse> {
         let view = core.view()?;
         let mut found = DiskUse::default();
-        let directory = view.runs.whole(core)?;
+        let directory = view.runs.whole(core, &Cancel::default())?;
         for run in directory.all() {
             *match run.is_replica() {
                 true => &mut found.replicas,

@@ -24,6 +24,7 @@ mod estimate;
 mod explain;
 mod fetch;
 mod frame;
+mod gradual;
 mod heal;
 mod heat;
 mod history;

@@ -142,7 +142,7 @@ impl Table {
         // What is not worth rewriting whole moves down in pieces that are not too small.
         let adding = Capacity::adding(self.core.header.capacity, options.debt_share);
         for pass in 0.. {
-            let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core))?;
+            let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core, &options.cancel))?;
             let snapshot = Snapshot::new(self.core.clone(), view);
             let survey = Survey::new(&snapshot.view, &directory, &adding, &self.core.heat);
             (pace.surveyed)(&survey);
@@ -178,7 +178,7 @@ impl Table {
             }
         }
         let policy = options.replication.unwrap_or(self.core.header.replication);
-        let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core))?;
+        let (view, directory) = self.core.view_with(|runs| runs.whole(&self.core, &options.cancel))?;
         let snapshot = Snapshot::new(self.core.clone(), view);
         // In a round of its own only one: commits go on, and their runs come first.
         let most = if options.one_round { 1 } else { usize::MAX };
@@ -232,10 +232,14 @@ impl Table {
     /// of the runs first.
     fn rewrite(&self, snapshot: &Snapshot, one: &Move, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
         let core = &self.core;
-        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
         let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
-        let batches = one.runs.par_iter().map(|run| Ok(snapshot.read_run(run)?.0)).collect::<Result<Vec<_>>>()?;
-        let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
+        let read = one.runs.par_iter().map(|run| {
+            cancel.check()?;
+            Ok(snapshot.read_run(run)?.0)
+        });
+        let batches = read.collect::<Result<Vec<_>>>()?;
+        let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches, cancel)?;
         drop(batches);
         let geometry = core.geometry;
         let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));

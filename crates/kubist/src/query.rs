@@ -26,6 +26,7 @@ use crate::codec::zone_map::ZoneMap;
 use crate::entry::Location;
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
+use crate::gradual;
 use crate::options::{Bound, Cancel, Part, PerCell, Query, Stats};
 use crate::ring;
 use crate::schema::STEP;
@@ -210,23 +211,29 @@ impl Question {
             return Ok((visits, stats));
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
-        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats)?;
+        self.cancel.check()?;
+        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats, &self.cancel)?;
         let plan = match self.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
             true => directory.plan_from(&[Start::ROOT], &self.grid_box, range),
             false => directory.plan(&self.grid_box, range),
         };
+        self.cancel.check()?;
         let k = core.geometry.dimensions();
         let meets = |visit: &plan::Visit<'_, Location>| {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
-        let visits = plan.visits.into_iter().filter(meets).filter(|visit| matches(visit.run)).map(|visit| {
-            let within = visit.within.map(|cubes| cubes.iter().map(|cube| core.geometry.span(*cube)).collect());
-            Visit { run: visit.run.clone(), within, zones: None }
-        });
+        let mut visits = Vec::new();
+        for piece in gradual::pieces(plan.visits.len(), &self.cancel) {
+            let of_piece = plan.visits[piece?].iter().filter(|visit| meets(visit) && matches(visit.run));
+            visits.extend(of_piece.map(|visit| {
+                let boxes = |cubes: &Arc<[_]>| cubes.iter().map(|cube| core.geometry.span(*cube)).collect();
+                Visit { run: visit.run.clone(), within: visit.within.as_ref().map(boxes), zones: None }
+            }));
+        }
         stats.cubes_visited = plan.cubes_visited;
-        Ok((self.narrow(visits.collect(), &mut stats)?, stats))
+        Ok((self.narrow(visits, &mut stats)?, stats))
     }
 
     /// Can a run hold records that match, as far as its ranges tell?
@@ -321,11 +328,15 @@ impl Question {
             return Ok(None);
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
-        let directory = self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats)?;
+        let directory =
+            self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats, &self.cancel)?;
         let geometry = &core.geometry;
         let (asked, all) = (&self.grid_box, geometry.everything());
         let (mut inside, mut others) = (0, Vec::new());
-        for run in directory.runs() {
+        for (number, run) in directory.runs().iter().enumerate() {
+            if number % gradual::PIECE == 0 {
+                self.cancel.check()?;
+            }
             let place = &run.payload;
             let mut dimensions = 0..geometry.dimensions();
             if dimensions.clone().any(|d| place.high[d] < asked.low[d] || place.low[d] > asked.high[d]) {

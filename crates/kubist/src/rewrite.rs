@@ -91,7 +91,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     loop {
         cancel.check()?;
         core.check_still_there()?;
-        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
             run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
@@ -250,7 +250,7 @@ impl Table {
                     let batch = filter_record_batch(&batch, &kept)?;
                     report.rows += run.rows - batch.num_rows() as u64;
                     report.runs_rewritten += 1;
-                    let sorted = SortedRows::new(&frame, &batch.schema(), &[batch])?;
+                    let sorted = SortedRows::new(&frame, &batch.schema(), &[batch], cancel)?;
                     let cutoff = directory.cutoff(run.cube);
                     let (within, overflow) =
                         sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));

@@ -14,7 +14,7 @@ use crate::entry::FORMAT_VERSION;
 use crate::error::{Error, Result};
 use crate::fetch::{self, Cost};
 use crate::lookup;
-use crate::options::Query;
+use crate::options::{Cancel, Query};
 use crate::query::{QueryStream, Question, Refine};
 use crate::survey::Survey;
 use crate::table::{Core, View};
@@ -145,7 +145,7 @@ impl Snapshot {
 
     /// All live runs, arranged: as many as there are.
     pub(crate) fn directory(&self) -> Result<Arc<Directory>> {
-        self.view.runs.whole(&self.core)
+        self.view.runs.whole(&self.core, &Cancel::default())
     }
 
     /// The records that match, as a stream of batches.

@@ -119,11 +119,11 @@ impl View {
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.
-    pub fn lookups(&self, core: &Core) -> Result<&Live> {
+    pub fn lookups(&self, core: &Core, cancel: &Cancel) -> Result<&Live> {
         match self.lookups.get() {
             Some(live) => Ok(live),
             None => {
-                let live = Live::new(self.runs.whole(core)?);
+                let live = Live::new(self.runs.whole(core, cancel)?);
                 Ok(self.lookups.get_or_init(|| live))
             }
         }

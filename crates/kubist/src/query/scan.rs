@@ -23,6 +23,9 @@ use crate::error::{Error, Result};
 use crate::fetch::{Cost, Piece, fetch};
 use crate::options::Stats;
 
+/// Zones of a run that are judged between two looks at the switch.
+const ZONES_A_LOOK: usize = 1024;
+
 /// A run to read, perhaps only inside some boxes, which have no point in common.
 #[derive(Clone)]
 pub struct Visit {
@@ -97,7 +100,7 @@ pub fn scan(
     let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { question, visits, maps, loaded, cost };
-    let (mut picks, open) = reading.judge_zones(range, skip);
+    let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
         columns.extend(&question.snapshot.view.schema.identity);
@@ -148,7 +151,7 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
 
 impl Reading<'_> {
     /// Zones whose rows all match, and zones whose rows have to be looked at.
-    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> (Vec<RunPicks>, Vec<RunPicks>) {
+    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
         let predicate = &self.question.predicate;
         let schema = &self.question.snapshot.view.schema;
         let columns = predicate.columns();
@@ -156,6 +159,7 @@ impl Reading<'_> {
         let (mut whole, mut open, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
         let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
+            self.question.cancel.check()?;
             zones.clear();
             zones.extend(columns.iter().map(|column| match schema.places[*column] {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
@@ -173,6 +177,9 @@ impl Reading<'_> {
             let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
             for (zone, priorities) in map.priorities.iter().enumerate() {
+                if zone % ZONES_A_LOOK == ZONES_A_LOOK - 1 {
+                    self.question.cancel.check()?;
+                }
                 if by_ranges && verdicts[zone] == Verdict::None {
                     continue;
                 }
@@ -203,7 +210,7 @@ impl Reading<'_> {
                 }
             }
         }
-        (whole, open)
+        Ok((whole, open))
     }
 
     /// Do the points of a zone lie inside the boxes?
@@ -285,6 +292,7 @@ impl Reading<'_> {
         let mut first = 0;
         let mut survivors = Vec::new();
         for run in open {
+            question.cancel.check()?;
             let boxes = self.visits[run.run].within.as_ref();
             let mut picks = Vec::new();
             for pick in &run.picks {
@@ -346,6 +354,7 @@ impl Reading<'_> {
         for run in picks {
             let map = &self.maps[run.run];
             for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                self.question.cancel.check()?;
                 let page = of_page[0].zone / ZONES_PER_PAGE;
                 decode::spans(map, page, of_page, &mut spans);
                 let rows = map.page_rows(page);
@@ -404,6 +413,7 @@ impl Reading<'_> {
         let fetched = fetch(&self.question.snapshot.core, &pieces)?;
         self.cost += fetched.cost;
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
+            self.question.cancel.check()?;
             let chunk = self.maps[run].chunk(page, column);
             let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
             if crc32c::crc32c(&bytes) != chunk.checksum {

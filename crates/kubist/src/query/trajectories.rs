@@ -56,6 +56,7 @@ impl Snapshot {
             spent.add(&planned);
             for scanned in scanned {
                 let scanned = scanned?;
+                query.cancel.check()?;
                 spent.add(&scanned.stats);
                 let Some(array) = scanned.columns.first() else { continue };
                 let keys = distinguishing(array.as_ref());

@@ -11,6 +11,7 @@ use kubist_store::Store;
 use crate::checkpoint::{self, CHECKPOINTS};
 use crate::entry::{CommitEntry, EntryError, RewriteEntry};
 use crate::error::{Error, Result, store_error};
+use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::sound::is_damage;
 use crate::table::{Core, REWRITES, Table, bad_entry, number_of};
@@ -135,7 +136,7 @@ fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) ->
     }
     for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
         // A rewrite that was published meanwhile is not in the snapshot.
-        if snapshot.core.view()?.runs.whole(&snapshot.core)?.cutoff(*cube) > *lowest {
+        if snapshot.core.view()?.runs.whole(&snapshot.core, &Cancel::default())?.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
         }
     }

@@ -15,7 +15,7 @@ use super::VerifyOptions;
 use crate::build::SortedRows;
 use crate::codec::zone_map::{ColumnZones, ZoneMap};
 use crate::entry::Location;
-use crate::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
+use crate::options::{Cancel, Dimension, Domain, TableOptions, Value, WriterOptions};
 use crate::rewrite::{Replacement, create_segment, publish};
 use crate::table::Table;
 
@@ -54,7 +54,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = &table.core;
     let count = rows.num_rows() as u32;
-    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows]).unwrap();
+    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows], &Cancel::default()).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
