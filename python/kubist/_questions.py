@@ -290,8 +290,8 @@ class Questions:
 
         Args:
             box, columns, where: As for `query`.
-            start: The first precision, in (0, 1].
-            factor: How much finer each step is, above 1.
+            start: The first precision, in (0, 1], at least 2**-64.
+            factor: How much finer each step is, above 1. More than 10,000 steps are refused.
 
         Example:
             >>> seen = []

@@ -1,5 +1,6 @@
 //! Asking: from a question to a plan, from the plan to a stream of batches.
 
+mod cells;
 mod lookup;
 mod pipeline;
 mod place;
@@ -130,7 +131,9 @@ impl Question {
             question.predicate = question.predicate.and(of_steps(snapshot, (None, Some(step)))?);
         }
         if let Some(per_cell) = &query.per_cell {
-            question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
+            let columns = check_per_cell(snapshot, per_cell)?;
+            question.per_cell = Some((per_cell.clone(), columns));
+            cells::check(&question)?;
         }
         question.settle();
         Ok(question)
