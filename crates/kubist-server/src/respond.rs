@@ -71,12 +71,15 @@ impl Places {
 
     async fn take(&self, patience: Duration, cancel: &Cancel) -> Option<Taken> {
         let end = Instant::now() + patience;
+        // One turn in the queue, however often it is looked meanwhile.
+        let mut free = std::pin::pin!(self.free.clone().acquire_owned());
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if let Ok(free) = tokio::time::timeout(left.min(LOOK), self.free.clone().acquire_owned()).await {
+            if let Ok(free) = tokio::time::timeout(left.min(LOOK), free.as_mut()).await {
+                let free = free.ok()?;
                 let question = Arc::new(Question { cancel: cancel.clone(), unread_since: Mutex::default() });
                 self.taken().push(question.clone());
-                return Some(Taken { places: self.clone(), question, _free: free.ok()? });
+                return Some(Taken { places: self.clone(), question, _free: free });
             }
             if left <= LOOK {
                 return None;

@@ -2,8 +2,8 @@
 //!
 //! Each cell keeps a heap of the lowest that it has met; where all the cells that a zone
 //! may touch have enough, later windows, of higher priorities, pass it by. Cells are
-//! counted from the lower end of a dimension's domain in whole numbers that a double
-//! holds: a value so many cells away that they could not be told apart is refused.
+//! counted from the lower end of a dimension's domain in whole numbers of 64 bits: a value
+//! further away than these reach is refused.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -26,8 +26,9 @@ const GROWTH: f64 = 8.0;
 const FIRST_ROWS: f64 = 16_384.0;
 /// A zone that spans more cells than this is read without asking whether all are full.
 const MOST_CELLS: i64 = 64;
-/// Up to here doubles hold every whole number.
-const LAST_INDEX: f64 = 9_007_199_254_740_992.0;
+/// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
+/// what is no finite number.
+const LAST_INDEX: f64 = 9e18;
 
 /// How one dimension is cut into cells.
 #[derive(Clone)]
@@ -39,8 +40,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// The index of a value's cell; `None` if it cannot be told from those beside it. NaN
-    /// and each infinity have a cell of their own.
+    /// The index of a value's cell; `None` if it is too far away to be counted. NaN and each
+    /// infinity have a cell of their own.
     fn index(&self, value: f64) -> Option<i64> {
         if value.is_nan() {
             return Some(i64::MAX);
@@ -73,8 +74,8 @@ impl Axis {
     fn too_far(&self, value: f64) -> Error {
         let Axis { name, anchor, width, .. } = self;
         Error::invalid(format!(
-            "per_cell: {name:?} = {value:e} is more than 2^53 cells of width {width:e} away from {anchor}, where they \
-             begin, so that they cannot be told apart: take wider cells"
+            "per_cell: {name:?} = {value:e} is more than 9e18 cells of width {width:e} away from {anchor}, where they \
+             begin, which is further than they are counted: take wider cells"
         ))
     }
 }
@@ -187,7 +188,7 @@ fn axes(question: &Question) -> Vec<Axis> {
     columns.iter().zip(&per_cell.widths).map(axis).collect()
 }
 
-/// Refuses cells of which not even those of a dimension's own domain can be told apart.
+/// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
 pub(super) fn check(question: &Question) -> Result<()> {
     for axis in axes(question) {
         if let Some((_, end)) = question.domain(axis.column).filter(|(_, end)| axis.index(*end).is_none()) {
