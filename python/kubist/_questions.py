@@ -98,7 +98,8 @@ class Questions:
             per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. The grid is
-                fixed to the domain, not to the box.
+                fixed to the domain, not to the box. A width of which more than 9e18
+                lie between the domain's low end and a record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
                 open end: only rows of these steps, and of those only the ones
                 that every declared writer has finished.
@@ -276,8 +277,8 @@ class Questions:
 
         Args:
             box, columns, where: As for `query`.
-            start: The first precision, in (0, 1].
-            factor: How much finer each step is, above 1.
+            start: The first precision, in (0, 1], at least 2**-64.
+            factor: How much finer each step is, above 1. More than 10,000 steps are refused.
 
         Example:
             >>> seen = []

@@ -236,6 +236,14 @@ class Moment:
             raise InvalidInput(f"start must be in (0, 1], found {start:g}")
         if not 1 < factor < math.inf:
             raise InvalidInput(f"factor must be above 1, found {factor:g}")
+        if start < _FINEST:
+            raise InvalidInput(f"start must be what priorities tell apart, found {start:g}")
+        steps = 1 + math.ceil(-math.log(start) / math.log(factor))
+        if steps > _MOST_STEPS:
+            raise InvalidInput(
+                f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at most "
+                f"{_MOST_STEPS} are taken: take a larger factor or start"
+            )
         # Windows of several moments would not fit together.
         self.about()
         return _Refine(self, query, start, factor)
@@ -254,6 +262,13 @@ class Moment:
 
     def estimates(self, wish: dict[str, Any]) -> _Estimates:
         return _Estimates(self._stream("estimate", wish | {"progressive": True}))
+
+
+_MOST_STEPS = 10_000
+"""Of a refinement, as the engine's."""
+
+_FINEST = 2.0**-64
+"""Priorities are told apart no finer than this."""
 
 
 class _Refine:

@@ -299,7 +299,11 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     (dict(per_cell=(1, {"id": 0.1})), "id.*not a dimension"),
     (dict(per_cell=(1, {"nope": 0.1})), "nope"),
     (dict(per_cell=(1, {"x": 0})), "x.*0"),
+    (dict(per_cell=(1, {"x": float("nan")})), "x.*(nan|NaN)"),
+    (dict(per_cell=(1, {"x": -1e-3})), "x.*-0.001"),
     (dict(per_cell=(1, {"x": float("inf")})), "x.*inf"),
+    (dict(per_cell=(1, {"x": 1e-20})), "x.*wider cells"),
+    (dict(per_cell=(1, {"x": 5e-324})), "x.*wider cells"),
     (dict(per_cell=(1, ["x"])), "per_cell.*dict"),
 ]
 
@@ -319,7 +323,17 @@ def test_bad_questions(table: kubist.Table, arguments: dict[str, Any], message: 
 
 
 @pytest.mark.parametrize(
-    "arguments", [dict(start=0), dict(start=2), dict(factor=1), dict(factor=float("nan"))]
+    "arguments",
+    [
+        dict(start=0),
+        dict(start=2),
+        dict(start=1e-300),
+        dict(start=float("nan")),
+        dict(factor=1),
+        dict(factor=1.0000000001),
+        dict(factor=float("nan")),
+        dict(factor=float("inf")),
+    ],
 )
 def test_bad_refinement(table: kubist.Table, arguments: dict[str, Any]) -> None:
     with pytest.raises(kubist.InvalidInput, match=next(iter(arguments))):

@@ -20,7 +20,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
 use kubist_index::{directory, pages};
-use kubist_types::{Result, Stats};
+use kubist_types::{Cancel, Result, Stats};
 use rayon::prelude::*;
 
 use crate::error::bad_entry;
@@ -200,17 +200,17 @@ impl Runs {
     }
 
     /// All of them.
-    pub fn whole(&self, files: &TableFiles) -> Result<Arc<Directory>> {
-        self.all(files, &mut Stats::default())
+    pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
+        self.all(files, &mut Stats::default(), cancel)
     }
 
-    fn all(&self, files: &TableFiles, stats: &mut Stats) -> Result<Arc<Directory>> {
+    fn all(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Arc<Directory>> {
         let Some(base) = &self.base else { return Ok(self.recent.clone()) };
         if let Some(whole) = self.whole.get() {
             return Ok(whole.clone());
         }
         let all: Vec<usize> = (0..base.pages.len()).collect();
-        let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats)?;
+        let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
         let whole = Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter()));
         match files.holds(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
@@ -226,34 +226,35 @@ impl Runs {
         grid_box: &GridBox,
         range: PriorityRange,
         stats: &mut Stats,
+        cancel: &Cancel,
     ) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else {
-            return self.all(files, stats);
+            return self.all(files, stats, cancel);
         };
         let geometry = files.geometry;
         let meets = |page: &usize| base.pages[*page].summary.meets(&geometry, grid_box, range);
         let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
         if asked >= base.pages.len() && files.holds(base.runs()) {
-            return self.all(files, stats);
+            return self.all(files, stats, cancel);
         }
         let meets =
             |run: &Run<Location>| range.meets(run.priorities.0, run.priorities.1) && geometry.meets(run.cube, grid_box);
-        let (live, cutoffs) = self.gather(files, base, &met, meets, stats)?;
+        let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
         Ok(Arc::new(Directory::of_part(geometry, live.into_iter(), cutoffs.into_iter())))
     }
 
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
-    pub fn worth_knowing(&self, files: &TableFiles) -> Result<Arc<Directory>> {
+    pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|base| !files.holds(base.runs())) else {
-            return self.whole(files);
+            return self.whole(files, cancel);
         };
         let (upper, lower): (Vec<usize>, Vec<usize>) =
             (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
         let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
-        let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default())?;
+        let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
         Ok(Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter())))
     }
 
@@ -265,9 +266,11 @@ impl Runs {
         pages: &[usize],
         wanted: impl Fn(&Run<Location>) -> bool,
         stats: &mut Stats,
+        cancel: &Cancel,
     ) -> Result<Gathered> {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
+            cancel.check()?;
             for page in base.load(files, some, stats)? {
                 live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(run)).cloned());
                 cutoffs.extend_from_slice(&page.cutoffs);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubist_types::{Error, Result};
+use kubist_types::{Cancel, Error, Result};
 
 use crate::core::Core;
 use crate::directory::Directory;
@@ -52,7 +52,7 @@ impl Snapshot {
 
     /// All live runs, arranged: as many as there are.
     pub fn directory(&self) -> Result<Arc<Directory>> {
-        self.view.runs.whole(&self.core)
+        self.view.runs.whole(&self.core, &Cancel::default())
     }
 
     /// The moment that this snapshot is of; [`Snapshot::at`] comes back to it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use kubist_format::history::History;
 use kubist_format::location::Location;
 use kubist_index::state::State;
-use kubist_types::Result;
+use kubist_types::{Cancel, Result};
 
 use crate::directory::Runs;
 use crate::files::TableFiles;
@@ -30,11 +30,11 @@ impl View {
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.
-    pub fn lookups(&self, files: &TableFiles) -> Result<&Live> {
+    pub fn lookups(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Live> {
         match self.lookups.get() {
             Some(live) => Ok(live),
             None => {
-                let live = Live::new(self.runs.whole(files)?);
+                let live = Live::new(self.runs.whole(files, cancel)?);
                 Ok(self.lookups.get_or_init(|| live))
             }
         }

@@ -8,6 +8,7 @@ use kubist_format::lookups;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::REWRITES;
 use kubist_types::error::Result;
+use kubist_types::Cancel;
 
 /// Bytes of a table's store by cause; together they are all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -35,7 +36,7 @@ impl DiskUse {
     pub fn of(core: &Core) -> Result<DiskUse> {
         let view = core.view()?;
         let mut found = DiskUse::default();
-        let directory = view.runs.whole(core)?;
+        let directory = view.runs.whole(core, &Cancel::default())?;
         for run in directory.all() {
             *match run.is_replica() {
                 true => &mut found.replicas,

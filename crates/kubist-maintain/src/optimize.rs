@@ -103,7 +103,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     for pass in 0.. {
-        let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+        let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
         let survey = Survey::new(&snapshot.view, &directory, &adding, &core.heat);
         (pace.surveyed)(&survey);
@@ -139,7 +139,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         }
     }
     let policy = options.replication.unwrap_or(core.header.replication);
-    let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+    let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
     let snapshot = Snapshot::new(core.clone(), view);
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };
@@ -198,10 +198,14 @@ fn rewrite(
     adding: &Capacity,
     cancel: &Cancel,
 ) -> Result<Option<Written>> {
-    let (view, directory) = core.view_with(|runs| runs.whole(core))?;
+    let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
     let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
-    let batches = one.runs.par_iter().map(|run| Ok(read_run(&snapshot, run)?.0)).collect::<Result<Vec<_>>>()?;
-    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
+    let read = one.runs.par_iter().map(|run| {
+        cancel.check()?;
+        Ok(read_run(snapshot, run)?.0)
+    });
+    let batches = read.collect::<Result<Vec<_>>>()?;
+    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches, cancel)?;
     drop(batches);
     let geometry = core.geometry;
     let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));

@@ -97,10 +97,14 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
     let place: HashMap<RunId, u32> = sources.keys().enumerate().map(|(place, run)| (*run, place as u32)).collect();
     let sources: Vec<&Arc<Run<Location>>> = sources.into_values().collect();
-    let batches = sources.par_iter().map(|run| Ok(read_run(&snapshot, run)?.0)).collect::<Result<Vec<_>>>()?;
+    let read = sources.par_iter().map(|run| {
+        cancel.check()?;
+        Ok(read_run(snapshot, run)?.0)
+    });
+    let batches = read.collect::<Result<Vec<_>>>()?;
     let source_of: Vec<u32> =
         batches.iter().zip(0u32..).flat_map(|(batch, source)| std::iter::repeat_n(source, batch.num_rows())).collect();
-    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches)?;
+    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches, cancel)?;
     drop(batches);
     let source_of = sorted.arranged(source_of);
     let placements: Vec<Placement> = part

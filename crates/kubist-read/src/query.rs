@@ -1,5 +1,6 @@
 //! Asking: from a question to a plan, from the plan to a stream of batches.
 
+mod cells;
 mod delivery;
 mod lookup;
 mod pipeline;
@@ -24,6 +25,7 @@ use kubist_index::state::Run;
 use kubist_store::Home;
 
 use crate::question::{Bound, Part, PerCell, Query};
+use kubist_types::gradual;
 use crate::ring;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
@@ -133,7 +135,9 @@ impl Question {
             question.predicate = question.predicate.and(of_steps(snapshot, (None, Some(step)))?);
         }
         if let Some(per_cell) = &query.per_cell {
-            question.per_cell = Some((per_cell.clone(), check_per_cell(snapshot, per_cell)?));
+            let columns = check_per_cell(snapshot, per_cell)?;
+            question.per_cell = Some((per_cell.clone(), columns));
+            cells::check(&question)?;
         }
         question.settle();
         Ok(question)
@@ -214,23 +218,29 @@ impl Question {
             return Ok((visits, stats));
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
-        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats)?;
+        self.cancel.check()?;
+        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats, &self.cancel)?;
         let plan = match self.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
             true => directory.plan_from(&[Start::ROOT], &self.grid_box, range),
             false => directory.plan(&self.grid_box, range),
         };
+        self.cancel.check()?;
         let k = core.geometry.dimensions();
         let meets = |visit: &plan::Visit<'_, Location>| {
             let place = &visit.run.payload;
             (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
         };
-        let visits = plan.visits.into_iter().filter(meets).filter(|visit| matches(visit.run)).map(|visit| {
-            let within = visit.within.map(|cubes| cubes.iter().map(|cube| core.geometry.span(*cube)).collect());
-            Visit { run: visit.run.clone(), within, zones: None }
-        });
+        let mut visits = Vec::new();
+        for piece in gradual::pieces(plan.visits.len(), &self.cancel) {
+            let of_piece = plan.visits[piece?].iter().filter(|visit| meets(visit) && matches(visit.run));
+            visits.extend(of_piece.map(|visit| {
+                let boxes = |cubes: &Arc<[_]>| cubes.iter().map(|cube| core.geometry.span(*cube)).collect();
+                Visit { run: visit.run.clone(), within: visit.within.as_ref().map(boxes), zones: None }
+            }));
+        }
         stats.cubes_visited = plan.cubes_visited;
-        Ok((self.narrow(visits.collect(), &mut stats)?, stats))
+        Ok((self.narrow(visits, &mut stats)?, stats))
     }
 
     /// Can a run hold records that match, as far as its ranges tell?
@@ -325,11 +335,15 @@ impl Question {
             return Ok(None);
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
-        let directory = self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats)?;
+        let directory =
+            self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats, &self.cancel)?;
         let geometry = &core.geometry;
         let (asked, all) = (&self.grid_box, geometry.everything());
         let (mut inside, mut others) = (0, Vec::new());
-        for run in directory.runs() {
+        for (number, run) in directory.runs().iter().enumerate() {
+            if number % gradual::PIECE == 0 {
+                self.cancel.check()?;
+            }
             let place = &run.payload;
             let mut dimensions = 0..geometry.dimensions();
             if dimensions.clone().any(|d| place.high[d] < asked.low[d] || place.low[d] > asked.high[d]) {

@@ -22,6 +22,7 @@ use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::token::Moment;
 use kubist_format::location::Location;
+use kubist_types::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
@@ -79,19 +80,20 @@ pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Sp
     let (mut sample, rows) = sample(snapshot, &question, query, parts)?;
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
-    halve(&geometry, &mut sample, everything, parts, &mut cut);
+    halve(&geometry, &mut sample, everything, parts, &mut cut, &query.cancel)?;
     let known = sample.len().max(1) as f64;
     let lying = lying(snapshot, &question)?;
-    let split = |(part, sampled): (Part, usize)| {
+    let cut_out = |(part, sampled): (Part, usize)| {
+        query.cancel.check()?;
         let meets = |run: &Run<Location>| {
             let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
             sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
         };
         let within = lying.iter().filter(|(run, ..)| meets(run));
         let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
-        split(snapshot, query, part.clone(), rows * sampled as f64 / known, hosts)
+        Ok(split(snapshot, query, part.clone(), rows * sampled as f64 / known, hosts))
     };
-    Ok(cut.into_iter().map(split).collect())
+    cut.into_iter().map(cut_out).collect()
 }
 
 /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
@@ -209,19 +211,19 @@ fn halve(
     part: Part,
     parts: usize,
     out: &mut Vec<(Part, usize)>,
-) {
+    cancel: &Cancel,
+) -> Result<()> {
     if parts == 1 {
         out.push((part, points.len()));
-        return;
+        return Ok(());
     }
     let first = parts / 2;
     let wanted = points.len() * first / parts;
     let (mut left, mut right) = (part.clone(), part.clone());
-    let place = match best_cut(geometry, points, wanted) {
+    let place = match best_cut(geometry, points, wanted, cancel)? {
         Some((d, coordinate)) => {
             (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
-            points.sort_unstable_by_key(|point| point[d]);
-            points.partition_point(|point| point[d] < coordinate)
+            partition(points, |point| point[d] < coordinate)
         }
         // All in one point, or nothing known: by priority, which is uniform.
         None => {
@@ -232,17 +234,34 @@ fn halve(
         }
     };
     let (of_left, of_right) = points.split_at_mut(place);
-    halve(geometry, of_left, left, first, out);
-    halve(geometry, of_right, right, parts - first, out);
+    halve(geometry, of_left, left, first, out, cancel)?;
+    halve(geometry, of_right, right, parts - first, out, cancel)
+}
+
+/// Moves the points for which it holds to the front; gives how many they are.
+fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
+    let mut front = 0;
+    for place in 0..points.len() {
+        if holds(&points[place]) {
+            points.swap(front, place);
+            front += 1;
+        }
+    }
+    front
 }
 
 /// The dimension and the coordinate at which the second half begins: across the widest
 /// extent if that cuts where it is wanted, or else wherever that is nearest.
-fn best_cut(geometry: &Geometry, points: &[[u32; MAX_DIMENSIONS]], wanted: usize) -> Option<(usize, u32)> {
+fn best_cut(
+    geometry: &Geometry,
+    points: &[[u32; MAX_DIMENSIONS]],
+    wanted: usize,
+    cancel: &Cancel,
+) -> Result<Option<(usize, u32)>> {
     let mut best: Option<(bool, u64, usize, u32)> = None;
     for d in 0..geometry.dimensions() {
         let mut column: Vec<u32> = points.iter().map(|point| point[d]).collect();
-        column.sort_unstable();
+        gradual::sort(&mut column, cancel)?;
         let (Some(low), Some(high)) = (column.first().copied(), column.last().copied()) else { continue };
         let at = column[wanted.min(column.len() - 1)];
         // Points of one coordinate stay together: before or behind them.
@@ -256,5 +275,5 @@ fn best_cut(geometry: &Geometry, points: &[[u32; MAX_DIMENSIONS]], wanted: usize
             best = Some((near, worth, d, cut));
         }
     }
-    best.map(|(_, _, d, cut)| (d, cut))
+    Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }

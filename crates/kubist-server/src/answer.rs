@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use kubist::QueryStream;
 use parquet::arrow::ArrowWriter;
@@ -33,6 +34,15 @@ impl Format {
     }
 }
 
+/// Values that are made ready for the client between two looks whether it is still there.
+const VALUES_A_LOOK: usize = 1 << 20;
+
+/// The rows of a batch in pieces of so many values.
+fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let (rows, of_piece) = (batch.num_rows(), (VALUES_A_LOOK / batch.num_columns().max(1)).max(1));
+    (0..rows).step_by(of_piece).map(move |first| batch.slice(first, of_piece.min(rows - first)))
+}
+
 /// Sends all records of a stream. `name`: what a browser is to call the file.
 pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) -> Result<()> {
     // With the first batch the precision is known, and most errors are.
@@ -40,14 +50,17 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
     out.header("content-type", format.media_type());
     out.header("content-disposition", &format!("attachment; filename=\"{name}.{}\"", format.ending()));
     out.header("kubist-precision", &stream.precision().to_string());
-    let schema = stream.schema();
+    let (schema, cancel) = (stream.schema(), out.cancel.clone());
     let batches = first.into_iter().map(Ok).chain(&mut stream);
     match format {
         Format::Arrow => {
             let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
             for batch in batches {
-                writer.write(&batch?)?;
-                writer.flush()?;
+                for piece in pieces(&batch?) {
+                    cancel.check()?;
+                    writer.write(&piece)?;
+                    writer.flush()?;
+                }
             }
             writer.finish()?;
         }
@@ -57,7 +70,10 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
             for batch in batches {
                 let batch = batch?;
                 rows += batch.num_rows();
-                writer.write(&batch)?;
+                for piece in pieces(&batch) {
+                    cancel.check()?;
+                    writer.write(&piece)?;
+                }
             }
             if rows == 0 {
                 writer.write(&arrow_array::RecordBatch::new_empty(schema))?;
@@ -70,7 +86,10 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
                 .build();
             let mut writer = ArrowWriter::try_new(&mut *out, schema, Some(properties))?;
             for batch in batches {
-                writer.write(&batch?)?;
+                for piece in pieces(&batch?) {
+                    cancel.check()?;
+                    writer.write(&piece)?;
+                }
             }
             writer.close()?;
         }

@@ -43,12 +43,13 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     let mut columns = Vec::new();
     for (place, name) in names.iter().enumerate() {
+        cancel.check()?;
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
         let kind = kind_of(stream.schema().field(place).data_type());
         let mut said = match kind {
-            "text" => of_texts(&parts)?,
+            "text" => of_texts(&parts, cancel)?,
             "other" => json!({}),
-            _ => of_numbers(&parts, asked.bins)?,
+            _ => of_numbers(&parts, asked.bins, cancel)?,
         };
         said["name"] = name.as_str().into();
         said["kind"] = kind.into();
@@ -57,9 +58,10 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     Ok(json!({ "rows": rows, "precision": stream.precision(), "columns": columns }))
 }
 
-fn of_numbers(parts: &[&ArrayRef], bins: usize) -> Result<Value> {
+fn of_numbers(parts: &[&ArrayRef], bins: usize, cancel: &Cancel) -> Result<Value> {
     let mut values = Vec::new();
     for part in parts {
+        cancel.check()?;
         values.extend(numbers(part)?);
     }
     let all = values.len();
@@ -87,10 +89,11 @@ fn of_numbers(parts: &[&ArrayRef], bins: usize) -> Result<Value> {
     }))
 }
 
-fn of_texts(parts: &[&ArrayRef]) -> Result<Value> {
+fn of_texts(parts: &[&ArrayRef], cancel: &Cancel) -> Result<Value> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     let mut missing = 0u64;
     for part in parts {
+        cancel.check()?;
         let text = arrow_cast::cast(part, &DataType::Utf8)?;
         for value in text.as_string::<i32>() {
             match value {

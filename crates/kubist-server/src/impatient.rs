@@ -1,20 +1,28 @@
-//! A connection that ends when its other end does not take what is sent.
+//! A connection that ends when its other end does not take what is sent, or is gone.
 //!
 //! TCP lets a client that never reads keep its connection, and what waits to be sent on it,
-//! for ever. Here a write that makes no progress for too long fails.
+//! for ever. Here a write that makes no progress for too long fails. And a client that sends
+//! more than it waits for, and hangs up, is noticed although nobody reads the rest.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::connections::Connection;
+
+/// How often it is looked whether who sends more than is read has hung up.
+const LOOK: Duration = Duration::from_millis(100);
+
 pub struct Impatient {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
+    connection: Arc<Connection>,
     patience: Duration,
     /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
@@ -22,19 +30,19 @@ pub struct Impatient {
 }
 
 impl Impatient {
-    pub fn new(stream: TcpStream, patience: Duration) -> Impatient {
-        Impatient { stream, patience, timer: Box::pin(sleep(patience)), waiting: false }
+    pub fn new(stream: Arc<TcpStream>, connection: Arc<Connection>, patience: Duration) -> Impatient {
+        Impatient { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
     }
 
     /// What the stream said about a write, or that it took too long.
     fn judge<T>(&mut self, said: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        if said.is_ready() {
-            self.waiting = false;
-            return said;
-        }
-        if !self.waiting {
-            self.waiting = true;
+        if self.waiting == said.is_ready() {
+            self.waiting = said.is_pending();
+            self.connection.is_unread(self.waiting);
             self.timer.as_mut().reset(Instant::now() + self.patience);
+        }
+        if said.is_ready() {
+            return said;
         }
         match self.timer.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client does not read"))),
@@ -43,25 +51,57 @@ impl Impatient {
     }
 }
 
+/// Waits until the other end has hung up, and a little longer: what it asked for last may be
+/// answered at once, and it may have closed no more than its own direction.
+pub async fn hung_up(stream: &TcpStream) {
+    loop {
+        let gone = stream.ready(Interest::READABLE).await.map_or(true, |ready| ready.is_read_closed());
+        sleep(LOOK).await;
+        if gone {
+            return;
+        }
+    }
+}
+
 impl AsyncRead for Impatient {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        loop {
+            ready!(self.stream.poll_read_ready(context))?;
+            match self.stream.try_read(into.initialize_unfilled()) {
+                Ok(read) => {
+                    into.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
     }
 }
 
 impl AsyncWrite for Impatient {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        let said = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let said = loop {
+            match self.stream.poll_write_ready(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Pending => break Poll::Pending,
+            }
+            match self.stream.try_write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                said => break Poll::Ready(said),
+            }
+        };
         self.judge(said, context)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let said = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(said, context)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        // TCP keeps nothing back that a flush would send.
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let said = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.judge(said, context)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        // Both directions end when this is dropped, which is next.
+        Poll::Ready(Ok(()))
     }
 }

@@ -8,6 +8,7 @@
 //!   another site reads a table; elsewhere a token is demanded;
 //! - what a client may cost is bounded: bytes of a request, time, memory and number of
 //!   questions, patience with who does not read;
+//! - who is slow, silent or many keeps nobody else out;
 //! - work ends as soon as whoever asked for it is gone.
 //!
 //! The engine's calls are synchronous and run on threads of their own; the connections
@@ -15,6 +16,7 @@
 
 mod answer;
 mod ask;
+mod connections;
 mod estimate;
 #[doc(hidden)]
 pub mod fuzz;

@@ -7,7 +7,7 @@
 
 use std::io::Write;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::connections::{Connection, SLOW};
 use crate::problem::{Problem, Result};
 
 /// Bytes of a piece that is handed over, and how many may wait.
@@ -28,10 +29,81 @@ const PIECES_AHEAD: usize = 3;
 /// How often a worker looks whether there is room for the next one.
 const ROOM: Duration = Duration::from_millis(1);
 
+/// How often who waits for a place looks whether a slow client's question gives way.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Places for questions that run at a time. One whose client reads too slowly gives way to
+/// those that wait: it costs memory as long as it is not read.
+#[derive(Clone)]
+pub struct Places {
+    free: Arc<Semaphore>,
+    taken: Arc<Mutex<Vec<Arc<Question>>>>,
+}
+
+/// A question that runs.
+struct Question {
+    cancel: Cancel,
+    /// Since when a piece of its answer waits for the client to take it.
+    unread_since: Mutex<Option<Instant>>,
+}
+
+impl Question {
+    fn unread_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.unread_since.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The place of a question. It is free again when this is dropped.
+struct Taken {
+    places: Places,
+    question: Arc<Question>,
+    _free: OwnedSemaphorePermit,
+}
+
+impl Places {
+    pub fn new(places: usize) -> Places {
+        Places { free: Arc::new(Semaphore::new(places)), taken: Arc::default() }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Vec<Arc<Question>>> {
+        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    async fn take(&self, patience: Duration, cancel: &Cancel) -> Option<Taken> {
+        let end = Instant::now() + patience;
+        // One turn in the queue, however often it is looked meanwhile.
+        let mut free = std::pin::pin!(self.free.clone().acquire_owned());
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if let Ok(free) = tokio::time::timeout(left.min(LOOK), free.as_mut()).await {
+                let free = free.ok()?;
+                let question = Arc::new(Question { cancel: cancel.clone(), unread_since: Mutex::default() });
+                self.taken().push(question.clone());
+                return Some(Taken { places: self.clone(), question, _free: free });
+            }
+            if left <= LOOK {
+                return None;
+            }
+            let taken = self.taken();
+            let since = taken.iter().filter_map(|question| Some(((*question.unread_since())?, question)));
+            let slowest = since.min_by_key(|(since, _)| *since);
+            if let Some((_, slowest)) = slowest.filter(|(since, _)| since.elapsed() >= SLOW) {
+                slowest.cancel.set();
+            }
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.places.taken().retain(|question| !Arc::ptr_eq(question, &self.question));
+    }
+}
+
 /// What questions may cost.
 #[derive(Clone)]
 pub struct Work {
-    pub places: Arc<Semaphore>,
+    pub places: Places,
     /// How long a question waits for a place.
     pub patience: Duration,
     /// How long it may run.
@@ -56,6 +128,7 @@ pub struct Out {
     deadline: Instant,
     /// Something could not be sent: nothing more is waited for.
     broken: bool,
+    question: Arc<Question>,
     pub cancel: Cancel,
 }
 
@@ -82,6 +155,7 @@ impl Out {
     /// Waits for room without the connections' thread, which may be ending.
     fn send(&mut self, message: Message) -> std::io::Result<()> {
         let sent = self.send_in_time(message);
+        *self.question.unread_since() = None;
         self.broken |= sent.is_err();
         sent
     }
@@ -97,9 +171,10 @@ impl Out {
                 }
                 Err(TrySendError::Full(message)) => message,
             };
-            if Instant::now() >= limit {
+            if self.cancel.is_set() || Instant::now() >= limit {
                 return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read"));
             }
+            self.question.unread_since().get_or_insert_with(Instant::now);
             std::thread::sleep(ROOM);
         }
     }
@@ -133,9 +208,9 @@ pub async fn stream(
     limits: &Work,
     work: impl FnOnce(&mut Out) -> Result<()> + Send + 'static,
 ) -> Result<Response<Answer>> {
-    let place = place(limits).await?;
     let cancel = Cancel::default();
     let waiting = Waiting(cancel.clone());
+    let place = place(limits, &cancel).await?;
     let (sender, mut receiver) = channel(PIECES_AHEAD);
     let mut out = Out {
         sender,
@@ -144,11 +219,12 @@ pub async fn stream(
         stall: limits.stall,
         deadline: Instant::now() + limits.longest,
         broken: false,
+        question: place.question.clone(),
         cancel: cancel.clone(),
     };
     let timer = tokio::spawn(stop_after(limits.longest, cancel));
     tokio::task::spawn_blocking(move || {
-        let _place: OwnedSemaphorePermit = place;
+        let _place: Taken = place;
         let done = work(&mut out).and_then(|()| Ok(out.hand_over()?));
         let last = match done {
             Ok(()) => Message::End,
@@ -160,7 +236,7 @@ pub async fn stream(
     });
     match receiver.recv().await {
         Some(Message::Begin(headers)) => {
-            let mut response = Response::new(Answer(Content::Streamed { pieces: receiver, _waiting: waiting }));
+            let mut response = Response::new(Answer::of(Content::Streamed { pieces: receiver, _waiting: waiting }));
             for (name, value) in headers {
                 if let Ok(value) = HeaderValue::from_str(&value) {
                     response.headers_mut().insert(HeaderName::from_static(name), value);
@@ -179,12 +255,12 @@ pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,
 ) -> Result<Response<Answer>> {
-    let place = place(limits).await?;
     let cancel = Cancel::default();
     let _waiting = Waiting(cancel.clone());
+    let place = place(limits, &cancel).await?;
     let timer = tokio::spawn(stop_after(limits.longest, cancel.clone()));
     let done = tokio::task::spawn_blocking(move || {
-        let _place: OwnedSemaphorePermit = place;
+        let _place: Taken = place;
         work(&cancel)
     });
     let done = done.await.map_err(|_| broken());
@@ -192,9 +268,8 @@ pub async fn json(
     Ok(of_json(StatusCode::OK, &done??))
 }
 
-async fn place(limits: &Work) -> Result<OwnedSemaphorePermit> {
-    let place = tokio::time::timeout(limits.patience, limits.places.clone().acquire_owned()).await;
-    place.ok().and_then(|place| place.ok()).ok_or_else(|| {
+async fn place(limits: &Work, cancel: &Cancel) -> Result<Taken> {
+    limits.places.take(limits.patience, cancel).await.ok_or_else(|| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many questions at once: ask again in a second")
     })
 }
@@ -209,7 +284,30 @@ fn broken() -> Problem {
 }
 
 /// The body of an answer.
-pub struct Answer(Content);
+pub struct Answer {
+    content: Content,
+    /// The next word is the client's once all is sent.
+    _then: Option<Silent>,
+}
+
+impl Answer {
+    fn of(content: Content) -> Answer {
+        Answer { content, _then: None }
+    }
+
+    /// When it has been sent, its connection waits for the client.
+    pub fn then_silent(self, connection: Option<Arc<Connection>>) -> Answer {
+        Answer { _then: connection.map(Silent), ..self }
+    }
+}
+
+struct Silent(Arc<Connection>);
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.0.is_silent();
+    }
+}
 
 enum Content {
     Whole(Option<Bytes>),
@@ -225,7 +323,7 @@ impl Body for Answer {
     type Error = Problem;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>>>> {
-        match &mut self.get_mut().0 {
+        match &mut self.get_mut().content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Content::Streamed { pieces, .. } => match std::task::ready!(pieces.poll_recv(context)) {
                 Some(Message::Piece(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
@@ -238,11 +336,11 @@ impl Body for Answer {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Content::Whole(None))
+        matches!(self.content, Content::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Content::Streamed { .. } => SizeHint::default(),
         }
@@ -257,7 +355,7 @@ pub fn of_json(status: StatusCode, value: &serde_json::Value) -> Response<Answer
 }
 
 pub fn whole(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
-    let mut response = Response::new(Answer(Content::Whole(Some(bytes.into()))));
+    let mut response = Response::new(Answer::of(Content::Whole(Some(bytes.into()))));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use crate::ask::{Estimates, Histograms, Nothing, Paths, Points, Records, parse};
+use crate::connections::Connection;
 use crate::given::Given;
 use crate::guard::{Guard, cookie_name};
 use crate::problem::{Problem, Result};
@@ -33,6 +34,11 @@ pub struct Desk {
 
 /// Answers any request.
 pub async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Response<Answer> {
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
+    // Without a body it is here as a whole.
+    if request.body().is_end_stream() {
+        connection.iter().for_each(|connection| connection.is_answered());
+    }
     let mut response = match route(&desk, request).await {
         Ok(response) => response,
         Err(problem) => of_problem(&problem),
@@ -41,7 +47,7 @@ pub async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Response<Ans
     headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
     headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
     headers.insert(HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
-    response
+    response.map(|answer| answer.then_silent(connection))
 }
 
 async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Answer>> {
@@ -189,9 +195,13 @@ async fn body(desk: &Desk, request: Request<Incoming>) -> Result<Bytes> {
             format!("the body must be application/json, not {said:?}"),
         ));
     }
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let collected = Limited::new(request.into_body(), desk.body_bytes).collect();
     match tokio::time::timeout(desk.body_patience, collected).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Ok(body)) => {
+            connection.iter().for_each(|connection| connection.is_answered());
+            Ok(body.to_bytes())
+        }
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 
+use crate::connections::{Connections, Full, Place};
 use crate::given::{Given, name_of};
 use crate::guard::Guard;
-use crate::impatient::Impatient;
-use crate::respond::Work;
+use crate::impatient::{Impatient, hung_up};
+use crate::respond::{Places, Work};
 use crate::routes::{self, Desk};
 
 /// What clients may cost.
@@ -27,10 +29,15 @@ pub struct Limits {
     pub question_patience: Duration,
     /// How long a question may run.
     pub longest: Duration,
-    /// How long a client may leave its answer unread, or its request unsent.
+    /// How long a client may leave its answer unread, or the body of its request unsent.
     pub stall: Duration,
+    /// How long it may take for a request's first lines, and between requests.
+    pub head: Duration,
     pub body_bytes: usize,
+    /// Where all are taken, one whose client is silent or slow gives way to a new one.
     pub connections: usize,
+    /// Of one client's address.
+    pub connections_of_address: usize,
 }
 
 impl Default for Limits {
@@ -40,8 +47,10 @@ impl Default for Limits {
             question_patience: Duration::from_secs(20),
             longest: Duration::from_secs(300),
             stall: Duration::from_secs(30),
+            head: Duration::from_secs(10),
             body_bytes: 256 * 1024,
             connections: 256,
+            connections_of_address: 192,
         }
     }
 }
@@ -73,6 +82,12 @@ impl Default for Options {
 
 /// Questions for news that wait at a time.
 const WATCHERS: usize = 64;
+
+/// How often it is looked whether one of all connections can give way.
+const LOOK: Duration = Duration::from_millis(250);
+/// What a client is told that has too many connections.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// A server that listens. It stops when it is dropped.
 pub struct Server {
@@ -122,7 +137,7 @@ impl Server {
         let names = tables.iter().map(|table| table.name.clone()).collect();
         let limits = &options.limits;
         let work = Work {
-            places: Arc::new(Semaphore::new(limits.questions)),
+            places: Places::new(limits.questions),
             patience: limits.question_patience,
             longest: limits.longest,
             stall: limits.stall,
@@ -130,16 +145,16 @@ impl Server {
         let desk = Arc::new(Desk {
             tables,
             guard: Guard { loopback: options.address.is_loopback(), token: options.token.clone() },
-            watchers: Work { places: Arc::new(Semaphore::new(WATCHERS)), ..work.clone() },
+            watchers: Work { places: Places::new(WATCHERS), ..work.clone() },
             work,
             body_bytes: limits.body_bytes,
             body_patience: limits.stall,
         });
         let (stop, stopped) = oneshot::channel();
-        let (connections, stall) = (limits.connections, limits.stall);
+        let limits = limits.clone();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                tokio::spawn(accept(listener, desk, connections, stall));
+                tokio::spawn(accept(listener, desk, limits));
                 let _ = stopped.await;
             });
             runtime.shutdown_background();
@@ -178,32 +193,49 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>, connections: usize, stall: Duration) {
-    let places = Arc::new(Semaphore::new(connections));
+async fn accept(listener: TcpListener, desk: Arc<Desk>, limits: Limits) {
+    let connections = Connections::new(limits.connections, limits.connections_of_address);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((socket, _)) = listener.accept().await else {
+        let Ok((socket, client)) = listener.accept().await else {
             // Out of file handles, say: it passes when connections end.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // Frames are small and wanted at once.
-        let _ = socket.set_nodelay(true);
+        let place = loop {
+            match connections.admit(client.ip()) {
+                Ok(place) => break Some(place),
+                Err(Full::OfAddress) => break None,
+                // Until one ends, or is found to be slow.
+                Err(Full::OfAll) => drop(tokio::time::timeout(LOOK, connections.one_left()).await),
+            }
+        };
+        match place {
+            Some(place) => drop(tokio::spawn(serve(socket, place, desk.clone(), limits.clone()))),
+            // There is room for it in the socket's own memory: nobody is waited for.
+            None => drop(socket.try_write(TOO_MANY)),
+        }
+    }
+}
+
+async fn serve(socket: TcpStream, place: Place, desk: Arc<Desk>, limits: Limits) {
+    // Frames are small and wanted at once.
+    let _ = socket.set_nodelay(true);
+    let (socket, connection) = (Arc::new(socket), place.connection.clone());
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
         let desk = desk.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            let service = service_fn(move |request| {
-                let desk = desk.clone();
-                async move { Ok::<_, Infallible>(routes::answer(desk, request).await) }
-            });
-            // An error ends the connection, and whoever is at its other end knows.
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(stall)
-                .max_header_size(32 * 1024)
-                .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(Impatient::new(socket, stall)), service)
-                .await;
-        });
+        request.extensions_mut().insert(connection.clone());
+        async move { Ok::<_, Infallible>(routes::answer(desk, request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_header_size(32 * 1024)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(Impatient::new(socket.clone(), connection.clone(), limits.stall)), service);
+    tokio::select! {
+        // An error ends the connection, and whoever is at its other end knows.
+        _ = served => {}
+        () = hung_up(&socket) => {}
+        () = connection.gives_way() => {}
     }
 }

@@ -407,7 +407,8 @@ fn who_never_reads_keeps_no_connection() {
 
 #[test]
 fn who_does_not_finish_a_request_is_let_go() {
-    let limits = Limits { stall: Duration::from_millis(300), ..Limits::default() };
+    let patience = Duration::from_millis(300);
+    let limits = Limits { stall: patience, head: patience, ..Limits::default() };
     let world = world(10, Options { limits, ..Options::default() });
     for begun in [
         "GET /v1 HTTP/1.1\r\nhost: loc",

@@ -5,21 +5,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A switch that stops a long call from another thread.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel {
-    switch: Arc<AtomicBool>,
-    outer: Option<Arc<AtomicBool>>,
+/// A switch that stops a long call from another thread. Calls look at it at least after
+/// each few hundredths of a second of work.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<Switch>);
+
+#[derive(Default)]
+struct Switch {
+    set: AtomicBool,
+    /// One that stops this one's calls too.
+    outer: Option<Cancel>,
+    asks: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Cancel {
+    /// A switch that is also set once `asks` says true, and says so from then on. It is asked
+    /// at each point where a call can stop, on any of its threads, so it should be quick.
+    pub fn asking(asks: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
+        Cancel(Arc::new(Switch { asks: Some(Box::new(asks)), ..Switch::default() }))
+    }
+
     pub fn set(&self) {
-        self.switch.store(true, Ordering::Relaxed);
+        self.0.set.store(true, Ordering::Relaxed);
     }
 
     pub fn is_set(&self) -> bool {
-        let set = |switch: &Arc<AtomicBool>| switch.load(Ordering::Relaxed);
-        set(&self.switch) || self.outer.as_ref().is_some_and(set)
+        let Switch { set, outer, asks } = &*self.0;
+        set.load(Ordering::Relaxed)
+            || outer.as_ref().is_some_and(Cancel::is_set)
+            || asks.as_ref().is_some_and(|asks| asks())
     }
 
     /// `Err(Cancelled)` once it is set.
@@ -29,6 +43,12 @@ impl Cancel {
 
     /// A switch of its own that this one also sets.
     pub fn linked(&self) -> Cancel {
-        Cancel { switch: Arc::default(), outer: Some(self.switch.clone()) }
+        Cancel(Arc::new(Switch { outer: Some(self.clone()), ..Switch::default() }))
+    }
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Cancel").field(&self.0.set).finish()
     }
 }

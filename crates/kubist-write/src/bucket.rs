@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-use kubist_types::error::Result;
+use kubist_types::{Cancel, Result};
 
 /// Fewer rows than this are near each other anyway: in a cache.
 const FEW_ROWS: usize = 1 << 17;
@@ -66,9 +66,10 @@ impl Buckets {
     }
 
     /// All batches as one, with its rows at their places.
-    pub fn scatter_batches(&self, batches: &[RecordBatch]) -> Result<RecordBatch> {
+    pub fn scatter_batches(&self, batches: &[RecordBatch], cancel: &Cancel) -> Result<RecordBatch> {
         let schema = batches[0].schema();
         let columns = (0..schema.fields().len()).into_par_iter().map(|column| {
+            cancel.check()?;
             let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
             if parts.iter().all(|part| part.null_count() == 0) {
                 with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
@@ -107,7 +108,9 @@ mod tests {
             let batch =
                 RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
             let buckets = Buckets::new(&keys).unwrap();
-            let moved = buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)]).unwrap();
+            let moved =
+                buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)], &Cancel::default());
+            let moved = moved.unwrap();
             let rows: Vec<i64> = moved.column(0).as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
             let from = UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32));
             assert_eq!(moved, arrow_select::take::take_record_batch(&batch, &from).unwrap());

@@ -24,7 +24,7 @@ use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Places};
 use kubist_format::encode::encode_column;
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
-use kubist_types::error::Result;
+use kubist_types::{Cancel, Error, Result};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
@@ -69,22 +69,24 @@ pub struct EncodedRun {
 
 impl SortedRows {
     /// Sorts stored rows, fewer than 2^32, of one schema.
-    pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<SortedRows> {
+    pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
         let Places { keys, priorities } = frame.places(batches);
+        cancel.check()?;
         let buckets = Buckets::new(&keys);
         let (batch, keys, priorities) = match &buckets {
             None => (concat_batches(schema, batches)?, keys, priorities),
             Some(buckets) => {
-                let batch = buckets.scatter_batches(batches)?;
+                let batch = buckets.scatter_batches(batches, cancel)?;
                 let move_keys = || buckets.scatter(keys.iter().copied());
                 let (keys, priorities) = rayon::join(move_keys, || buckets.scatter(priorities.iter().copied()));
                 (batch, keys, priorities)
             }
         };
-        let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+        let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows), cancel)?;
         drop(keys);
         let order: Vec<u32> = sorted.par_iter().map(|entry| *entry as u32).collect();
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
+        cancel.check()?;
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
         Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
     }
@@ -155,8 +157,9 @@ impl SortedRows {
     }
 
     /// The runs of placements, encoded in parallel.
-    pub fn encode_all(&self, placements: &[Placement], keys: &Keys) -> Vec<EncodedRun> {
-        placements.par_iter().map(|placement| self.encode(placement, keys)).collect()
+    pub fn encode_all(&self, placements: &[Placement], keys: &Keys, cancel: &Cancel) -> Result<Vec<EncodedRun>> {
+        let encode = |placement| cancel.check().map(|()| self.encode(placement, keys));
+        placements.par_iter().map(encode).collect()
     }
 
     /// Encodes the run of one placement.
@@ -262,11 +265,11 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
 
 /// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are
 /// in order already, if there are any.
-fn sort(keys: &[MortonKey], buckets: &[Range<usize>]) -> Vec<u128> {
+fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u128>> {
     let mut sorted = vec![0u128; keys.len()];
     if buckets.is_empty() {
         sort_rows(keys, 0..keys.len(), &mut sorted);
-        return sorted;
+        return Ok(sorted);
     }
     let mut parts = Vec::with_capacity(buckets.len());
     let mut rest = &mut sorted[..];
@@ -275,8 +278,12 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>]) -> Vec<u128> {
         parts.push((rows.clone(), part));
         rest = later;
     }
-    parts.into_par_iter().for_each(|(rows, part)| sort_rows(keys, rows, part));
-    sorted
+    parts.into_par_iter().try_for_each(|(rows, part)| {
+        cancel.check()?;
+        sort_rows(keys, rows, part);
+        Ok::<_, Error>(())
+    })?;
+    Ok(sorted)
 }
 
 /// Fewer rows are sorted at once, more by the highest bits in which they differ first.

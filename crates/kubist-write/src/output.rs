@@ -63,7 +63,7 @@ impl<'a> Output<'a> {
             });
             let (group, later) = rest.split_at(count.count().max(1));
             rest = later;
-            self.append(rows.encode_all(group, &keys))?;
+            self.append(rows.encode_all(group, &keys, self.cancel)?)?;
         }
         Ok(())
     }

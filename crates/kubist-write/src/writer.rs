@@ -405,7 +405,7 @@ impl Writer {
 
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
-        let (view, known) = self.core.view_with(|runs| runs.worth_knowing(&self.core))?;
+        let (view, known) = self.core.view_with(|runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
         let frame = self.frame(&pending.batches)?;
         let (geometry, schema) = (self.core.geometry, view.schema.clone());
@@ -424,7 +424,7 @@ impl Writer {
         let sorted = |batches: Vec<RecordBatch>| -> Result<SortedRows> {
             // Rows that were pending when a column was added have it not.
             let ready = |batch: &RecordBatch| schema.with_step(schema.widened(batch)?, step);
-            SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?)
+            SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?, &cancel)
         };
         // Cutoffs of the cubes above the parts, from the counts alone.
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -464,8 +464,8 @@ impl Writer {
             }
             let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
             let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
-            (made.cutoffs, made.runs) =
-                (placed.cutoffs, sorted.encode_all(&placed.placements, &lookup.keys(sorted.batch())));
+            made.runs = sorted.encode_all(&placed.placements, &lookup.keys(sorted.batch()), &cancel)?;
+            made.cutoffs = placed.cutoffs;
             Ok(made)
         };
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
@@ -498,7 +498,7 @@ impl Writer {
             let (sorted, cutoff) = (sorted(batches.clone())?, above[cube]);
             let within = sorted.all().collect();
             let placement = Placement { cube: *cube, within, overflow: vec![], cutoff };
-            Ok(sorted.encode_all(&[placement], &lookup.keys(sorted.batch())))
+            sorted.encode_all(&[placement], &lookup.keys(sorted.batch()), &cancel)
         };
         for some in upper.chunks(8 * rayon::current_num_threads()) {
             for runs in some.par_iter().map(encode).collect::<Result<Vec<_>>>()? {

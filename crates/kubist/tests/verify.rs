@@ -19,6 +19,7 @@ use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_read::runs::read_run;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{Replacement, create_segment, publish};
+use kubist::Cancel;
 
 const ROWS: i64 = 20;
 
@@ -55,7 +56,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
-    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows]).unwrap();
+    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows], &Cancel::default()).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();

@@ -17,6 +17,7 @@ use crate::query::scan::Visit;
 use kubist_format::lookup::{Key, Lookup, keys};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
+use kubist_types::gradual;
 
 /// The values that a question looks for, and what lookups have answered so far.
 #[derive(Default)]
@@ -71,7 +72,7 @@ impl Question {
             return Ok(None);
         }
         let (view, mut stats) = (&self.snapshot.view, Stats::default());
-        let live = view.lookups(&self.snapshot.core)?;
+        let live = view.lookups(&self.snapshot.core, &self.cancel)?;
         let answers = self.answers(live.lookups.iter().map(|covered| &covered.lookup).collect(), &mut stats)?;
         let mut found: Vec<(u32, Option<&Arc<[u32]>>)> = live.others.iter().map(|run| (*run, None)).collect();
         for (covered, answer) in live.lookups.iter().zip(&answers) {
@@ -107,7 +108,10 @@ impl Question {
         let keys: Vec<Key> = lookups.iter().map(|lookup| lookup.key()).collect();
         let answers = self.answers(lookups, stats)?;
         let mut narrowed = Vec::new();
-        for visit in &visits {
+        for (number, visit) in visits.iter().enumerate() {
+            if number % gradual::PIECE == 0 {
+                self.cancel.check()?;
+            }
             let of_run = visit.run.payload.lookup.as_ref().and_then(|lookup| {
                 let answer = &answers[keys.binary_search(&lookup.key()).ok()?];
                 Some(answer.as_ref().as_ref()?.get(&(lookup.place_of(visit.run.id) as u32)))

@@ -4,6 +4,13 @@ use crate::query::{QueryStream, Question};
 use crate::question::Query;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
+use kubist_index::priority::Threshold;
+
+/// A refinement has at most so many steps: more would hold next to nothing each.
+const MOST_STEPS: f64 = 10_000.0;
+
+/// Priorities are told apart no finer than this.
+const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 /// Queries of growing precision; each record comes once.
 pub struct Refine {
@@ -31,7 +38,21 @@ impl Refine {
         Question::new(&snapshot, &query)?;
         let (begin, end) = query.window.unwrap_or((0.0, 1.0));
         let end = end.min(query.precision.unwrap_or(1.0));
-        Ok(Refine { snapshot, query, next: (begin, (begin + start).min(end)), end, factor })
+        let first = (begin + start).min(end);
+        let empty = Threshold::from_fraction(first) <= Threshold::from_fraction(begin);
+        if start < FINEST || (begin < end && empty) {
+            return Err(Error::invalid(format!(
+                "start must be what priorities tell apart, found {start}: a first step from {begin} on would be empty"
+            )));
+        }
+        let steps = 1.0 + ((end / first).ln() / factor.ln()).ceil();
+        if begin < end && steps > MOST_STEPS {
+            return Err(Error::invalid(format!(
+                "refine: from start {start} a factor of {factor} takes {steps:.0} steps, and at most {MOST_STEPS} are \
+                 taken: take a larger factor or start"
+            )));
+        }
+        Ok(Refine { snapshot, query, next: (begin, first), end, factor })
     }
 }
 

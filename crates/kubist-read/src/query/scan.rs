@@ -25,6 +25,9 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
 
+/// Zones of a run that are judged between two looks at the switch.
+const ZONES_A_LOOK: usize = 1024;
+
 /// A run to read, perhaps only inside some boxes, which have no point in common.
 #[derive(Clone)]
 pub struct Visit {
@@ -99,7 +102,7 @@ pub fn scan(
     let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { question, visits, maps, loaded, cost };
-    let (mut picks, open) = reading.judge_zones(range, skip);
+    let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
         columns.extend(&question.snapshot.view.schema.identity);
@@ -150,7 +153,7 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
 
 impl Reading<'_> {
     /// Zones whose rows all match, and zones whose rows have to be looked at.
-    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> (Vec<RunPicks>, Vec<RunPicks>) {
+    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
         let predicate = &self.question.predicate;
         let schema = &self.question.snapshot.view.schema;
         let columns = predicate.columns();
@@ -158,6 +161,7 @@ impl Reading<'_> {
         let (mut whole, mut open, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
         let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
+            self.question.cancel.check()?;
             zones.clear();
             zones.extend(columns.iter().map(|column| match schema.places[*column] {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
@@ -175,6 +179,9 @@ impl Reading<'_> {
             let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
             for (zone, priorities) in map.priorities.iter().enumerate() {
+                if zone % ZONES_A_LOOK == ZONES_A_LOOK - 1 {
+                    self.question.cancel.check()?;
+                }
                 if by_ranges && verdicts[zone] == Verdict::None {
                     continue;
                 }
@@ -205,7 +212,7 @@ impl Reading<'_> {
                 }
             }
         }
-        (whole, open)
+        Ok((whole, open))
     }
 
     /// Do the points of a zone lie inside the boxes?
@@ -287,6 +294,7 @@ impl Reading<'_> {
         let mut first = 0;
         let mut survivors = Vec::new();
         for run in open {
+            question.cancel.check()?;
             let boxes = self.visits[run.run].within.as_ref();
             let mut picks = Vec::new();
             for pick in &run.picks {
@@ -348,6 +356,7 @@ impl Reading<'_> {
         for run in picks {
             let map = &self.maps[run.run];
             for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+                self.question.cancel.check()?;
                 let page = of_page[0].zone / ZONES_PER_PAGE;
                 decode::spans(map, page, of_page, &mut spans);
                 let rows = map.page_rows(page);
@@ -406,6 +415,7 @@ impl Reading<'_> {
         let fetched = self.question.snapshot.core.fetch(&pieces)?;
         self.cost += fetched.cost;
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
+            self.question.cancel.check()?;
             let chunk = self.maps[run].chunk(page, column);
             let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
             if crc32c::crc32c(&bytes) != chunk.checksum {

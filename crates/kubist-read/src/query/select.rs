@@ -1,48 +1,47 @@
-//! Choosing by priority: the lowest of all (`limit`) and the lowest in each cell
-//! of a grid (`per_cell`), without knowing the density beforehand.
+//! Choosing by priority, without knowing the density beforehand: the lowest of all
+//! (`limit`), and the lowest in each cell of a grid (`per_cell`, see `cells`).
 //!
 //! Windows of rising priority are scanned, each record once, until enough is
 //! found. Equal priorities are told apart by a hash over all columns of the
 //! record in canonical form, so that the choice does not depend on where or when
 //! a record was stored; that hash is only computed once a tie is met.
+//!
+//! What cannot be chosen any more is let go of, so that a few times the answer is held at
+//! most, and n records of which k are chosen take time in proportion to n log k. All of it
+//! can be cancelled.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
-use kubist_index::order;
 use kubist_index::priority::{PriorityRange, Threshold, is_identity_type, priorities};
 
 use crate::query::Question;
+use crate::query::cells::lowest_in_cells;
 use crate::query::delivery::Delivery;
-use crate::query::scan::{Scanned, Visit, Wanted};
-use kubist_format::zone_map::ZoneMap;
-use kubist_types::error::{Error, Result};
-use kubist_types::stats::Stats;
+use crate::query::scan::{Scanned, Wanted};
+use kubist_types::{Cancel, Result, Stats, gradual};
 
 /// Rows of a batch of the answer.
 const BATCH_ROWS: usize = 65_536;
-/// Windows grow by this factor when the matches cannot be estimated.
-const GROWTH: f64 = 8.0;
-/// A zone that spans more cells than this is read without asking whether all are full.
-const MOST_CELLS: i64 = 64;
+/// Candidates and their columns are held until there are so many, whatever is asked for.
+pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 
 /// A record under consideration: priority, tie-breaker, part, row in the part.
-type Candidate = (u64, u64, u32, u32);
+pub(super) type Candidate = (u64, u64, u32, u32);
 
 /// Scanned columns of the candidates, and what it cost.
 #[derive(Default)]
-struct Found {
-    parts: Vec<Vec<ArrayRef>>,
-    candidates: Vec<Candidate>,
+pub(super) struct Found {
+    pub parts: Vec<Vec<ArrayRef>>,
+    pub candidates: Vec<Candidate>,
     /// If inclusion probabilities are asked, of each candidate the first one that its cell
     /// leaves out, which is a candidate too. Candidates are sorted then.
-    cutoffs: Vec<Option<Candidate>>,
+    pub cutoffs: Vec<Option<Candidate>>,
     /// Rows of all parts, chosen or not.
-    rows: usize,
-    stats: Stats,
+    pub rows: usize,
+    pub stats: Stats,
 }
 
 pub(super) fn select(question: &Arc<Question>, range: PriorityRange, limit: Option<u64>) -> Result<Delivery> {
@@ -62,7 +61,7 @@ pub(super) fn select(question: &Arc<Question>, range: PriorityRange, limit: Opti
 
 /// The columns that a scan brings: the answer's, then, to tell ties apart, all
 /// that can be hashed.
-fn wanted(question: &Question, with_ties: bool) -> Wanted {
+pub(super) fn wanted(question: &Question, with_ties: bool) -> Wanted {
     let mut columns = question.columns.clone();
     if with_ties {
         columns.extend(tie_columns(question));
@@ -77,7 +76,7 @@ fn tie_columns(question: &Question) -> impl Iterator<Item = usize> + '_ {
 
 impl Found {
     /// Takes scanned rows; gives the candidates among them.
-    fn take(&mut self, question: &Question, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
+    pub fn take(&mut self, question: &Question, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
         if with_ties && scanned.rows > 0 {
@@ -94,26 +93,35 @@ impl Found {
         candidates
     }
 
-    /// Keeps only the columns of candidates, in one part, in their order.
-    fn compact(&mut self) -> Result<()> {
-        let columns = gather(&self.parts, &self.candidates)?;
-        self.parts = vec![columns];
-        self.rows = self.candidates.len();
-        for (row, candidate) in self.candidates.iter_mut().enumerate() {
-            (candidate.2, candidate.3) = (0, row as u32);
+    /// Keeps only the columns of candidates, in their order.
+    pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
+        let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
+        for chosen in self.candidates.chunks_mut(BATCH_ROWS) {
+            let part = parts.len() as u32;
+            parts.push(gather(&self.parts, chosen, cancel)?);
+            for (row, candidate) in chosen.iter_mut().enumerate() {
+                (candidate.2, candidate.3) = (part, row as u32);
+            }
         }
+        self.parts = parts;
+        self.rows = self.candidates.len();
         Ok(())
     }
 }
 
 /// The columns of candidates, in their order.
-fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate]) -> Result<Vec<ArrayRef>> {
-    let places: Vec<(usize, usize)> =
-        candidates.iter().map(|(_, _, part, row)| (*part as usize, *row as usize)).collect();
+fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
+    // Only of parts that have one of them: what is in order lies in few.
+    let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
+    used.sort_unstable();
+    used.dedup();
+    let place = |(_, _, part, row): &Candidate| (used.partition_point(|used| used < part), *row as usize);
+    let places: Vec<(usize, usize)> = candidates.iter().map(place).collect();
     let columns = parts.iter().map(Vec::len).max().unwrap_or(0);
     (0..columns)
         .map(|column| {
-            let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[column].as_ref()).collect();
+            cancel.check()?;
+            let arrays: Vec<&dyn Array> = used.iter().map(|part| parts[*part as usize][column].as_ref()).collect();
             Ok(interleave(&arrays, &places)?)
         })
         .collect()
@@ -145,10 +153,10 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
             let mut candidates = found.take(question, scanned, with_ties);
             found.candidates.append(&mut candidates);
             // Far more than enough: let go of what cannot be chosen.
-            if found.candidates.len() as u64 > enough.saturating_mul(4).max(1 << 20) {
-                found.candidates.select_nth_unstable(enough as usize);
+            if found.candidates.len() as u64 > enough.saturating_mul(4).max(ALWAYS_HELD) {
+                gradual::sort(&mut found.candidates, &question.cancel)?;
                 found.candidates.truncate(enough as usize);
-                found.compact()?;
+                found.compact(&question.cancel)?;
             }
         }
         if last >= range.last || found.candidates.len() as u64 >= enough {
@@ -178,195 +186,30 @@ pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &m
     Ok(expected.sum())
 }
 
-/// A cell of the grid: its index in each of the grid's dimensions.
-type Cell = Vec<i64>;
-
-/// The lowest priorities of each cell so far, the highest of them on top.
-type Cells = HashMap<Cell, BinaryHeap<Candidate>>;
-
-/// The index of a value's cell. NaN has a cell of its own, and so has null.
-fn cell_index(value: f64, anchor: f64, width: f64) -> i64 {
-    if value.is_nan() { i64::MAX } else { ((value - anchor) / width).floor().clamp(-9e18, 9e18) as i64 }
-}
-
-fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bool) -> Result<Found> {
-    let Some((per_cell, columns)) = &question.per_cell else { return Ok(Found::default()) };
-    let core = &question.snapshot.core;
-    // The first that a cell leaves out says how likely the others were to be in.
-    let first_out = usize::from(question.inclusion.is_some());
-    let rows = (per_cell.rows as usize).saturating_add(first_out);
-    let anchor = |column: &usize| {
-        let d = core.created.dimensions.iter().position(|dimension| dimension == column);
-        question.frame.as_ref().zip(d).map_or(0.0, |(frame, d)| frame.scales[d].domain().0)
-    };
-    let grid: Vec<(usize, f64, f64)> =
-        columns.iter().zip(&per_cell.widths).map(|(column, (_, width))| (*column, anchor(column), *width)).collect();
-    let cells: Arc<Mutex<Cells>> = Arc::default();
-    let mut held = 0u64;
-    let mut found = Found::default();
-    let mut wanted = wanted(question, with_ties);
-    wanted.columns.extend(columns);
-    let (mut low, width) = (range.first, (range.last - range.first) as f64);
-    let mut share = 16_384.0 / expected_rows(question, range, &mut found.stats)?.max(1.0);
-    loop {
-        let last = if share >= 1.0 { range.last } else { (range.first as f64 + width * share) as u64 };
-        let window = PriorityRange { first: low, last: last.clamp(low, range.last) };
-        let (visits, planned) = question.visits(window)?;
-        found.stats.add(&planned);
-        let full = full_cells(&cells, rows);
-        let (grid_of_zones, data_types) = (grid.clone(), core.created.clone());
-        let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &grid_of_zones, &data_types, map, zone);
-        let visits: Vec<Visit> = visits;
-        for scanned in question.scan_visits(visits, window, wanted.clone(), Arc::new(skip)) {
-            let mut scanned = scanned?;
-            if scanned.rows == 0 {
-                found.stats.add(&scanned.stats);
-                continue;
-            }
-            let of_grid = scanned.columns.split_off(scanned.columns.len() - grid.len());
-            let indices: Vec<Vec<i64>> =
-                of_grid.iter().zip(&grid).map(|(array, cell)| cell_indices(array, cell)).collect();
-            let candidates = found.take(question, scanned, with_ties);
-            let mut cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            for (row, candidate) in candidates.into_iter().enumerate() {
-                let heap = cells.entry(indices.iter().map(|index| index[row]).collect()).or_default();
-                heap.push(candidate);
-                held += 1;
-                while heap.len() > rows && !(heap.len() == rows + 1 && tied_at_top(heap)) {
-                    heap.pop();
-                    held -= 1;
-                }
-            }
-            if question.most_held.is_some_and(|most| held > most) {
-                return Err(Error::invalid(format!(
-                    "per_cell: more than {} records would be chosen: take wider cells, fewer records of each, \
-                     or a smaller box",
-                    question.most_held.unwrap_or_default()
-                )));
-            }
-            if found.rows as u64 > 4 * held.max(1 << 20) {
-                let chosen = let_go(&mut cells, &mut found)?;
-                put_back(&mut cells, chosen, &found);
-            }
-        }
-        let mut cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let chosen = let_go(&mut cells, &mut found)?;
-        if window.last >= range.last {
-            if question.inclusion.is_some() {
-                let mut of_cells: HashMap<&Cell, Vec<Candidate>> = HashMap::new();
-                for ((cell, _), candidate) in chosen.iter().zip(&found.candidates) {
-                    of_cells.entry(cell).or_default().push(*candidate);
-                }
-                let cutoff = |(cell, _): &(Cell, Candidate)| of_cells[cell].get(per_cell.rows as usize).copied();
-                found.cutoffs = chosen.iter().map(cutoff).collect();
-            }
-            return Ok(found);
-        }
-        put_back(&mut cells, chosen, &found);
-        low = window.last + 1;
-        share *= GROWTH;
-    }
-}
-
-/// Only what is still chosen stays in memory: takes it out of the cells, in order, as the
-/// candidates.
-fn let_go(cells: &mut Cells, found: &mut Found) -> Result<Vec<(Cell, Candidate)>> {
-    let of_cell = |(cell, heap): (Cell, BinaryHeap<Candidate>)| {
-        heap.into_iter().map(move |candidate| (cell.clone(), candidate)).collect::<Vec<_>>()
-    };
-    let mut chosen: Vec<(Cell, Candidate)> = cells.drain().flat_map(of_cell).collect();
-    chosen.sort_unstable_by_key(|(_, candidate)| *candidate);
-    found.candidates = chosen.iter().map(|(_, candidate)| *candidate).collect();
-    if !found.parts.is_empty() {
-        found.compact()?;
-    }
-    Ok(chosen)
-}
-
-fn put_back(cells: &mut Cells, chosen: Vec<(Cell, Candidate)>, found: &Found) {
-    for ((cell, _), candidate) in chosen.into_iter().zip(&found.candidates) {
-        cells.entry(cell).or_default().push(*candidate);
-    }
-}
-
-/// Are the two highest of a heap equal in priority and not told apart? Then both
-/// stay, so that the tie is noticed.
-fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
-    let mut top: Vec<Candidate> = heap.iter().copied().collect();
-    top.sort_unstable_by_key(|candidate| Reverse(*candidate));
-    top.len() > 1 && (top[0].0, top[0].1) == (top[1].0, top[1].1) && top[0].1 == 0
-}
-
-fn cell_indices(array: &ArrayRef, (_, anchor, width): &(usize, f64, f64)) -> Vec<i64> {
-    let keys = order::keys(array.as_ref()).unwrap_or_default();
-    let rows = keys.iter().enumerate();
-    rows.map(|(row, key)| match array.is_null(row) {
-        true => i64::MIN,
-        false => cell_index(order::number(array.data_type(), *key), *anchor, *width),
-    })
-    .collect()
-}
-
-/// The cells that need no more records: later windows have higher priorities.
-fn full_cells(cells: &Mutex<Cells>, rows: usize) -> std::collections::HashSet<Cell> {
-    let cells = cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    cells.iter().filter(|(_, heap)| heap.len() >= rows).map(|(cell, _)| cell.clone()).collect()
-}
-
-/// Are all cells that a zone may touch full?
-fn all_full(
-    full: &std::collections::HashSet<Cell>,
-    grid: &[(usize, f64, f64)],
-    schema: &kubist_catalog::schema::TableSchema,
-    map: &ZoneMap,
-    zone: usize,
-) -> bool {
-    if full.is_empty() {
-        return false;
-    }
-    let mut ranges = Vec::with_capacity(grid.len());
-    let mut count = 1i64;
-    for (column, anchor, width) in grid {
-        let data_type = schema.stored.field(*column).data_type();
-        let zones = &map.columns[*column];
-        let (min, max) = (zones.min[zone], zones.max[zone]);
-        let (first_number, last_number) = order::number_keys(data_type);
-        if zones.nulls_of(zone) > 0 || min < first_number || max > last_number {
-            return false;
-        }
-        let first = cell_index(order::number(data_type, min), *anchor, *width);
-        let last = cell_index(order::number(data_type, max), *anchor, *width);
-        count = count.saturating_mul(last.saturating_sub(first).saturating_add(1));
-        if count > MOST_CELLS {
-            return false;
-        }
-        ranges.push((first, last));
-    }
-    let mut cell: Cell = ranges.iter().map(|(first, _)| *first).collect();
-    loop {
-        if !full.contains(&cell) {
-            return false;
-        }
-        let Some(d) = (0..cell.len()).find(|d| cell[*d] < ranges[*d].1) else { return true };
-        cell[d] += 1;
-        cell[..d].iter_mut().zip(&ranges).for_each(|(index, (first, _))| *index = *first);
-    }
-}
-
 /// Sorts, cuts at the limit, and makes batches in ascending order of priority.
 /// `None` if two candidates have the same priority and were not told apart.
 fn deliver(question: &Question, found: Found, limit: Option<u64>, with_ties: bool) -> Result<Option<Delivery>> {
     let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
-    candidates.sort_unstable();
+    let cancel = &question.cancel;
+    gradual::sort(&mut candidates, cancel)?;
     let keep = |candidates: &[Candidate]| (candidates.len() as u64).min(limit.unwrap_or(u64::MAX)) as usize;
     let matter = if cutoffs.is_empty() { keep(&candidates).saturating_add(1) } else { candidates.len() };
     let compared = &candidates[..candidates.len().min(matter)];
-    if !with_ties && compared.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Ok(None);
+    for piece in gradual::pieces(compared.len(), cancel) {
+        let piece = piece?;
+        let tied = |place: usize| compared[place - 1].0 == compared[place].0;
+        if !with_ties && (piece.start.max(1)..piece.end).any(tied) {
+            return Ok(None);
+        }
     }
     if !cutoffs.is_empty() {
-        let inside = |(candidate, cutoff): &(Candidate, Option<Candidate>)| cutoff.is_none_or(|cut| *candidate < cut);
-        (candidates, cutoffs) = candidates.into_iter().zip(cutoffs).filter(inside).unzip();
+        let mut inside = (Vec::with_capacity(candidates.len()), Vec::with_capacity(candidates.len()));
+        for piece in gradual::pieces(candidates.len(), cancel) {
+            let piece = piece?;
+            let of_piece = candidates[piece.clone()].iter().zip(&cutoffs[piece]);
+            inside.extend(of_piece.filter(|(candidate, cutoff)| cutoff.is_none_or(|cut| **candidate < cut)));
+        }
+        (candidates, cutoffs) = inside;
     }
     let keep = keep(&candidates);
     let first_out = candidates.get(keep).map(|(priority, ..)| *priority);
@@ -384,10 +227,9 @@ fn deliver(question: &Question, found: Found, limit: Option<u64>, with_ties: boo
     };
     let mut batches = VecDeque::new();
     for first in (0..keep).step_by(BATCH_ROWS) {
-        question.cancel.check()?;
         let chosen = &candidates[first..keep.min(first + BATCH_ROWS)];
         let of_chosen = || (first..first + chosen.len()).map(inclusion).collect();
-        batches.push_back(question.batch(chosen.len(), gather(&parts, chosen)?, of_chosen)?);
+        batches.push_back(question.batch(chosen.len(), gather(&parts, chosen, cancel)?, of_chosen)?);
     }
     Ok(Some(Delivery { batches, stats, precision }))
 }

@@ -55,6 +55,7 @@ fn distinct(snapshot: &Snapshot, query: &Query, column: usize) -> Result<(ArrayR
         spent.add(&planned);
         for scanned in scanned {
             let scanned = scanned?;
+            query.cancel.check()?;
             spent.add(&scanned.stats);
             let Some(array) = scanned.columns.first() else { continue };
             let keys = distinguishing(array.as_ref());

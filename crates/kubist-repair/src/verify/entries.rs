@@ -19,6 +19,7 @@ use kubist_format::error::EntryError;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::error::{Error, Result};
+use kubist_types::Cancel;
 
 use crate::verify::VerifyReport;
 
@@ -139,7 +140,7 @@ fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) ->
     }
     for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
         // A rewrite that was published meanwhile is not in the snapshot.
-        if snapshot.core.view()?.runs.whole(&snapshot.core)?.cutoff(*cube) > *lowest {
+        if snapshot.core.view()?.runs.whole(&snapshot.core, &Cancel::default())?.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
         }
     }

@@ -1,0 +1,332 @@
+//! The lowest priorities in each cell of a regular grid.
+//!
+//! Each cell keeps a heap of the lowest that it has met; where all the cells that a zone
+//! may touch have enough, later windows, of higher priorities, pass it by. Cells are
+//! counted from the lower end of a dimension's domain in whole numbers of 64 bits: a value
+//! further away than these reach is refused.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use kubist_index::order;
+use kubist_index::priority::PriorityRange;
+
+use crate::query::Question;
+use crate::query::select::{ALWAYS_HELD, Candidate, Found, expected_rows, wanted};
+use kubist_format::zone_map::ZoneMap;
+use kubist_types::error::{Error, Result};
+use kubist_types::gradual;
+use kubist_types::cancel::Cancel;
+use kubist_catalog::schema::TableSchema;
+
+/// Windows grow by this factor: the matches of cells cannot be estimated.
+const GROWTH: f64 = 8.0;
+/// Records that the first window holds, about.
+const FIRST_ROWS: f64 = 16_384.0;
+/// A zone that spans more cells than this is read without asking whether all are full.
+const MOST_CELLS: i64 = 64;
+/// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
+/// what is no finite number.
+const LAST_INDEX: f64 = 9e18;
+
+/// How one dimension is cut into cells.
+#[derive(Clone)]
+struct Axis {
+    column: usize,
+    name: String,
+    anchor: f64,
+    width: f64,
+}
+
+impl Axis {
+    /// The index of a value's cell; `None` if it is too far away to be counted. NaN and each
+    /// infinity have a cell of their own.
+    fn index(&self, value: f64) -> Option<i64> {
+        if value.is_nan() {
+            return Some(i64::MAX);
+        }
+        if value.is_infinite() {
+            return Some(if value > 0.0 { i64::MAX - 1 } else { i64::MIN + 1 });
+        }
+        let distance = value - self.anchor;
+        let cells = match distance.is_finite() {
+            true => distance / self.width,
+            false => value / self.width - self.anchor / self.width,
+        };
+        let index = cells.floor();
+        (index.abs() <= LAST_INDEX).then_some(index as i64)
+    }
+
+    /// Those of an array; null has a cell of its own, too.
+    fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
+        let keys = order::keys(array.as_ref()).unwrap_or_default();
+        let of_row = |(row, key): (usize, &u64)| {
+            if array.is_null(row) {
+                return Ok(i64::MIN);
+            }
+            let value = order::number(array.data_type(), *key);
+            self.index(value).ok_or_else(|| self.too_far(value))
+        };
+        keys.iter().enumerate().map(of_row).collect()
+    }
+
+    fn too_far(&self, value: f64) -> Error {
+        let Axis { name, anchor, width, .. } = self;
+        Error::invalid(format!(
+            "per_cell: {name:?} = {value:e} is more than 9e18 cells of width {width:e} away from {anchor}, where they \
+             begin, which is further than they are counted: take wider cells"
+        ))
+    }
+}
+
+/// The lowest priorities of each cell so far, the highest of them on top.
+#[derive(Default)]
+struct Cells {
+    /// The number of each cell that holds a record, by its index in each dimension.
+    numbers: HashMap<Box<[i64]>, u32>,
+    heaps: Vec<BinaryHeap<Candidate>>,
+    /// Records in all heaps.
+    held: u64,
+}
+
+impl Cells {
+    /// The number of a cell, which may be a new one.
+    fn number(&mut self, cell: &[i64]) -> usize {
+        if let Some(number) = self.numbers.get(cell) {
+            return *number as usize;
+        }
+        self.numbers.insert(cell.into(), self.heaps.len() as u32);
+        self.heaps.push(BinaryHeap::new());
+        self.heaps.len() - 1
+    }
+
+    /// Adds a record to a cell, which keeps the lowest `rows`, and one more where a tie
+    /// would have to be told apart.
+    fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
+        let heap = &mut self.heaps[cell];
+        if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
+            return;
+        }
+        heap.push(candidate);
+        self.held += 1;
+        while heap.len() > rows && !(heap.len() == rows + 1 && tied_at_top(heap)) {
+            heap.pop();
+            self.held -= 1;
+        }
+    }
+
+    /// The cells that need no more records: later windows have higher priorities.
+    fn full(&self, rows: usize, cancel: &Cancel) -> Result<HashSet<Box<[i64]>>> {
+        let mut full = HashSet::new();
+        for (place, (cell, number)) in self.numbers.iter().enumerate() {
+            if place % gradual::PIECE == 0 {
+                cancel.check()?;
+            }
+            if self.heaps[*number as usize].len() >= rows {
+                full.insert(cell.clone());
+            }
+        }
+        Ok(full)
+    }
+
+    /// Only what is still chosen stays in memory: takes it out of the cells, in order, as
+    /// the candidates. Gives the cell of each.
+    fn let_go(&mut self, found: &mut Found, cancel: &Cancel) -> Result<Vec<u32>> {
+        let mut chosen = Vec::with_capacity(self.held as usize);
+        for (number, heap) in self.heaps.iter_mut().enumerate() {
+            let of_heap = std::mem::take(heap).into_vec();
+            for piece in gradual::pieces(of_heap.len(), cancel) {
+                chosen.extend(of_heap[piece?].iter().map(|candidate| (*candidate, number as u32)));
+            }
+        }
+        self.held = 0;
+        gradual::sort(&mut chosen, cancel)?;
+        let mut of_cells = Vec::with_capacity(chosen.len());
+        found.candidates = Vec::with_capacity(chosen.len());
+        for piece in gradual::pieces(chosen.len(), cancel) {
+            let piece = piece?;
+            found.candidates.extend(chosen[piece.clone()].iter().map(|(candidate, _)| *candidate));
+            of_cells.extend(chosen[piece].iter().map(|(_, cell)| *cell));
+        }
+        found.compact(cancel)?;
+        Ok(of_cells)
+    }
+
+    /// The candidates again, which have moved.
+    fn put_back(&mut self, of_cells: &[u32], found: &Found, cancel: &Cancel) -> Result<()> {
+        for piece in gradual::pieces(of_cells.len(), cancel) {
+            let piece = piece?;
+            for (cell, candidate) in of_cells[piece.clone()].iter().zip(&found.candidates[piece]) {
+                self.heaps[*cell as usize].push(*candidate);
+                self.held += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Are the two highest of a heap equal in priority and not told apart? Then both
+/// stay, so that the tie is noticed.
+fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
+    // The second highest is one of the two below the highest.
+    let (top, below) = match heap.as_slice() {
+        [top, one] => (top, one),
+        [top, one, other, ..] => (top, one.max(other)),
+        _ => return false,
+    };
+    (top.0, top.1) == (below.0, below.1) && top.1 == 0
+}
+
+/// How a question cuts its dimensions into cells.
+fn axes(question: &Question) -> Vec<Axis> {
+    let Some((per_cell, columns)) = &question.per_cell else { return Vec::new() };
+    let axis = |(column, (name, width)): (&usize, &(String, f64))| {
+        let anchor = question.domain(*column).map_or(0.0, |domain| domain.0);
+        Axis { column: *column, name: name.clone(), anchor, width: *width }
+    };
+    columns.iter().zip(&per_cell.widths).map(axis).collect()
+}
+
+/// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
+pub(super) fn check(question: &Question) -> Result<()> {
+    for axis in axes(question) {
+        if let Some((_, end)) = question.domain(axis.column).filter(|(_, end)| axis.index(*end).is_none()) {
+            return Err(axis.too_far(end));
+        }
+    }
+    Ok(())
+}
+
+impl Question {
+    /// The ends of a dimension's domain, if they are known yet.
+    fn domain(&self, column: usize) -> Option<(f64, f64)> {
+        let d = self.snapshot.core.created.dimensions.iter().position(|dimension| *dimension == column)?;
+        Some(self.frame.as_ref()?.scales[d].domain())
+    }
+}
+
+pub(super) fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bool) -> Result<Found> {
+    let Some((per_cell, columns)) = &question.per_cell else { return Ok(Found::default()) };
+    let cancel = &question.cancel;
+    // The first that a cell leaves out says how likely the others were to be in.
+    let first_out = usize::from(question.inclusion.is_some());
+    let rows = usize::try_from(per_cell.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
+    let axes = axes(question);
+    let (mut cells, mut found) = (Cells::default(), Found::default());
+    let mut wanted = wanted(question, with_ties);
+    wanted.columns.extend(columns);
+    let (mut low, width) = (range.first, (range.last - range.first) as f64);
+    let mut share = FIRST_ROWS / expected_rows(question, range, &mut found.stats)?.max(1.0);
+    let mut cell = vec![0; axes.len()];
+    loop {
+        let last = if share >= 1.0 { range.last } else { (range.first as f64 + width * share) as u64 };
+        let window = PriorityRange { first: low, last: last.clamp(low, range.last) };
+        let (visits, planned) = question.visits(window)?;
+        found.stats.add(&planned);
+        let full = cells.full(rows, cancel)?;
+        let (axes_of_zones, schema) = (axes.clone(), question.snapshot.core.created.clone());
+        let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &axes_of_zones, &schema, map, zone);
+        for scanned in question.scan_visits(visits, window, wanted.clone(), Arc::new(skip)) {
+            let mut scanned = scanned?;
+            cancel.check()?;
+            if scanned.rows == 0 {
+                found.stats.add(&scanned.stats);
+                continue;
+            }
+            let of_grid = scanned.columns.split_off(scanned.columns.len() - axes.len());
+            let indices: Vec<Vec<i64>> =
+                of_grid.iter().zip(&axes).map(|(array, axis)| axis.indices(array)).collect::<Result<_>>()?;
+            let candidates = found.take(question, scanned, with_ties);
+            for piece in gradual::pieces(candidates.len(), cancel) {
+                for row in piece? {
+                    cell.iter_mut().zip(&indices).for_each(|(index, of_axis)| *index = of_axis[row]);
+                    let number = cells.number(&cell);
+                    cells.add(number, candidates[row], rows);
+                }
+            }
+            if question.most_held.is_some_and(|most| cells.held > most) {
+                return Err(Error::invalid(format!(
+                    "per_cell: more than {} records would be chosen: take wider cells, fewer records of each, \
+                     or a smaller box",
+                    question.most_held.unwrap_or_default()
+                )));
+            }
+            if found.rows as u64 > 4 * cells.held.max(ALWAYS_HELD) {
+                let of_cells = cells.let_go(&mut found, cancel)?;
+                cells.put_back(&of_cells, &found, cancel)?;
+            }
+        }
+        let of_cells = cells.let_go(&mut found, cancel)?;
+        if window.last >= range.last {
+            if question.inclusion.is_some() {
+                found.cutoffs = cutoffs(&found.candidates, &of_cells, cells.heaps.len(), per_cell.rows, cancel)?;
+            }
+            return Ok(found);
+        }
+        cells.put_back(&of_cells, &found, cancel)?;
+        low = window.last + 1;
+        share *= GROWTH;
+    }
+}
+
+/// Of each candidate, which are sorted, the one that comes after the `rows` lowest of its
+/// cell.
+fn cutoffs(
+    candidates: &[Candidate],
+    of_cells: &[u32],
+    cells: usize,
+    rows: u64,
+    cancel: &Cancel,
+) -> Result<Vec<Option<Candidate>>> {
+    let mut met: Vec<(u64, Option<Candidate>)> = vec![(0, None); cells];
+    for piece in gradual::pieces(of_cells.len(), cancel) {
+        let piece = piece?;
+        for (cell, candidate) in of_cells[piece.clone()].iter().zip(&candidates[piece]) {
+            let (count, cutoff) = &mut met[*cell as usize];
+            if *count == rows {
+                *cutoff = Some(*candidate);
+            }
+            *count += 1;
+        }
+    }
+    let mut cutoffs = Vec::with_capacity(of_cells.len());
+    for piece in gradual::pieces(of_cells.len(), cancel) {
+        cutoffs.extend(of_cells[piece?].iter().map(|cell| met[*cell as usize].1));
+    }
+    Ok(cutoffs)
+}
+
+/// Are all cells that a zone may touch full?
+fn all_full(full: &HashSet<Box<[i64]>>, axes: &[Axis], schema: &TableSchema, map: &ZoneMap, zone: usize) -> bool {
+    if full.is_empty() {
+        return false;
+    }
+    let mut ranges = Vec::with_capacity(axes.len());
+    let mut count = 1i64;
+    for axis in axes {
+        let data_type = schema.stored.field(axis.column).data_type();
+        let zones = &map.columns[axis.column];
+        let (min, max) = (zones.min[zone], zones.max[zone]);
+        let (first_number, last_number) = order::number_keys(data_type);
+        if zones.nulls_of(zone) > 0 || min < first_number || max > last_number {
+            return false;
+        }
+        let index = |key| axis.index(order::number(data_type, key));
+        let (Some(first), Some(last)) = (index(min), index(max)) else { return false };
+        count = count.saturating_mul(last.saturating_sub(first).saturating_add(1));
+        if count > MOST_CELLS {
+            return false;
+        }
+        ranges.push((first, last));
+    }
+    let mut cell: Vec<i64> = ranges.iter().map(|(first, _)| *first).collect();
+    loop {
+        if !full.contains(&cell[..]) {
+            return false;
+        }
+        let Some(d) = (0..cell.len()).find(|d| cell[*d] < ranges[*d].1) else { return true };
+        cell[d] += 1;
+        cell[..d].iter_mut().zip(&ranges).for_each(|(index, (first, _))| *index = *first);
+    }
+}

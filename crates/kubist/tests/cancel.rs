@@ -1,0 +1,235 @@
+//! Every long call stops soon when it is told to, at whatever moment, and leaves the table
+//! as it was.
+//!
+//! A switch that counts how often it is looked at is set at one of these looks, so that a
+//! seed finds the same moment again and no clock decides. Afterwards a call may look only a
+//! few more times: each thread once or so, and never once for each piece of the work that is
+//! left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::store::{MemoryStore, Store};
+use kubist::{
+    Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, OptimizeOptions, PerCell, Query,
+    QueryStream, Result, Table, TableOptions, Value, VerifyOptions, WriterOptions,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const ROWS: i64 = 150_000;
+/// Records of one path, which have one priority.
+const OF_PATH: i64 = 3;
+/// Looks after the switch was set: by each thread that is at work, and on the way out.
+const LATE_LOOKS: u64 = 100;
+/// Rows that are worked on between two looks, at most.
+const ROWS_A_LOOK: u64 = 65_536;
+
+fn schema() -> SchemaRef {
+    let field = |name: &str, data_type| Field::new(name, data_type, false);
+    Arc::new(Schema::new(vec![
+        field("id", DataType::Int64),
+        field("path", DataType::Int64),
+        field("x", DataType::Float64),
+        field("y", DataType::Float64),
+    ]))
+}
+
+fn rows(seed: u64, rows: i64) -> RecordBatch {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut column = || Float64Array::from_iter_values((0..rows).map(|_| random.random::<f64>()));
+    let (x, y): (ArrayRef, ArrayRef) = (Arc::new(column()), Arc::new(column()));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+    let paths: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|id| id / OF_PATH)));
+    RecordBatch::try_new(schema(), vec![ids, paths, x, y]).unwrap()
+}
+
+fn made(commits: u64, of_commit: i64) -> (Arc<dyn Store>, Table) {
+    let dimension =
+        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let options = TableOptions {
+        dimensions: vec![dimension("x"), dimension("y")],
+        identity: vec!["path".into()],
+        lookup: vec!["path".into()],
+        ..TableOptions::default()
+    };
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new("cancelled"));
+    let table = Table::create_in(store.clone(), schema(), &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    for commit in 0..commits {
+        writer.append(&rows(commit, of_commit)).unwrap();
+        writer.commit().unwrap();
+    }
+    drop(writer);
+    (store, table)
+}
+
+/// A switch that sets itself at a look, if it comes to that, and how often it was looked at.
+fn set_at(look: u64) -> (Cancel, Arc<AtomicU64>) {
+    let looks = Arc::new(AtomicU64::new(0));
+    let counted = looks.clone();
+    (Cancel::asking(move || counted.fetch_add(1, Ordering::Relaxed) + 1 >= look), looks)
+}
+
+/// Fails instead of waiting for ever.
+fn within_a_minute<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = channel();
+    let thread = std::thread::spawn(move || drop(sender.send(work())));
+    match receiver.recv_timeout(Duration::from_secs(60)) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => panic!("{what} did not end"),
+        Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
+    }
+}
+
+/// Ids of an answer, in order of their numbers.
+fn ids(stream: QueryStream) -> Result<Vec<i64>> {
+    let mut ids = Vec::new();
+    for batch in stream {
+        ids.extend_from_slice(batch?["id"].as_primitive::<Int64Type>().values());
+    }
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Interrupts a call at random moments; without that it gives `expected` again, and it looks
+/// at its switch `least` times.
+fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
+    what: &'static str,
+    least: u64,
+    call: impl Fn(Cancel) -> Result<T> + Send + Sync + 'static,
+) {
+    let call = Arc::new(call);
+    let (whole, (cancel, looks)) = (call.clone(), set_at(u64::MAX));
+    let expected = within_a_minute(what, move || whole(cancel)).unwrap();
+    let all = looks.load(Ordering::Relaxed);
+    assert!(all >= least, "{what} looked {all} times at its switch, and not {least} times");
+    let mut random = SmallRng::seed_from_u64(what.bytes().map(u64::from).sum());
+    for round in 0..6 {
+        let look = if round == 0 { 1 } else { random.random_range(1..=all) };
+        let (again, (cancel, looks)) = (call.clone(), set_at(look));
+        match within_a_minute(what, move || again(cancel)) {
+            Err(Error::Cancelled) => {}
+            // As many threads as there are may need fewer looks.
+            Ok(found) => assert_eq!(found, expected, "{what}"),
+            Err(other) => panic!("{what}, set at look {look} of {all}: {other}"),
+        }
+        let late = looks.load(Ordering::Relaxed).saturating_sub(look);
+        assert!(late <= LATE_LOOKS, "{what}: {late} looks after it was set at look {look} of {all}");
+    }
+}
+
+#[test]
+fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
+    let (_, table) = made(1, ROWS);
+    let snapshot = Arc::new(table.snapshot().unwrap());
+    let ask = |query: Query| {
+        let snapshot = snapshot.clone();
+        move |cancel: Cancel| ids(snapshot.query(&Query { cancel, ..query.clone() })?)
+    };
+    let all = ROWS as u64 / ROWS_A_LOOK;
+    let cells = |rows, width| Some(PerCell { rows, widths: vec![("x".into(), width), ("y".into(), width)] });
+    let filter = Some("x * y < 0.25 AND NOT (x > 0.9 OR y > 0.9)".to_string());
+    interrupt("query", all, ask(Query::default()));
+    interrupt("query where", all, ask(Query { filter: filter.clone(), ..Query::default() }));
+    interrupt("limit", 4 * all, ask(Query { limit: Some(100_000), ..Query::default() }));
+    interrupt("limit of all", 4 * all, ask(Query { limit: Some(u64::MAX), ..Query::default() }));
+    interrupt("per_cell of many rows", 4 * all, ask(Query { per_cell: cells(20_000, 0.5), ..Query::default() }));
+    interrupt("per_cell of many cells", 4 * all, ask(Query { per_cell: cells(1, 0.004), ..Query::default() }));
+    let counted = snapshot.clone();
+    let of_filter = filter.clone();
+    interrupt("count", all, move |cancel| {
+        counted.count(&Query { filter: of_filter.clone(), cancel, ..Query::default() })
+    });
+    let refined = snapshot.clone();
+    interrupt("refine", all, move |cancel| {
+        let mut found = Vec::new();
+        for step in refined.refine(&Query { cancel, ..Query::default() }, 0.01, 8.0)? {
+            found.extend(ids(step?)?);
+        }
+        Ok(found)
+    });
+    let of_paths = snapshot.clone();
+    interrupt("trajectories", all, move |cancel| {
+        let bound = Bound { column: "x".into(), low: None, high: Some(Value::Float(0.3)) };
+        let through = Query { bounds: vec![bound], cancel: cancel.clone(), ..Query::default() };
+        ids(of_paths.trajectories(&through, "path", &Query { cancel, ..Query::default() })?)
+    });
+    let cut = snapshot.clone();
+    interrupt("splits", all, move |cancel| {
+        let parts = cut.splits(&Query { cancel, ..Query::default() }, 300)?;
+        Ok(parts.iter().map(|part| part.rows).collect::<Vec<u64>>())
+    });
+    let estimated = snapshot.clone();
+    interrupt("estimate", all, move |cancel| {
+        let options = EstimateOptions {
+            aggregates: vec!["mean(x)".into(), "p95(y)".into(), "histogram(x, 20)".into(), "count_distinct(id)".into()],
+            query: Query { cancel, precision: Some(1.0), ..Query::default() },
+            ..EstimateOptions::default()
+        };
+        Ok(estimated.estimate(&options)?.figures.iter().map(|figure| figure.value).collect::<Vec<_>>())
+    });
+    assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), ROWS as u64);
+    assert_eq!(ids(snapshot.query(&Query::default()).unwrap()).unwrap(), (0..ROWS).collect::<Vec<_>>());
+}
+
+#[test]
+fn checks_and_copies_stop_at_any_moment() {
+    let (store, table) = made(6, 20_000);
+    let rows = table.snapshot().unwrap().rows().unwrap();
+    let table = Arc::new(table);
+    let checked = table.clone();
+    interrupt("verify", 2, move |cancel| {
+        let report = checked.verify(&VerifyOptions { cancel, ..VerifyOptions::deep() }, &mut |_, _| {})?;
+        Ok((report.rows, report.findings))
+    });
+    let copied = table.snapshot().unwrap();
+    interrupt("copy", 2, move |cancel| {
+        let to = Arc::new(MemoryStore::new("copy"));
+        let options = CopyOptions { cancel, ..CopyOptions::default() };
+        copied.copy_in(to.clone(), &options, &mut |_, _| {})?;
+        Table::open_in(to)?.snapshot()?.rows()
+    });
+    interrupt("salvage", 2, move |cancel| {
+        let to = Arc::new(MemoryStore::new("saved"));
+        Ok(Table::salvage_in(store.clone(), to, &cancel, &mut |_, _| {})?.rows)
+    });
+    assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), rows);
+    let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn what_writes_stops_at_any_moment_and_the_table_is_sound() {
+    let sound = |table: &Table, commits: &[u64]| {
+        let snapshot = table.snapshot().unwrap();
+        let count = snapshot.count(&Query { filter: Some("x >= 0".into()), ..Query::default() }).unwrap();
+        assert!(commits.contains(&count), "{count} rows, and not {commits:?}");
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+    };
+    interrupt("commit", 2, move |cancel| {
+        let (_, table) = made(1, 2_000);
+        let done = (|| {
+            let mut writer = table.writer(&WriterOptions { cancel, ..WriterOptions::default() })?;
+            writer.append(&rows(7, 30_000))?;
+            writer.commit()
+        })();
+        sound(&table, if done.is_ok() { &[32_000] } else { &[2_000] });
+        done.map(|_| ())
+    });
+    interrupt("optimize", 2, move |cancel| {
+        let (_, table) = made(8, 4_000);
+        let replication = Some("outlook".parse().unwrap());
+        let options = OptimizeOptions { cancel, replication, ..OptimizeOptions::default() };
+        let done = table.optimize(&options, &mut |_, _| {});
+        sound(&table, &[32_000]);
+        done.map(|_| ())
+    });
+}
