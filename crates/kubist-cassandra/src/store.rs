@@ -5,9 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{
-    Answers, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, Watch, local_scratch,
-};
+use kubist_store::{Answers, BrokenEntry, Error, Home, local_scratch, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch};
 use uuid::Uuid;
 
 use crate::cluster::Link;

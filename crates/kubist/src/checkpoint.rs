@@ -27,6 +27,7 @@ use crate::history::History;
 use crate::options::Cancel;
 use crate::rewrite::{new_segment, settle};
 use crate::table::{Core, Table, View, bad_entry};
+use crate::vouched::Vouched;
 
 pub(crate) const CHECKPOINTS: &str = "checkpoints/";
 /// How the names of segments of pages begin; they end with the time of their creation.
@@ -105,6 +106,13 @@ fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
 }
 
 impl Held {
+    /// What it says of the logs.
+    pub fn vouched(&self) -> Vouched {
+        let (mut vouched, who) = (Vouched::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
+        self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));
+        vouched
+    }
+
     /// The state with all of its runs in memory.
     pub fn whole(self, core: &Core) -> Result<(State<Location>, History)> {
         let Some(base) = self.base else { return Ok((self.state, self.history)) };
@@ -198,13 +206,23 @@ impl Table {
     /// is as good. `false` if it cannot be done now: some writer is just making an entry
     /// durable, or others have overtaken this one.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.write_checkpoint(false)
+    }
+
+    /// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
+    /// that is not there finds its number taken.
+    pub(crate) fn checkpoint_anew(&self) -> Result<bool> {
+        self.write_checkpoint(true)
+    }
+
+    fn write_checkpoint(&self, anew: bool) -> Result<bool> {
         let core = &self.core;
         // Listed before the table is looked at: a checkpoint that took long to make
         // finds its number taken, instead of following a newer one.
         core.check_still_there()?;
         let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
         let view = core.view()?;
-        if !names.is_empty() && core.since_checkpoint().0 == 0 {
+        if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 {
             return Ok(true);
         }
         for (writer, position) in &view.positions {
@@ -227,7 +245,13 @@ impl Table {
         let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
         let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
         // Whoever loses the race has lost nothing: the other's is as new.
-        let won = core.store.put_if_absent(&format!("{CHECKPOINTS}{number:020}"), &bytes).map_err(store_error)?;
+        let name = format!("{CHECKPOINTS}{number:020}");
+        let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+        // Its number was taken before, and that checkpoint cleaned away with the pages of this one.
+        if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
+            core.store.delete(&name).map_err(store_error)?;
+            return Ok(false);
+        }
         if let Some(segment) = pages.filter(|_| !won) {
             core.store.delete_segment(&segment).map_err(store_error)?;
         }

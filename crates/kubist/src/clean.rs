@@ -3,22 +3,23 @@
 //! A segment without live runs is noted as garbage when it is first noticed, and
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
-//! live writer may still append to is left alone, that of a rewrite or a checkpoint for ten
-//! minutes after it was made (it may not be published yet), and so are the logs.
+//! live writer may still append to is left alone, and so are the logs; that of a rewrite
+//! or a checkpoint is not noted for ten minutes after it was made. Who publishes one later
+//! than that sees the note and gives up, or is seen (`rewrite`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::checkpoint::{self, PAGES_SEGMENT};
+use crate::checkpoint::{self, CHECKPOINTS, PAGES_SEGMENT};
 use crate::error::{Result, store_error};
-use crate::rewrite::{REWRITE_SEGMENT, unix_ms};
+use crate::rewrite::{REWRITE_SEGMENT, fence, unix_ms};
 use crate::table::{Core, REWRITES, Table, number_of};
 
 pub(crate) const GARBAGE: &str = "garbage/";
 const KEPT_REWRITES: u64 = 64;
-/// A rewriter publishes its segment within this time of making it; so does who writes a
-/// checkpoint.
+/// A rewriter publishes its segment within this time of making it, or has worked in vain; so
+/// has who writes a checkpoint.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 
 /// What [`Table::clean`] did.
@@ -34,12 +35,17 @@ impl Table {
     /// Deletes what has been garbage for `retention`, and notes what is garbage
     /// now. Snapshots taken longer ago may then answer `SnapshotExpired`.
     pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
+        self.clean_as_of(retention, unix_ms())
+    }
+
+    /// The same by another clock, in milliseconds since 1970.
+    #[doc(hidden)]
+    pub fn clean_as_of(&self, retention: Duration, now: u64) -> Result<Cleaning> {
         let core = &self.core;
         core.check_process()?;
         let segments = core.store.segments().map_err(store_error)?;
         self.checkpoint()?;
         let needed = needed(core)?;
-        let now = unix_ms();
         let mut report = Cleaning::default();
         for noted in core.store.list(GARBAGE).map_err(store_error)? {
             let segment = &noted[GARBAGE.len()..];
@@ -47,17 +53,37 @@ impl Table {
                 core.store.delete(&noted).map_err(store_error)?;
             }
         }
-        for segment in segments.iter().filter(|segment| !needed.contains(*segment)) {
+        let is_new = |segment: &str| match made(segment) {
+            Some((_, at)) if is_of_no_writer(segment) => now.saturating_sub(at) < REWRITE_TIME.as_millis() as u64,
+            _ => false,
+        };
+        let (new, garbage): (Vec<&String>, Vec<&String>) =
+            segments.iter().filter(|segment| !needed.contains(*segment)).partition(|segment| is_new(segment));
+        report.segments_waiting += new.len() as u64;
+        let mut due = Vec::new();
+        for segment in garbage {
             let noted = format!("{GARBAGE}{segment}");
             core.store.put_if_absent(&noted, &now.to_le_bytes()).map_err(store_error)?;
             let since = core.store.get(&noted).map_err(store_error)?;
             let since = since.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
-            let age = Duration::from_millis(now.saturating_sub(since.unwrap_or(now)));
-            if age < retention || !delete_if_free(core, segment, &segments, now, &mut report)? {
+            match Duration::from_millis(now.saturating_sub(since.unwrap_or(now))) < retention {
+                true => report.segments_waiting += 1,
+                false => due.push(segment),
+            }
+        }
+        // After the notes: see `rewrite`.
+        if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
+            fence(core)?;
+        }
+        if due.iter().any(|segment| self.may_get_a_checkpoint(segment).unwrap_or(true)) {
+            self.checkpoint_anew()?;
+        }
+        for segment in due {
+            if self.may_get_a_checkpoint(segment)? || !delete_if_free(core, segment, &segments, &mut report)? {
                 report.segments_waiting += 1;
                 continue;
             }
-            core.store.delete(&noted).map_err(store_error)?;
+            core.store.delete(&format!("{GARBAGE}{segment}")).map_err(store_error)?;
         }
         // Rewrites that the checkpoint holds. The last ones stay, so that a reader
         // that is behind notices the gap and starts from the checkpoint.
@@ -68,6 +94,14 @@ impl Table {
             }
         }
         Ok(report)
+    }
+
+    /// Has a segment pages of a checkpoint whose number, or a later one, nobody has taken?
+    fn may_get_a_checkpoint(&self, segment: &str) -> Result<bool> {
+        let number = |name: &str| name.split('-').next()?.parse::<u64>().ok();
+        let Some(own) = segment.strip_prefix(PAGES_SEGMENT).and_then(number) else { return Ok(false) };
+        let names = self.core.store.list(CHECKPOINTS).map_err(store_error)?;
+        Ok(names.last().and_then(|name| number(&name[CHECKPOINTS.len()..])).is_none_or(|newest| newest < own))
     }
 }
 
@@ -88,26 +122,26 @@ fn needed(core: &Core) -> Result<HashSet<String>> {
     Ok(needed)
 }
 
-/// Deletes a segment unless somebody may still name it: a writer that is alive, in
-/// whose newest segment a commit may be under way, or a rewriter that has not
-/// published yet.
-fn delete_if_free(core: &Core, segment: &str, all: &[String], now: u64, report: &mut Cleaning) -> Result<bool> {
-    let parts = |name: &str| -> Option<(String, u64)> {
-        let (owner, number) = name.rsplit_once('-')?;
-        Some((owner.to_string(), number.parse().ok()?))
-    };
-    let Some((owner, number)) = parts(segment) else { return Ok(false) };
+/// Who made a segment, and when, by its name.
+fn made(segment: &str) -> Option<(String, u64)> {
+    let (owner, number) = segment.rsplit_once('-')?;
+    Some((owner.to_string(), number.parse().ok()?))
+}
+
+fn is_of_no_writer(segment: &str) -> bool {
+    [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix))
+}
+
+/// Deletes a segment unless it is named, or a writer that is alive may still name it: in
+/// its newest segment a commit may be under way.
+fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Cleaning) -> Result<bool> {
+    let Some((owner, number)) = made(segment) else { return Ok(false) };
     let mut log = None;
-    let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
-    if of_no_writer && !core.store.logs().map_err(store_error)?.contains(&owner) {
-        if Duration::from_millis(now.saturating_sub(number)) < REWRITE_TIME {
-            return Ok(false);
-        }
-    } else {
+    if !is_of_no_writer(segment) || core.store.logs().map_err(store_error)?.contains(&owner) {
         match core.store.own_log(&owner) {
             Ok(own) => log = Some(own),
             Err(kubist_store::Error::Busy { .. }) => {
-                let newer = all.iter().filter_map(|other| parts(other)).any(|(o, n)| o == owner && n > number);
+                let newer = all.iter().filter_map(|other| made(other)).any(|(o, n)| o == owner && n > number);
                 if !newer {
                     return Ok(false);
                 }

@@ -2,7 +2,8 @@
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one
 //! commit, so that the copy has all of them or none: after an error nothing of it is
-//! left, after a crash a table without rows. They bring their hidden columns
+//! left, after a crash something that is no table, and goes when the copy is repeated
+//! (`unfinished`). They bring their hidden columns
 //! along: steps stay steps, and the rows of a table without identity keep their
 //! priorities. What belongs to the moment and not to the rows stays behind: tokens,
 //! the writers' histories, who was declared. So a step that waits for a writer in
@@ -28,11 +29,11 @@ use crate::rewrite::unix_ms;
 use crate::schema::NO_STEP;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
+use crate::unfinished::{COPY, Unfinished};
+use crate::writer::Writer;
 
 /// Rows that a domain is learned from: those of lowest priority, a uniform sample.
 const LEARNED_ROWS: u64 = 1 << 16;
-/// The name of the writer in the copy.
-const WRITER: &str = "copy";
 
 /// What is to be different in a copy.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +62,7 @@ impl Snapshot {
     /// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
     pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
         let plan = self.plan_copy(options)?;
-        self.copy_planned(Place::of(location)?.vacant()?, plan, options, progress)
+        self.copy_planned(Place::of(location)?.vacant_for_copy()?, plan, options, progress)
     }
 
     /// The same in an empty store, of whatever kind.
@@ -81,10 +82,20 @@ impl Snapshot {
         options: &CopyOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Copied> {
-        let table = Table::make(store.clone(), plan, false)?;
-        let copied = self.copy_rows(&table, options, progress);
+        let writer = WriterOptions {
+            name: Some(COPY.into()),
+            memory_bytes: options.memory_bytes,
+            cancel: options.cancel.clone(),
+            ..WriterOptions::default()
+        };
+        let Plan { header, schema, scales } = plan;
+        let (unfinished, writer) = Unfinished::begin(store.clone(), header, schema, &writer)?;
+        let copied = scales
+            .map_or(Ok(()), |scales| unfinished.table.core.publish_grid(&scales).map(drop))
+            .and_then(|()| self.copy_rows(writer, &unfinished.table, options, progress))
+            .and_then(|copied| unfinished.finish().map(|_| copied));
         if copied.is_err() {
-            // Best effort: what stays is a table without rows.
+            // Best effort: what stays is no table.
             let _ = Table::drop_in(store, false);
         }
         copied
@@ -161,7 +172,13 @@ impl Snapshot {
         Ok(plan)
     }
 
-    fn copy_rows(&self, table: &Table, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
+    fn copy_rows(
+        &self,
+        mut writer: Writer,
+        table: &Table,
+        options: &CopyOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Copied> {
         let (begin, schema) = (Instant::now(), &self.view.schema);
         for number in 1..=schema.version {
             let name = alter::name_of(number);
@@ -169,12 +186,6 @@ impl Snapshot {
             let bytes = self.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
             table.core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
         }
-        let mut writer = table.writer(&WriterOptions {
-            name: Some(WRITER.into()),
-            memory_bytes: options.memory_bytes,
-            cancel: options.cancel.clone(),
-            ..WriterOptions::default()
-        })?;
         let history = &self.view.history;
         let seen = |step: &i64| self.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
         let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();

@@ -18,6 +18,11 @@ use crate::table::{GRID, REWRITES, TABLE, Table, WRITERS};
 
 /// The mark.
 pub(crate) const DROPPED: &str = "dropped";
+/// While it is there and the header is not, the rest is what a copy or a salvage was about to
+/// make, or has left when it was interrupted.
+pub(crate) const UNFINISHED: &str = "unfinished";
+pub(crate) const HALF_COPIED: &str =
+    "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 pub(crate) const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
 /// What [`Table::drop_at`] removed.
@@ -39,7 +44,7 @@ pub(crate) fn check_not_dropped(store: &dyn Store) -> Result<()> {
 const FOLDERS: [&str; 5] = [REWRITES, CHECKPOINTS, GARBAGE, LEASES, ALTERATIONS];
 
 fn is_ours(name: &str) -> bool {
-    [TABLE, GRID, WRITERS, DROPPED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
+    [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
 impl Table {
@@ -55,21 +60,26 @@ impl Table {
         // Read, so that a file of somebody else's that is called so is no table.
         let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
         let begun = there(DROPPED)?;
-        if !begun && !there(TABLE)? {
+        let is_table = begun || there(TABLE)?;
+        if !is_table && !there(UNFINISHED)? {
             return Err(Error::NotATable { location: store.location().into(), why: "it holds no table".into() });
         }
         let mut logs = Vec::new();
         take_logs(store.as_ref(), force, &mut logs)?;
-        store.put_if_absent(DROPPED, b"").map_err(store_error)?;
+        // What is unfinished has its mark.
+        let mark = if is_table { DROPPED } else { UNFINISHED };
+        if is_table {
+            store.put_if_absent(DROPPED, b"").map_err(store_error)?;
+        }
         // A writer that came meanwhile has its log, or will see the mark.
         if let Err(error) = take_logs(store.as_ref(), force, &mut logs) {
-            if !begun {
+            if is_table && !begun {
                 store.delete(DROPPED).map_err(store_error)?;
             }
             return Err(error);
         }
         let (mut dropped, mut objects) = (Dropped::default(), Vec::new());
-        for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != DROPPED) {
+        for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != mark) {
             if size.kind == kubist_store::Kept::Object {
                 if !is_ours(&size.name) {
                     dropped.files_left += 1;
@@ -82,7 +92,7 @@ impl Table {
         }
         store.delete(TABLE).map_err(store_error)?;
         objects.extend(FOLDERS.map(String::from));
-        objects.push(DROPPED.into());
+        objects.push(mark.into());
         store.erase(&objects).map_err(store_error)?;
         Ok(dropped)
     }

@@ -53,7 +53,9 @@ mod splits;
 mod survey;
 mod table;
 mod trace;
+mod unfinished;
 mod verify;
+mod vouched;
 pub mod workers;
 mod writer;
 

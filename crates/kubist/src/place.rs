@@ -10,9 +10,10 @@ use std::sync::Arc;
 use kubist_cassandra::CassandraStore;
 use kubist_store::{LocalStore, Store, open_local};
 
-use crate::drop::{DROPPED, HALF_DROPPED};
+use crate::drop::{DROPPED, HALF_COPIED, HALF_DROPPED, UNFINISHED};
 use crate::error::{Error, Result, store_error};
-use crate::table::TABLE;
+use crate::table::{TABLE, Table};
+use crate::unfinished::is_bare;
 
 /// A location, read.
 pub(crate) enum Place {
@@ -52,7 +53,9 @@ impl Place {
                 let why = match () {
                     () if !path.exists() => "there is nothing",
                     () if !path.is_dir() => "it is a file, not a directory",
-                    () if !holds(path, TABLE) && !holds(path, DROPPED) => "the directory holds no table",
+                    () if ![TABLE, DROPPED, UNFINISHED].iter().any(|name| holds(path, name)) => {
+                        "the directory holds no table"
+                    }
                     () => return Ok(Arc::new(open_local(path).map_err(store_error)?)),
                 };
                 Err(not(location, why))
@@ -79,18 +82,35 @@ impl Place {
         }
     }
 
+    /// An empty store for a copy: what an interrupted one has left here is removed first.
+    pub fn vacant_for_copy(&self) -> Result<Arc<dyn Store>> {
+        let left = match self.store() {
+            Ok(store) => {
+                let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
+                (there(UNFINISHED)? && !there(TABLE)? && !there(DROPPED)?).then_some(store)
+            }
+            Err(Error::NotATable { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(left) = left {
+            Table::drop_in(left, false)?;
+        }
+        self.vacant()
+    }
+
     /// An empty store, made if nothing is here.
     pub fn vacant(&self) -> Result<Arc<dyn Store>> {
         let taken = |location: &str, why: &str| Error::Exists { location: location.into(), why: why.into() };
         const TABLE_THERE: &str = "a table is there; open it, or create with exist_ok";
         match self {
             Place::Directory { location, path } => {
-                let free = !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+                let free = !path.exists() || is_free(path);
                 let why = match () {
                     () if free => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
                     () if !path.is_dir() => "it is a file",
                     () if holds(path, DROPPED) => HALF_DROPPED,
                     () if holds(path, TABLE) => TABLE_THERE,
+                    () if holds(path, UNFINISHED) => HALF_COPIED,
                     () => "the directory is not empty and holds no table",
                 };
                 Err(taken(location, why))
@@ -101,14 +121,25 @@ impl Place {
                 let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
                 let why = match () {
                     () if store.is_empty().map_err(store_error)? => return Ok(Arc::new(store)),
+                    () if is_bare(&store).map_err(store_error)? => return Ok(Arc::new(store)),
                     () if there(DROPPED)? => HALF_DROPPED,
                     () if there(TABLE)? => TABLE_THERE,
+                    () if there(UNFINISHED)? => HALF_COPIED,
                     () => "something is there that is no table",
                 };
                 Err(taken(store.location(), why))
             }
         }
     }
+}
+
+/// Is nothing in a directory, or no more than a copy has made before it set its mark?
+fn is_free(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    let names: Vec<_> = entries.map_while(|entry| Some(entry.ok()?.file_name())).collect();
+    names.is_empty()
+        || names.iter().all(|name| name == "logs" || name == "tmp")
+            && open_local(directory).and_then(|store| is_bare(&store)).unwrap_or(false)
 }
 
 fn holds(directory: &Path, name: &str) -> bool {

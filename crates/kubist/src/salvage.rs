@@ -23,18 +23,19 @@ use kubist_store::Store;
 
 use crate::alter;
 use crate::create::fresh_id;
-use crate::entry::{Location, encode_header};
-use crate::error::{Error, Result, store_error};
+use crate::entry::Location;
+use crate::error::{Result, store_error};
 use crate::options::{Cancel, CommitOptions, WriterOptions};
 use crate::place::Place;
 use crate::rewrite::unix_ms;
-use crate::schema::NO_STEP;
+use crate::schema::{NO_STEP, TableSchema};
 use crate::snapshot::Snapshot;
 use crate::sound::Loss;
-use crate::table::{GRID, TABLE, Table};
+use crate::table::{GRID, Table};
+use crate::unfinished::{SALVAGE, Unfinished};
 use crate::writer::Writer;
 
-const WRITER: &str = "salvage";
+use gather::Gaps;
 
 /// What [`Table::salvage`] saved, and what it could not.
 #[derive(Clone, Debug, Default, serde::Serialize)]
@@ -43,8 +44,12 @@ pub struct SalvageReport {
     pub rows: u64,
     /// Of those, rows of damaged runs that replicas still held.
     pub rows_mended: u64,
-    /// Rows of runs that are known, which are not in the new table.
+    /// Rows that are known to have been committed, and are not in the new table.
     pub rows_lost: u64,
+    /// Commits that are known to have been made, of which the entry cannot be read.
+    pub commits_lost: u64,
+    /// More rows may be lost than could be counted: `notes` says why.
+    pub uncounted: bool,
     /// What each damaged place cost, before mending.
     pub losses: Vec<Loss>,
     /// What else was damaged, and what cannot be known because of it.
@@ -70,13 +75,14 @@ impl Table {
     /// at the location `to`, where nothing may be; calls `progress(done,
     /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
     /// that nothing can be saved without its cause being removed, such as a header
-    /// that cannot be read, or a full disk: then `to` may hold a part.
+    /// that cannot be read, or a full disk. Then, and after a crash, `to` holds no table, and
+    /// the call can be repeated.
     pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
         let (from, to) = (Place::of(from)?, Place::of(to)?);
         let from = from.store()?;
         // Read before anything is made.
         Table::with_header(from.clone())?;
-        let to = to.vacant()?;
+        let to = to.vacant_for_copy()?;
         Table::salvage_in(from, to, cancel, progress)
     }
 
@@ -88,58 +94,89 @@ impl Table {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SalvageReport> {
         let mut report = SalvageReport::default();
-        let snapshot = gather::snapshot(Table::with_header(from.clone())?, &mut report.notes)?;
-        let table = make(&from, to, &snapshot, &mut report.notes)?;
-        let directory = snapshot.directory()?;
-        let runs = directory.runs();
-        let (damaged, steps) = look(&snapshot, runs, &mut report, cancel)?;
-        let mended = match damaged.is_empty() {
-            true => Vec::new(),
-            false => snapshot.mend(&damaged, cancel)?,
-        };
-        report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
-        let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-        let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
-        let options = WriterOptions { name: Some(WRITER.into()), cancel: cancel.clone(), ..WriterOptions::default() };
-        let mut writer = table.writer(&options)?;
-        let steps: BTreeSet<i64> =
-            steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(&snapshot, batch))).collect();
-        for step in steps {
-            let mut pass = Pass { step, writer: &mut writer, cancel };
-            for run in runs {
-                report.rows += pass.take_run(&snapshot, run)?;
-                progress(report.rows, total);
-            }
-            for batch in &mended {
-                report.rows += pass.take(&snapshot, batch)?;
-            }
-            let step = Some(step).filter(|step| *step != NO_STEP);
-            writer.commit_as(&CommitOptions { step, token: None })?;
-            progress(report.rows, total);
-        }
-        report.rows_lost = lost.saturating_sub(report.rows_mended);
-        let committed = snapshot.view.history.live_rows();
-        let known = directory.rows();
-        if committed != known {
-            report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
+        let mut gaps = Gaps::default();
+        let snapshot = gather::snapshot(Table::with_header(from.clone())?, &mut gaps)?;
+        (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
+        let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
+        let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
+        let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
+            .and_then(|()| unfinished.finish().map(drop));
+        if let Err(error) = saved {
+            // Best effort: what stays is no table.
+            let _ = Table::drop_in(to, false);
+            return Err(error);
         }
         Ok(report)
     }
 }
 
-/// A new table with the same header and alterations and, if it can be read, the same grid.
-fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<Table> {
-    let (mut header, schema) = (known.core.header.clone(), known.core.created.user.clone());
+/// Copies what can be read; `rows_lost` are lost with commits.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    from: &Arc<dyn Store>,
+    to: &Arc<dyn Store>,
+    snapshot: &Snapshot,
+    mut writer: Writer,
+    rows_lost: u64,
+    report: &mut SalvageReport,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    copy_objects(from, to, snapshot, &mut report.notes)?;
+    let directory = snapshot.directory()?;
+    let runs = directory.runs();
+    let (damaged, steps) = look(snapshot, runs, report, cancel)?;
+    let mended = match damaged.is_empty() {
+        true => Vec::new(),
+        false => snapshot.mend(&damaged, cancel)?,
+    };
+    report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+    let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
+    let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
+    let steps: BTreeSet<i64> =
+        steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
+    for step in steps {
+        let mut pass = Pass { step, writer: &mut writer, cancel };
+        for run in runs {
+            report.rows += pass.take_run(snapshot, run)?;
+            progress(report.rows, total);
+        }
+        for batch in &mended {
+            report.rows += pass.take(snapshot, batch)?;
+        }
+        let step = Some(step).filter(|step| *step != NO_STEP);
+        writer.commit_as(&CommitOptions { step, token: None })?;
+        progress(report.rows, total);
+    }
+    report.rows_lost = lost.saturating_sub(report.rows_mended) + rows_lost;
+    let committed = snapshot.view.history.live_rows();
+    let known = directory.rows();
+    if committed != known {
+        // Rewritten rows of commits that cannot be read are there all the same, and rows of
+        // commits that can be read may be in a rewrite that cannot.
+        let rewritten = known.saturating_sub(committed).min(rows_lost);
+        report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
+        report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
+    }
+    Ok(())
+}
+
+/// Begins a table with the same header.
+fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Result<(Unfinished, Writer)> {
+    let core = &known.core;
+    let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
         // Its own rows must not be taken for those that are salvaged.
         header.writer_tag = format!("{}:", unix_ms());
     }
-    let header = encode_header(&header, &schema)?;
-    if !to.put_if_absent(TABLE, &header).map_err(store_error)? {
-        let why = "a table is salvaged into an empty store".into();
-        return Err(Error::Exists { location: to.location().into(), why });
-    }
+    let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
+    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
+    Unfinished::begin(to, header, schema, options)
+}
+
+/// Copies the alterations and, if it can be read, the grid.
+fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     for name in (1..=known.view.schema.version).map(alter::name_of) {
         let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
         to.put_if_absent(&name, &bytes).map_err(store_error)?;
@@ -154,7 +191,7 @@ fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut
         Ok(None) => {}
         Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
     }
-    Table::open_in(to)
+    Ok(())
 }
 
 /// Reads everything once: which runs are damaged, what that costs, and which steps

@@ -3,7 +3,8 @@
 //! A handle follows: each call reads what the logs gained since the last one
 //! and joins it into the state. A snapshot pins one state and never changes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,7 @@ use crate::options::{Cancel, WriterOptions};
 use crate::place::Place;
 use crate::schema::TableSchema;
 use crate::snapshot::Snapshot;
+use crate::vouched::{self, Vouched};
 use crate::writer::Writer;
 
 pub(crate) const TABLE: &str = "table";
@@ -64,6 +66,8 @@ pub(crate) struct Core {
     most_held: AtomicU64,
     pub heat: Heat,
     process: u32,
+    /// Its header is not there yet: it comes last, of a copy.
+    unfinished: AtomicBool,
     frame: OnceLock<Arc<Frame>>,
     /// So many alterations are known to be durable.
     settled: AtomicU64,
@@ -92,10 +96,19 @@ struct Tail {
     new_runs: u64,
     /// How many runs the state had when newer checkpoints were looked for.
     looked_at: usize,
+    /// What others say of the logs, and whether segments were looked at for it.
+    vouched: Vouched,
+    looked_at_segments: bool,
 }
 
 impl Tail {
+    /// Nothing read yet, of logs of which something is known.
+    fn anew(vouched: Vouched) -> Tail {
+        Tail { stale: true, vouched, ..Tail::default() }
+    }
+
     fn begin(&mut self, held: Held) {
+        self.vouched.join(held.vouched());
         (self.checkpoint, self.base) = (Some(held.name), held.base);
         (self.state, self.history) = (held.state, held.history);
     }
@@ -180,6 +193,7 @@ impl Table {
             most_held: AtomicU64::new(directory::MOST_HELD),
             heat: Heat::default(),
             process: std::process::id(),
+            unfinished: AtomicBool::new(false),
             frame: OnceLock::new(),
             settled: AtomicU64::new(0),
             tail: Mutex::default(),
@@ -284,6 +298,9 @@ impl Core {
     /// Refuses if the table is gone, or another was made in its place.
     pub fn check_still_there(&self) -> Result<()> {
         check_not_dropped(self.store.as_ref())?;
+        if self.unfinished.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let here = self.store.get(TABLE).map_err(store_error)?;
         let why = match here.map(|bytes| entry::decode_header(&bytes)) {
             Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
@@ -292,6 +309,11 @@ impl Core {
             None => "the table of this handle was dropped",
         };
         Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
+    }
+
+    /// Says whether the header is yet to come.
+    pub fn set_unfinished(&self, unfinished: bool) {
+        self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -358,13 +380,7 @@ impl Core {
         let mut attempts = 0;
         loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-            let writers = self.store.logs().map_err(store_error)?;
-            let from: Vec<(&str, u64)> =
-                writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-            for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
-                self.join(tail, writer, read, u64::MAX)?;
-            }
-            if self.follow_rewrites(tail, &rewrites)? {
+            if self.follow_logs(tail)? && self.follow_rewrites(tail, &rewrites)? {
                 break;
             }
             attempts += 1;
@@ -386,6 +402,44 @@ impl Core {
         }
         // After the logs: no run has a column that is not known then.
         self.follow_alterations(tail, u64::MAX)
+    }
+
+    /// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
+    /// entry that nobody but this handle knew of.
+    fn follow_logs(&self, tail: &mut Tail) -> Result<bool> {
+        // Listed before the logs: whose segment is there has a log by then.
+        let at_work = match tail.looked_at_segments {
+            true => BTreeMap::new(),
+            false => vouched::at_work(self)?,
+        };
+        let writers = self.store.logs().map_err(store_error)?;
+        let gone = tail.vouched.writers().find(|writer| !writers.iter().any(|log| log == writer));
+        if let Some(error) = gone.and_then(|writer| tail.vouched.short(self, writer, None)) {
+            return Err(error);
+        }
+        let from: Vec<(&str, u64)> = writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+        let mut unacknowledged = BTreeSet::new();
+        for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
+            if let Some(error) = tail.vouched.short(self, writer, Some(read.next)) {
+                return Err(error);
+            }
+            if read.next < tail.state.position(writer) {
+                return Ok(false);
+            }
+            if read.durable == 0 && read.next > 0 && read.entries.is_empty() && tail.state.position(writer) == 0 {
+                unacknowledged.insert(writer.clone());
+            }
+            let (next, durable) = (read.next, read.durable);
+            self.join(tail, writer, read, u64::MAX)?;
+            if durable >= next && tail.state.position(writer) == next {
+                tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
+            }
+        }
+        if let Some(error) = vouched::without_log(self, &at_work, &writers, &unacknowledged).into_iter().next() {
+            return Err(error);
+        }
+        tail.looked_at_segments = true;
+        Ok(true)
     }
 
     /// The table as it was at a moment that a view of it had.
@@ -441,6 +495,9 @@ impl Core {
             if let Some(after) = entry.retract_after {
                 tail.history.retract(after, &entry.rewrite.needs);
             }
+            for (writer, needed) in &entry.rewrite.needs {
+                vouched::check_need(self, writer, tail.state.position(writer), number, *needed, &tail.history)?;
+            }
             tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         }
         Ok(true)
@@ -465,7 +522,7 @@ impl Core {
 
     /// Starts anew from the newest checkpoint.
     fn restore(&self, tail: &mut Tail) -> Result<()> {
-        *tail = Tail { stale: true, ..Tail::default() };
+        *tail = Tail::anew(std::mem::take(&mut tail.vouched));
         if let Some(held) = checkpoint::load(self)? {
             tail.begin(held);
         }

@@ -27,7 +27,7 @@ use crate::error::{Error, Result, store_error};
 use crate::lookup;
 use crate::options::Cancel;
 use crate::place::Place;
-use crate::salvage::gather;
+use crate::salvage::gather::{self, Gaps};
 use crate::snapshot::Snapshot;
 use crate::sound::{Loss, Lost, is_damage};
 use crate::table::Table;
@@ -118,11 +118,25 @@ impl Table {
     pub fn verify(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.core.check_process()?;
         let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
-        let Some(mut snapshot) = entries::check(&self.core.store, &mut report)? else { return Ok(report) };
+        let gathered = |report: &mut VerifyReport| {
+            let mut gaps = Gaps::default();
+            let snapshot = gather::snapshot(Table::with_header(self.core.store.clone())?, &mut gaps)?;
+            gaps.notes.into_iter().for_each(|note| report.find(note));
+            report.rows_lost += gaps.rows;
+            Ok(snapshot)
+        };
+        let mut snapshot = match entries::check(&self.core.store, &mut report)? {
+            Some(snapshot) => snapshot,
+            // It cannot be opened, which was found; the rest of it is looked at all the same.
+            None => match gathered(&mut report) {
+                Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
+                snapshot => snapshot?,
+            },
+        };
         let directory = match snapshot.directory() {
             // The list of runs is damaged, which was found. The logs, or an older list, say the same.
             Err(error) if is_damage(&error) => {
-                snapshot = gather::snapshot(Table::with_header(self.core.store.clone())?, &mut Vec::new())?;
+                snapshot = gathered(&mut report)?;
                 snapshot.directory()?
             }
             directory => directory?,

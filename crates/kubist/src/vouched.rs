@@ -17,11 +17,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kubist_store::LogOwner;
+
 use crate::checkpoint::PAGES_SEGMENT;
 use crate::error::{Error, Result, store_error};
 use crate::history::History;
 use crate::rewrite::REWRITE_SEGMENT;
-use crate::table::Core;
+use crate::table::{Core, View};
 
 /// How far a log is known to have gone.
 #[derive(Clone, Debug)]
@@ -49,6 +51,15 @@ impl Vouched {
         }
     }
 
+    /// Takes all that somebody else was told.
+    pub fn join(&mut self, other: Vouched) {
+        for (writer, word) in other.words {
+            if word.position > self.position(&writer) {
+                self.words.insert(writer, word);
+            }
+        }
+    }
+
     /// How far the log has to go.
     pub fn position(&self, writer: &str) -> u64 {
         self.words.get(writer).map_or(0, |word| word.position)
@@ -70,6 +81,30 @@ impl Vouched {
         );
         Some(damaged(core, writer, end.unwrap_or(0), what))
     }
+}
+
+/// Damage if a log that ends at `end` is shorter than a rewrite needs.
+pub fn check_need(core: &Core, writer: &str, end: u64, rewrite: u64, needed: u64, history: &History) -> Result<()> {
+    if end >= needed {
+        return Ok(());
+    }
+    let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
+    let what = format!(
+        "it ends there, with {commits} commits of {rows} rows, but rewrite {rewrite} needs it up to position {needed} \
+         (salvage saves what is left)"
+    );
+    Err(damaged(core, writer, end, what))
+}
+
+/// Damage if readers know more of a log than its owner found: they would not see what comes
+/// next.
+pub fn check_owned(core: &Core, view: &View, log: &dyn LogOwner) -> Result<()> {
+    let known = view.positions.iter().find(|(writer, _)| writer == log.writer()).map_or(0, |(_, position)| *position);
+    if known <= log.position() {
+        return Ok(());
+    }
+    let what = format!("it ends there, but readers know it up to position {known} (salvage saves what is left)");
+    Err(damaged(core, log.writer(), log.position(), what))
 }
 
 fn damaged(core: &Core, writer: &str, offset: u64, what: String) -> Error {
@@ -101,8 +136,10 @@ pub fn without_log(
         let what = if !logs.contains(writer) {
             format!("it is missing, but segment {segment} shows that the writer was at work; its rows are not counted")
         } else if unacknowledged.contains(writer) {
-            format!("its acknowledgement is missing, and segment {segment} shows that there was one; what it held \
-                     beyond its readable end is not known")
+            format!(
+                "its acknowledgement is missing, and segment {segment} shows that there was one; what it held \
+                     beyond its readable end is not known"
+            )
         } else {
             return None;
         };

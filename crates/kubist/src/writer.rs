@@ -33,6 +33,7 @@ use crate::schema::{NO_STEP, TableSchema};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
 use crate::table::{Core, Table};
+use crate::vouched;
 
 /// What is held in memory unless somebody says otherwise: the rows of most commits.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
@@ -136,6 +137,8 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
 impl Writer {
     pub(crate) fn open(core: Arc<Core>, options: &WriterOptions) -> Result<Writer> {
         core.check_process()?;
+        // Before a log is made: where one is lost, none may begin anew.
+        core.view()?;
         let log = match &options.name {
             Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
@@ -143,6 +146,7 @@ impl Writer {
         // Whoever drops the table says so before looking whether a writer is at work.
         core.check_still_there()?;
         let view = core.view()?;
+        vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
         let taken = core.store.segments().map_err(store_error)?;
