@@ -5,7 +5,10 @@ use std::ops::Range;
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{Answers, BrokenEntry, Error, Home, local_scratch, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch};
+use kubist_store::{
+    Answers, BrokenEntry, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch,
+    local_scratch,
+};
 use uuid::Uuid;
 
 use crate::cluster::Link;

@@ -49,7 +49,12 @@ impl Table {
         let mut report = Cleaning::default();
         for noted in core.store.list(GARBAGE).map_err(store_error)? {
             let segment = &noted[GARBAGE.len()..];
-            if needed.contains(segment) || !segments.iter().any(|listed| listed == segment) {
+            // Looked for now: one that was made since the list was may have a note that counts.
+            let is_gone = match core.store.segment_len(segment) {
+                Err(kubist_store::Error::InvalidName { .. }) => true,
+                length => length.map_err(store_error)?.is_none(),
+            };
+            if needed.contains(segment) || is_gone {
                 core.store.delete(&noted).map_err(store_error)?;
             }
         }

@@ -39,6 +39,7 @@ mod output;
 mod place;
 mod query;
 mod ranges;
+mod replaced;
 mod replicate;
 mod rewrite;
 mod ring;

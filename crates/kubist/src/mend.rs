@@ -1,4 +1,4 @@
-//! Lost rows, found again in replicas.
+//! Lost rows, found again in the runs that were replaced (`replaced`), and in replicas.
 //!
 //! A replica holds all rows of the runs that it names inside its cube, and nothing
 //! else (I4). So what it holds beyond the rows of those runs that can still be read
@@ -14,6 +14,7 @@ use kubist_index::state::{Run, RunId};
 
 use crate::entry::Location;
 use crate::error::Result;
+use crate::frame::Frame;
 use crate::options::Cancel;
 use crate::snapshot::Snapshot;
 use crate::sound::row_hashes;
@@ -22,13 +23,17 @@ use crate::sound::row_hashes;
 type Rows = Vec<(MortonKey, u64)>;
 
 impl Snapshot {
-    /// The rows of damaged runs that replicas still hold, each once.
+    /// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
     pub(crate) fn mend(&self, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
         let geometry = self.core.geometry;
         let directory = self.directory()?;
         let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
         let mut sources: HashMap<RunId, Rows> = HashMap::new();
-        let (mut mended, mut found): (Rows, Vec<RecordBatch>) = Default::default();
+        let mut found = self.rows_of_replaced(damaged, cancel)?;
+        // Without the grid nobody knows what lies in a cube.
+        let Some(frame) = self.core.frame().ok().flatten() else { return Ok(found) };
+        let place = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
+        let mut mended: Rows = found.iter().flat_map(place).collect();
         // From the root downwards; what was found above a cube is not taken again.
         for replica in directory.replicas() {
             if !replica.copies.iter().any(|source| damaged.contains(source)) {
@@ -45,14 +50,14 @@ impl Snapshot {
             for source in &replica.copies {
                 if !sources.contains_key(source) {
                     let rows = match runs.get(source) {
-                        Some(run) => self.sound_rows(run)?.into_iter().flat_map(|(_, rows)| rows).collect(),
+                        Some(run) => self.sound_rows(run, &frame)?.into_iter().flat_map(|(_, rows)| rows).collect(),
                         None => Vec::new(),
                     };
                     sources.insert(*source, rows);
                 }
                 know(&sources[source], replica.cube);
             }
-            for (batch, rows) in self.sound_rows(replica)? {
+            for (batch, rows) in self.sound_rows(replica, &frame)? {
                 let is_new = rows.iter().map(|(_, hash)| match known.get_mut(hash) {
                     Some(count) if *count > 0 => {
                         *count -= 1;
@@ -71,15 +76,9 @@ impl Snapshot {
         Ok(found)
     }
 
-    fn sound_rows(&self, run: &Arc<Run<Location>>) -> Result<Vec<(RecordBatch, Rows)>> {
-        // Without the grid nobody knows what lies in a cube.
-        let Some(frame) = self.core.frame().ok().flatten() else { return Ok(Vec::new()) };
-        let pages = self.read_sound(run)?.pages.into_iter();
-        Ok(pages
-            .map(|(_, batch)| {
-                let rows = frame.keys(&batch).into_iter().zip(row_hashes(&batch)).collect();
-                (batch, rows)
-            })
-            .collect())
+    fn sound_rows(&self, run: &Arc<Run<Location>>, frame: &Frame) -> Result<Vec<(RecordBatch, Rows)>> {
+        let sound = self.read_sound(run)?;
+        let rows = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch)).collect();
+        Ok(sound.batches().map(|batch| (batch.clone(), rows(batch))).collect())
     }
 }

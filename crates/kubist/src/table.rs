@@ -20,7 +20,7 @@ use crate::alter::{self, Alteration};
 use crate::checkpoint::{self, Held};
 use crate::codec::zone_map::ZoneMap;
 use crate::directory::{self, Base, Directory, Page, Runs};
-use crate::drop::check_not_dropped;
+use crate::drop::{HALF_COPIED, UNFINISHED, check_not_dropped};
 use crate::entry::{self, CommitEntry, EntryError, Header, Location, Origin, RewriteEntry};
 use crate::error::{Error, Result, store_error};
 use crate::frame::Frame;
@@ -166,10 +166,11 @@ impl Table {
     /// A table of which only the header is read.
     pub(crate) fn with_header(store: Arc<dyn Store>) -> Result<Table> {
         check_not_dropped(store.as_ref())?;
-        let bytes = store
-            .get(TABLE)
-            .map_err(store_error)?
-            .ok_or_else(|| Error::NotATable { location: store.location().into(), why: "it holds no table".into() })?;
+        let there = |name| store.get(name).map_err(store_error);
+        let Some(bytes) = there(TABLE)? else {
+            let why = if there(UNFINISHED)?.is_some() { HALF_COPIED } else { "it holds no table" };
+            return Err(Error::NotATable { location: store.location().into(), why: why.into() });
+        };
         let (header, schema) =
             entry::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();

@@ -220,6 +220,7 @@ fn follow_rewrites(core: &Core, state: &mut State<Location>, history: &mut Histo
         // What it read of a log may be lost: its own rows are here all the same.
         for (writer, needed) in std::mem::take(&mut entry.rewrite.needs) {
             if state.position(&writer) < needed && behind.insert(writer.clone()) {
+                gaps.uncounted = true;
                 gaps.notes.push(format!(
                     "the log of writer {writer:?} is not known as far as rewrite {number} had read it: commits that \
                      were not rewritten are lost"
