@@ -331,13 +331,17 @@ class SalvageReport:
     rows: int
     """In the new table."""
     rows_mended: int
-    """Of those, rows of damaged files that replicas still held."""
+    """Of those, rows of damaged files that replicas, or the files that they replaced, still held."""
     rows_lost: int
-    """Rows that are known to have been there and are not in the new table."""
+    """Rows that are known to have been committed and are not in the new table."""
     losses: list[dict[str, Any]]
     """What each damaged place cost before mending, as in `VerifyReport.losses`."""
     notes: list[str]
     """What else was damaged, and what cannot be known because of it."""
+    commits_lost: int = 0
+    """Commits that are known to have been made, of which the log entry cannot be read."""
+    uncounted: bool = False
+    """More rows may be lost than could be counted: ``notes`` says why."""
 
     @property
     def ok(self) -> bool:
@@ -345,7 +349,7 @@ class SalvageReport:
         return not self.losses and not self.notes
 
     def __repr__(self) -> str:
-        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {self.rows_lost:,} lost>"
+        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {'at least ' if self.uncounted else ''}{self.rows_lost:,} lost>"
         lines = [*self.notes, *(loss["what"] for loss in self.losses)]
         return "\n".join([head, *(f"  {line}" for line in lines)])
 

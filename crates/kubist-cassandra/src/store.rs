@@ -6,7 +6,8 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::{
-    Answers, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, Watch, local_scratch,
+    Answers, BrokenEntry, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch,
+    local_scratch,
 };
 use uuid::Uuid;
 
@@ -137,7 +138,7 @@ impl Store for CassandraStore {
     }
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        let (tail, damage) = self.read_sound_log(writer, from)?;
+        let (tail, damage) = self.link.wait(logs::read(&self.link, self.id, writer, from))?;
         damage.map_or(Ok(tail), Err)
     }
 
@@ -149,8 +150,17 @@ impl Store for CassandraStore {
         self.link.wait(iter(logs).map(read).buffered(self.link.place.parallel).try_collect())
     }
 
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
-        self.link.wait(logs::read(&self.link, self.id, writer, from))
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        match self.link.wait(logs::read(&self.link, self.id, writer, from)) {
+            Ok((LogTail { entries, next, .. }, damage)) => {
+                let broken = damage.iter().map(|_| BrokenEntry { position: next, bytes: Bytes::new() }).collect();
+                Ok(SoundLog { entries, broken, next, damage })
+            }
+            Err(damage @ (Error::Damaged { .. } | Error::Missing { .. })) => {
+                Ok(SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn hosts(&self) -> Vec<String> {

@@ -22,6 +22,7 @@ use kubist_types::Result;
 use crate::directory::Base;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
+use crate::vouched::Vouched;
 
 /// What a checkpoint says.
 pub struct Held {
@@ -63,6 +64,13 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
 }
 
 impl Held {
+    /// What it says of the logs.
+    pub fn vouched(&self) -> Vouched {
+        let (mut vouched, who) = (Vouched::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
+        self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));
+        vouched
+    }
+
     /// The state with all of its runs in memory.
     pub fn whole(self, files: &TableFiles) -> Result<(State<Location>, History)> {
         let Some(base) = self.base else { return Ok((self.state, self.history)) };

@@ -3,6 +3,7 @@
 //! Each call reads what the logs gained since the last one and joins it into the state. A
 //! view is one state, arranged for reading; it never changes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use kubist_format::error::EntryError;
 use kubist_format::header::{self, Header};
 use kubist_format::history::{Declared, History};
 use kubist_format::location::{Location, Origin};
-use kubist_format::names::{CHECKPOINTS, REWRITES, TABLE, WRITERS, number_of};
+use kubist_format::names::{CHECKPOINTS, REWRITES, TABLE, UNFINISHED, WRITERS, number_of};
 use kubist_index::priority;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId, State};
@@ -25,11 +26,12 @@ use crate::checkpoint::{self, Held};
 use crate::directory::{Base, Directory, Runs};
 use crate::error::{bad_entry, store_error};
 use crate::fetch::{self, Fetched, Piece};
-use crate::files::{TableFiles, check_not_dropped};
+use crate::files::{HALF_COPIED, TableFiles, check_not_dropped};
 use crate::heat::Heat;
 use crate::schema::TableSchema;
 use crate::token::Moment;
 use crate::view::View;
+use crate::vouched::{self, Vouched};
 
 /// What all handles, snapshots, queries and writers of a table share.
 pub struct Core {
@@ -68,10 +70,19 @@ struct Tail {
     new_runs: u64,
     /// How many runs the state had when newer checkpoints were looked for.
     looked_at: usize,
+    /// What others say of the logs, and whether segments were looked at for it.
+    vouched: Vouched,
+    looked_at_segments: bool,
 }
 
 impl Tail {
+    /// Nothing read yet, of logs of which something is known.
+    fn anew(vouched: Vouched) -> Tail {
+        Tail { stale: true, vouched, ..Tail::default() }
+    }
+
     fn begin(&mut self, held: Held) {
+        self.vouched.join(held.vouched());
         (self.checkpoint, self.base) = (Some(held.name), held.base);
         (self.state, self.history) = (held.state, held.history);
     }
@@ -88,10 +99,11 @@ impl Core {
     /// A table of which only the header is read.
     pub fn with_header(store: Arc<dyn Store>) -> Result<Arc<Core>> {
         check_not_dropped(store.as_ref())?;
-        let bytes = store
-            .get(TABLE)
-            .map_err(store_error)?
-            .ok_or_else(|| Error::NotATable { location: store.location().into(), why: "it holds no table".into() })?;
+        let there = |name| store.get(name).map_err(store_error);
+        let Some(bytes) = there(TABLE)? else {
+            let why = if there(UNFINISHED)?.is_some() { HALF_COPIED } else { "it holds no table" };
+            return Err(Error::NotATable { location: store.location().into(), why: why.into() });
+        };
         let (header, schema): (Header, Schema) =
             header::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
@@ -181,13 +193,7 @@ impl Core {
         let mut attempts = 0;
         loop {
             let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-            let writers = self.store.logs().map_err(store_error)?;
-            let from: Vec<(&str, u64)> =
-                writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-            for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
-                self.join(tail, writer, read, u64::MAX)?;
-            }
-            if self.follow_rewrites(tail, &rewrites)? {
+            if self.follow_logs(tail)? && self.follow_rewrites(tail, &rewrites)? {
                 break;
             }
             attempts += 1;
@@ -209,6 +215,44 @@ impl Core {
         }
         // After the logs: no run has a column that is not known then.
         self.follow_alterations(tail, u64::MAX)
+    }
+
+    /// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
+    /// entry that nobody but this handle knew of.
+    fn follow_logs(&self, tail: &mut Tail) -> Result<bool> {
+        // Listed before the logs: whose segment is there has a log by then.
+        let at_work = match tail.looked_at_segments {
+            true => BTreeMap::new(),
+            false => vouched::at_work(self)?,
+        };
+        let writers = self.store.logs().map_err(store_error)?;
+        let gone = tail.vouched.writers().find(|writer| !writers.iter().any(|log| log == writer));
+        if let Some(error) = gone.and_then(|writer| tail.vouched.short(self, writer, None)) {
+            return Err(error);
+        }
+        let from: Vec<(&str, u64)> = writers.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+        let mut unacknowledged = BTreeSet::new();
+        for (writer, read) in writers.iter().zip(self.store.read_logs(&from).map_err(store_error)?) {
+            if let Some(error) = tail.vouched.short(self, writer, Some(read.next)) {
+                return Err(error);
+            }
+            if read.next < tail.state.position(writer) {
+                return Ok(false);
+            }
+            if read.durable == 0 && read.next > 0 && read.entries.is_empty() && tail.state.position(writer) == 0 {
+                unacknowledged.insert(writer.clone());
+            }
+            let (next, durable) = (read.next, read.durable);
+            self.join(tail, writer, read, u64::MAX)?;
+            if durable >= next && tail.state.position(writer) == next {
+                tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
+            }
+        }
+        if let Some(error) = vouched::without_log(self, &at_work, &writers, &unacknowledged).into_iter().next() {
+            return Err(error);
+        }
+        tail.looked_at_segments = true;
+        Ok(true)
     }
 
     /// The table as it was at a moment that a view of it had.
@@ -264,6 +308,9 @@ impl Core {
             if let Some(after) = entry.retract_after {
                 tail.history.retract(after, &entry.rewrite.needs);
             }
+            for (writer, needed) in &entry.rewrite.needs {
+                vouched::check_need(self, writer, tail.state.position(writer), number, *needed, &tail.history)?;
+            }
             tail.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         }
         Ok(true)
@@ -288,7 +335,7 @@ impl Core {
 
     /// Starts anew from the newest checkpoint.
     fn restore(&self, tail: &mut Tail) -> Result<()> {
-        *tail = Tail { stale: true, ..Tail::default() };
+        *tail = Tail::anew(std::mem::take(&mut tail.vouched));
         if let Some(held) = checkpoint::load(self)? {
             tail.begin(held);
         }

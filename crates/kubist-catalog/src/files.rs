@@ -3,7 +3,7 @@
 //! The lowest floor of a handle: it reads named objects and pieces of segments, and knows
 //! nothing of logs or of any state of the table.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubist_format::alteration::name_of;
@@ -25,6 +25,8 @@ use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
 use crate::schema::TableSchema;
 
+pub const HALF_COPIED: &str =
+    "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
 /// A directory of more runs than this is not held as a whole, unless a handle is told
@@ -56,6 +58,8 @@ pub struct TableFiles {
     /// A directory of more runs is not held as a whole.
     most_held: AtomicU64,
     process: u32,
+    /// Its header is not there yet: it comes last, of a copy.
+    unfinished: AtomicBool,
     frame: OnceLock<Arc<Frame>>,
     /// So many alterations are known to be durable.
     settled: AtomicU64,
@@ -78,9 +82,15 @@ impl TableFiles {
             pages: Cache::new(PAGE_BYTES),
             most_held: AtomicU64::new(MOST_HELD),
             process: std::process::id(),
+            unfinished: AtomicBool::new(false),
             frame: OnceLock::new(),
             settled: AtomicU64::new(0),
         })
+    }
+
+    /// Says whether the header is yet to come.
+    pub fn set_unfinished(&self, unfinished: bool) {
+        self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
     /// Bounds how many runs are held in memory.
@@ -111,6 +121,9 @@ impl TableFiles {
     /// Refuses if the table is gone, or another was made in its place.
     pub fn check_still_there(&self) -> Result<()> {
         check_not_dropped(self.store.as_ref())?;
+        if self.unfinished.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let here = self.store.get(TABLE).map_err(store_error)?;
         let why = match here.map(|bytes| header::decode_header(&bytes)) {
             Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),

@@ -24,5 +24,6 @@ pub mod snapshot;
 pub mod token;
 pub mod trace;
 pub mod view;
+pub mod vouched;
 pub mod write_checkpoint;
 pub mod zone_maps;

@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use kubist_cassandra::CassandraStore;
+use kubist_format::names::{COPY, DROPPED, SALVAGE, TABLE, UNFINISHED};
 use kubist_store::{LocalStore, Store, open_local};
+use kubist_types::{Error, Result};
 
 use crate::error::store_error;
-use crate::files::HALF_DROPPED;
-use kubist_format::names::DROPPED;
-use kubist_format::names::TABLE;
-use kubist_types::error::{Error, Result};
+use crate::files::{HALF_COPIED, HALF_DROPPED};
 
 /// A location, read.
 pub enum Place {
@@ -57,7 +56,7 @@ impl Place {
                     None if look(path, fs::symlink_metadata(path))?.is_some() => "it is a link that leads nowhere",
                     None => "there is nothing",
                     Some(found) if !found.is_dir() => "it is a file, not a directory",
-                    Some(_) if !holds(path, TABLE)? && !holds(path, DROPPED)? => "the directory holds no table",
+                    Some(_) if !holds_any(path)? => "the directory holds no table",
                     Some(_) => return Ok(Arc::new(open_local(path).map_err(store_error)?)),
                 };
                 Err(not(location, why))
@@ -94,9 +93,10 @@ impl Place {
                     None if look(path, fs::symlink_metadata(path))?.is_some() => "it is a link that leads nowhere",
                     None => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
                     Some(found) if !found.is_dir() => "it is a file",
-                    Some(_) if is_empty(path)? => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
+                    Some(_) if is_free(path)? => return Ok(Arc::new(LocalStore::create(path).map_err(store_error)?)),
                     Some(_) if holds(path, DROPPED)? => HALF_DROPPED,
                     Some(_) if holds(path, TABLE)? => TABLE_THERE,
+                    Some(_) if holds(path, UNFINISHED)? => HALF_COPIED,
                     Some(_) => "the directory is not empty and holds no table",
                 };
                 Err(taken(location, why))
@@ -107,8 +107,10 @@ impl Place {
                 let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
                 let why = match () {
                     () if store.is_empty().map_err(store_error)? => return Ok(Arc::new(store)),
+                    () if is_bare(&store).map_err(store_error)? => return Ok(Arc::new(store)),
                     () if there(DROPPED)? => HALF_DROPPED,
                     () if there(TABLE)? => TABLE_THERE,
+                    () if there(UNFINISHED)? => HALF_COPIED,
                     () => "something is there that is no table",
                 };
                 Err(taken(store.location(), why))
@@ -132,9 +134,27 @@ fn holds(directory: &Path, name: &str) -> Result<bool> {
     Ok(look(&path, fs::symlink_metadata(&path))?.is_some())
 }
 
-fn is_empty(directory: &Path) -> Result<bool> {
-    let first = fs::read_dir(directory).and_then(|mut entries| entries.next().transpose());
-    Ok(first.map_err(|error| cannot("list", directory, error))?.is_none())
+/// Is there a table, or what is left of one, or what was to become one?
+fn holds_any(directory: &Path) -> Result<bool> {
+    Ok(holds(directory, TABLE)? || holds(directory, DROPPED)? || holds(directory, UNFINISHED)?)
+}
+
+/// Is nothing in a directory, or no more than a copy has made before it set its mark?
+fn is_free(directory: &Path) -> Result<bool> {
+    let listed: io::Result<Vec<_>> =
+        fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    let names = listed.map_err(|error| cannot("list", directory, error))?;
+    Ok(names.is_empty()
+        || names.iter().all(|name| name == "logs" || name == "tmp")
+            && open_local(directory).and_then(|store| is_bare(&store)).map_err(store_error)?)
+}
+
+/// Is there nothing in a store but the empty log of a maker that has not set its mark yet, or
+/// did not live to?
+pub fn is_bare(store: &dyn Store) -> kubist_store::Result<bool> {
+    Ok(store.list("")?.is_empty()
+        && store.segments()?.is_empty()
+        && store.logs()?.iter().all(|log| [COPY, SALVAGE].contains(&log.as_str())))
 }
 
 fn cannot(operation: &str, path: &Path, error: io::Error) -> Error {

@@ -73,12 +73,22 @@ fn body(core: &Core, view: &View, number: u64) -> Result<(Vec<u8>, Option<String
 /// is as good. `false` if it cannot be done now: some writer is just making an entry
 /// durable, or others have overtaken this one.
 pub fn write(core: &Core) -> Result<bool> {
+    write_if(core, false)
+}
+
+/// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
+/// that is not there finds its number taken.
+pub fn write_anew(core: &Core) -> Result<bool> {
+    write_if(core, true)
+}
+
+fn write_if(core: &Core, anew: bool) -> Result<bool> {
     // Listed before the table is looked at: a checkpoint that took long to make
     // finds its number taken, instead of following a newer one.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view()?;
-    if !names.is_empty() && core.since_checkpoint().0 == 0 {
+    if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 {
         return Ok(true);
     }
     for (writer, position) in &view.positions {
@@ -101,7 +111,13 @@ pub fn write(core: &Core) -> Result<bool> {
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
     // Whoever loses the race has lost nothing: the other's is as new.
-    let won = core.store.put_if_absent(&format!("{CHECKPOINTS}{number:020}"), &bytes).map_err(store_error)?;
+    let name = format!("{CHECKPOINTS}{number:020}");
+    let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
+    // Its number was taken before, and that checkpoint cleaned away with the pages of this one.
+    if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
+        core.store.delete(&name).map_err(store_error)?;
+        return Ok(false);
+    }
     if let Some(segment) = pages.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }

@@ -21,7 +21,7 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
         let lines: String = report.notes.iter().cloned().chain(losses).map(|line| format!("{line}\n")).collect();
         let mended = match report.rows_mended {
             0 => String::new(),
-            mended => format!(", {} of them from replicas", human::count(mended)),
+            mended => format!(", {} of them from replicas or replaced files", human::count(mended)),
         };
         print(&format!("{lines}{}: {}{mended}\n", command.other, human::counted(report.rows, "record")))?;
     }
@@ -29,6 +29,7 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
         return Ok(());
     }
     let lost = match report.rows_lost {
+        lost if lost > 0 && report.uncounted => format!("at least {} lost", human::counted(lost, "record")),
         0 => "no known record is lost, but see above what cannot be known".into(),
         lost => format!("{} lost", human::counted(lost, "record")),
     };

@@ -250,3 +250,47 @@ fn records_are_looked_up() {
     assert_eq!(cost("x < 1e9")["runs_looked_up"], 0);
     place.run("verify t --deep").ok();
 }
+
+#[test]
+fn a_table_without_its_logs_is_said_to_be_damaged() {
+    let place = Place::new();
+    place.save("in.parquet", &particles(0, 2000));
+    place.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
+    // As `rsync --exclude '*.log'` copies it.
+    for entry in std::fs::read_dir(place.path("t/logs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    for command in ["query t --count", "ingest t in.parquet", "verify t", "clean t", "optimize t"] {
+        let ran = place.run(command);
+        assert!(
+            ran.code != 0 && (ran.err.contains("log of ") || ran.out.contains("log of ")),
+            "{command}: {}",
+            ran.err
+        );
+    }
+    let saved = place.run("salvage t saved --json");
+    assert!(saved.code != 0 && saved.json()["uncounted"] == true, "{}", saved.out);
+    assert_eq!(files_below(&place.path("t/logs")).len(), 1, "a log was begun anew");
+}
+
+#[test]
+fn a_copy_that_was_cut_off_is_repeated() {
+    let place = Place::new();
+    place.table("t", &particles(0, 500));
+    place.run("copy t u").ok();
+    std::fs::remove_file(place.path("u/table")).unwrap();
+    kubist::store::Store::put_if_absent(&kubist::store::open_local(&place.path("u")).unwrap(), "unfinished", b"id")
+        .unwrap();
+    let refused = place.run("query u --count");
+    assert!(refused.code != 0 && refused.err.contains("repeat it, or drop"), "{}", refused.err);
+    place.run("copy t u").ok();
+    assert_eq!(place.run("query u --count").ok().out, "500\n");
+    std::fs::remove_file(place.path("u/table")).unwrap();
+    kubist::store::Store::put_if_absent(&kubist::store::open_local(&place.path("u")).unwrap(), "unfinished", b"id")
+        .unwrap();
+    place.run("drop u --yes").ok();
+    assert!(!place.path("u").exists());
+}

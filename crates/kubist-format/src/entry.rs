@@ -54,7 +54,8 @@ pub struct RewriteEntry {
     pub unix_ms: u64,
 }
 
-const COMMIT: u8 = 1;
+/// The first byte of a commit's entry; its number and its rows follow.
+pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
 /// Sections of an entry. The lowest bit is set in those that may be skipped.

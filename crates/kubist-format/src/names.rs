@@ -8,6 +8,14 @@ pub const WRITERS: &str = "writers";
 /// The mark of a table that is being dropped.
 pub const DROPPED: &str = "dropped";
 
+/// While it is there and the header is not, the rest is what a copy or a salvage was about to
+/// make, or has left when it was interrupted.
+pub const UNFINISHED: &str = "unfinished";
+
+/// The writers that fill a copy, and what is salvaged.
+pub const COPY: &str = "copy";
+pub const SALVAGE: &str = "salvage";
+
 pub const REWRITES: &str = "rewrites/";
 pub const CHECKPOINTS: &str = "checkpoints/";
 pub const ALTERATIONS: &str = "alterations/";

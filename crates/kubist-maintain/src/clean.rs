@@ -3,8 +3,9 @@
 //! A segment without live runs is noted as garbage when it is first noticed, and
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
-//! live writer may still append to is left alone, that of a rewrite or a checkpoint for ten
-//! minutes after it was made (it may not be published yet), and so are the logs.
+//! live writer may still append to is left alone, and so are the logs; that of a rewrite
+//! or a checkpoint is not noted for ten minutes after it was made. Who publishes one later
+//! than that sees the note and gives up, or is seen (`publish`).
 //!
 //! What can go is deleted before anything is written: people clean when the disk is full.
 
@@ -17,13 +18,14 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::{checkpoint, write_checkpoint};
 use kubist_format::names::REWRITE_SEGMENT;
-use kubist_format::names::{GARBAGE, PAGES_SEGMENT};
+use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::error::Result;
+use kubist_write::publish::fence;
 
 const KEPT_REWRITES: u64 = 64;
-/// A rewriter publishes its segment within this time of making it; so does who writes a
-/// checkpoint.
+/// A rewriter publishes its segment within this time of making it, or has worked in vain; so
+/// has who writes a checkpoint.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 
 /// What [`Table::clean`] did.
@@ -38,17 +40,20 @@ pub struct Cleaning {
 /// Deletes what has been garbage for `retention`, and notes what is garbage
 /// now. Snapshots taken longer ago may then answer `SnapshotExpired`.
 pub fn clean(core: &Arc<Core>, retention: Duration) -> Result<Cleaning> {
+    clean_as_of(core, retention, unix_ms())
+}
+
+/// The same by another clock, in milliseconds since 1970.
+pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64) -> Result<Cleaning> {
     core.check_process()?;
     core.check_still_there()?;
-    let now = unix_ms();
     let mut report = Cleaning::default();
-    free(core, retention, now, &mut report)?;
-    // Now there may be room for a checkpoint, and that may let go of more.
+    // What no fence is needed for may make room for the fence.
+    let mut round = Round { core, retention, now, report: &mut report };
+    round.free(false)?;
     write_checkpoint::write(core)?;
-    for segment in free(core, retention, now, &mut report)? {
-        core.store.put_if_absent(&note_of(&segment), &now.to_le_bytes()).map_err(store_error)?;
-        report.segments_waiting += 1;
-    }
+    round.note()?;
+    round.report.segments_waiting = round.free(true)?;
     Ok(report)
 }
 
@@ -57,37 +62,97 @@ fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
-/// Deletes what has been garbage for `retention`, writing nothing, and gives the segments
-/// that wait. What was never noted has been garbage for no time.
-fn free(core: &Core, retention: Duration, now: u64, report: &mut Cleaning) -> Result<Vec<String>> {
-    let segments = core.store.segments().map_err(store_error)?;
-    let needed = needed(core)?;
-    for note in core.store.list(GARBAGE).map_err(store_error)? {
-        let segment = &note[GARBAGE.len()..];
-        if needed.contains(segment) || !segments.iter().any(|listed| listed == segment) {
-            core.store.delete(&note).map_err(store_error)?;
+/// One call of [`clean`].
+struct Round<'a> {
+    core: &'a Core,
+    retention: Duration,
+    /// Milliseconds since 1970.
+    now: u64,
+    report: &'a mut Cleaning,
+}
+
+impl Round<'_> {
+    /// Segments that the table does not need, without those that may be published yet, and
+    /// how many of the latter there are.
+    fn garbage(&self) -> Result<(Vec<String>, Vec<String>, u64)> {
+        let segments = self.core.store.segments().map_err(store_error)?;
+        let needed = needed(self.core)?;
+        for note in self.core.store.list(GARBAGE).map_err(store_error)? {
+            let segment = &note[GARBAGE.len()..];
+            // Looked for now: one that was made since the list was may have a note that counts.
+            let is_gone = match self.core.store.segment_len(segment) {
+                Err(kubist_store::Error::InvalidName { .. }) => true,
+                length => length.map_err(store_error)?.is_none(),
+            };
+            if needed.contains(segment) || is_gone {
+                self.core.store.delete(&note).map_err(store_error)?;
+            }
         }
+        let is_new = |segment: &String| match made(segment) {
+            Some((_, at)) if is_of_no_writer(segment) => self.now.saturating_sub(at) < REWRITE_TIME.as_millis() as u64,
+            _ => false,
+        };
+        let unneeded = segments.iter().filter(|segment| !needed.contains(*segment)).cloned();
+        let (new, garbage): (Vec<String>, Vec<String>) = unneeded.partition(is_new);
+        Ok((garbage, segments, new.len() as u64))
     }
-    let mut waiting = Vec::new();
-    for segment in segments.iter().filter(|segment| !needed.contains(*segment)) {
-        let since = core.store.get(&note_of(segment)).map_err(store_error)?;
-        let since = since.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
-        let age = Duration::from_millis(now.saturating_sub(since.unwrap_or(now)));
-        if age < retention || !delete_if_free(core, segment, &segments, now, report)? {
-            waiting.push(segment.clone());
-            continue;
+
+    /// Notes what is garbage now.
+    fn note(&self) -> Result<()> {
+        for segment in self.garbage()?.0 {
+            self.core.store.put_if_absent(&note_of(&segment), &self.now.to_le_bytes()).map_err(store_error)?;
         }
-        core.store.delete(&note_of(segment)).map_err(store_error)?;
+        Ok(())
     }
-    // Rewrites that the checkpoint holds. The last ones stay, so that a reader
-    // that is behind notices the gap and starts from the checkpoint.
-    let held = checkpoint::load(core)?.map_or(0, |held| held.state.rewrites());
-    for name in core.store.list(REWRITES).map_err(store_error)? {
-        if number_of(&name) + KEPT_REWRITES < held {
-            core.store.delete(&name).map_err(store_error)?;
+
+    /// Deletes what has been garbage for the retention time, and says how many segments wait.
+    /// What was never noted has been garbage for no time. Only with a fence do segments of
+    /// rewrites and checkpoints go, because who would publish one must see its note first;
+    /// without one nothing is written.
+    fn free(&mut self, with_fence: bool) -> Result<u64> {
+        let core = self.core;
+        let (garbage, segments, mut waiting) = self.garbage()?;
+        let mut due = Vec::new();
+        for segment in garbage {
+            let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
+            let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
+            let age = Duration::from_millis(self.now.saturating_sub(since.unwrap_or(self.now)));
+            match age < self.retention || (is_of_no_writer(&segment) && !with_fence) {
+                true => waiting += 1,
+                false => due.push(segment),
+            }
         }
+        if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
+            fence(core)?;
+        }
+        if due.iter().any(|segment| may_get_a_checkpoint(core, segment).unwrap_or(true)) {
+            write_checkpoint::write_anew(core)?;
+        }
+        for segment in due {
+            if may_get_a_checkpoint(core, &segment)? || !delete_if_free(core, &segment, &segments, self.report)? {
+                waiting += 1;
+                continue;
+            }
+            core.store.delete(&note_of(&segment)).map_err(store_error)?;
+        }
+        // Rewrites that the checkpoint holds. The last ones stay, so that a reader
+        // that is behind notices the gap and starts from the checkpoint.
+        let held = checkpoint::load(core)?.map_or(0, |held| held.state.rewrites());
+        for name in core.store.list(REWRITES).map_err(store_error)? {
+            if number_of(&name) + KEPT_REWRITES < held {
+                core.store.delete(&name).map_err(store_error)?;
+            }
+        }
+        Ok(waiting)
     }
-    Ok(waiting)
+}
+
+/// Has a segment pages of a checkpoint whose number, or a later one, nobody has taken?
+fn may_get_a_checkpoint(core: &Core, segment: &str) -> Result<bool> {
+    let number = |name: &str| name.split('-').next()?.parse::<u64>().ok();
+    let Some(own) = segment.strip_prefix(PAGES_SEGMENT).and_then(number) else { return Ok(false) };
+    let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
+    Ok(names.last().and_then(|name| number(&name[CHECKPOINTS.len()..])).is_none_or(|newest| newest < own))
 }
 
 /// The segments that the table needs as it is now, those of checkpoints included.
@@ -107,26 +172,26 @@ fn needed(core: &Core) -> Result<HashSet<String>> {
     Ok(needed)
 }
 
-/// Deletes a segment unless somebody may still name it: a writer that is alive, in
-/// whose newest segment a commit may be under way, or a rewriter that has not
-/// published yet.
-fn delete_if_free(core: &Core, segment: &str, all: &[String], now: u64, report: &mut Cleaning) -> Result<bool> {
-    let parts = |name: &str| -> Option<(String, u64)> {
-        let (owner, number) = name.rsplit_once('-')?;
-        Some((owner.to_string(), number.parse().ok()?))
-    };
-    let Some((owner, number)) = parts(segment) else { return Ok(false) };
+/// Who made a segment, and when, by its name.
+fn made(segment: &str) -> Option<(String, u64)> {
+    let (owner, number) = segment.rsplit_once('-')?;
+    Some((owner.to_string(), number.parse().ok()?))
+}
+
+fn is_of_no_writer(segment: &str) -> bool {
+    [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix))
+}
+
+/// Deletes a segment unless it is named, or a writer that is alive may still name it: in
+/// its newest segment a commit may be under way.
+fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Cleaning) -> Result<bool> {
+    let Some((owner, number)) = made(segment) else { return Ok(false) };
     let mut log = None;
-    let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
-    if of_no_writer && !core.store.logs().map_err(store_error)?.contains(&owner) {
-        if Duration::from_millis(now.saturating_sub(number)) < REWRITE_TIME {
-            return Ok(false);
-        }
-    } else {
+    if !is_of_no_writer(segment) || core.store.logs().map_err(store_error)?.contains(&owner) {
         match core.store.own_log(&owner) {
             Ok(own) => log = Some(own),
             Err(kubist_store::Error::Busy { .. }) => {
-                let newer = all.iter().filter_map(|other| parts(other)).any(|(o, n)| o == owner && n > number);
+                let newer = all.iter().filter_map(|other| made(other)).any(|(o, n)| o == owner && n > number);
                 if !newer {
                     return Ok(false);
                 }

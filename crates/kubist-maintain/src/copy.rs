@@ -2,7 +2,8 @@
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one
 //! commit, so that the copy has all of them or none: after an error nothing of it is
-//! left, after a crash a table without rows. They bring their hidden columns
+//! left, after a crash something that is no table, and goes when the copy is repeated
+//! (`unfinished`). They bring their hidden columns
 //! along: steps stay steps, and the rows of a table without identity keep their
 //! priorities. What belongs to the moment and not to the rows stays behind: tokens,
 //! the writers' histories, who was declared. So a step that waits for a writer in
@@ -18,7 +19,7 @@ use kubist_index::grid::Scale;
 use kubist_store::Store;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::create::{self, Plan};
+use kubist_catalog::create::Plan;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame;
 use kubist_catalog::location::Place;
@@ -30,15 +31,15 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
 use kubist_write::writer::Writer;
 
-use crate::drop::drop_in;
+use crate::drop::{drop_in, vacant_for_copy};
 use kubist_catalog::schema::NO_STEP;
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_format::names::COPY;
+use kubist_write::unfinished::Unfinished;
 
 /// Rows that a domain is learned from: those of lowest priority, a uniform sample.
 const LEARNED_ROWS: u64 = 1 << 16;
-/// The name of the writer in the copy.
-const WRITER: &str = "copy";
 
 /// What is to be different in a copy.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +72,7 @@ pub fn copy_to(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let plan = plan_copy(snapshot, options)?;
-    copy_planned(snapshot, Place::of(location)?.vacant()?, plan, options, progress)
+    copy_planned(snapshot, vacant_for_copy(&Place::of(location)?)?, plan, options, progress)
 }
 
 /// The same in an empty store, of whatever kind.
@@ -91,10 +92,20 @@ fn copy_planned(
     options: &CopyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
-    let table = create::make(store.clone(), plan, false)?;
-    let copied = copy_rows(snapshot, &table, options, progress);
+    let writer = WriterOptions {
+        name: Some(COPY.into()),
+        memory_bytes: options.memory_bytes,
+        cancel: options.cancel.clone(),
+        ..WriterOptions::default()
+    };
+    let Plan { header, schema, scales } = plan;
+    let (unfinished, writer) = Unfinished::begin(store.clone(), header, schema, &writer)?;
+    let copied = scales
+        .map_or(Ok(()), |scales| unfinished.core.publish_grid(&scales).map(drop))
+        .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, options, progress))
+        .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // Best effort: what stays is a table without rows.
+        // Best effort: what stays is no table.
         let _ = drop_in(store, false);
     }
     copied
@@ -173,6 +184,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
 
 fn copy_rows(
     snapshot: &Snapshot,
+    mut writer: Writer,
     table: &Arc<Core>,
     options: &CopyOptions,
     progress: &mut dyn FnMut(u64, u64),
@@ -184,13 +196,6 @@ fn copy_rows(
         let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         table.store.put_if_absent(&name, &bytes).map_err(store_error)?;
     }
-    let of_writer = WriterOptions {
-        name: Some(WRITER.into()),
-        memory_bytes: options.memory_bytes,
-        cancel: options.cancel.clone(),
-        ..WriterOptions::default()
-    };
-    let mut writer = Writer::open(table.clone(), &of_writer, None)?;
     let history = &snapshot.view.history;
     let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
     let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();

@@ -7,8 +7,8 @@ use kubist_catalog::error::store_error;
 use kubist_format::lookups;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::REWRITES;
-use kubist_types::error::Result;
 use kubist_types::Cancel;
+use kubist_types::error::Result;
 
 /// Bytes of a table's store by cause; together they are all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]

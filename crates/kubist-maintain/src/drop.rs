@@ -10,7 +10,9 @@ use kubist_store::Store;
 
 use kubist_catalog::error::store_error;
 use kubist_catalog::location::Place;
-use kubist_format::names::{ALTERATIONS, CHECKPOINTS, DROPPED, GARBAGE, GRID, LEASES, REWRITES, TABLE, WRITERS};
+use kubist_format::names::{
+    ALTERATIONS, CHECKPOINTS, DROPPED, GARBAGE, GRID, LEASES, REWRITES, TABLE, UNFINISHED, WRITERS,
+};
 use kubist_types::{Error, Result};
 
 /// What [`Table::drop_at`] removed.
@@ -25,7 +27,7 @@ pub struct Dropped {
 const FOLDERS: [&str; 5] = [REWRITES, CHECKPOINTS, GARBAGE, LEASES, ALTERATIONS];
 
 fn is_ours(name: &str) -> bool {
-    [TABLE, GRID, WRITERS, DROPPED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
+    [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
 /// Deletes the table at a location, and its directory if nothing else is in it.
@@ -40,21 +42,26 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
     // Read, so that a file of somebody else's that is called so is no table.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
-    if !begun && !there(TABLE)? {
+    let is_table = begun || there(TABLE)?;
+    if !is_table && !there(UNFINISHED)? {
         return Err(Error::NotATable { location: store.location().into(), why: "it holds no table".into() });
     }
     let mut logs = Vec::new();
     take_logs(store.as_ref(), force, &mut logs)?;
-    store.put_if_absent(DROPPED, b"").map_err(store_error)?;
+    // What is unfinished has its mark.
+    let mark = if is_table { DROPPED } else { UNFINISHED };
+    if is_table {
+        store.put_if_absent(DROPPED, b"").map_err(store_error)?;
+    }
     // A writer that came meanwhile has its log, or will see the mark.
     if let Err(error) = take_logs(store.as_ref(), force, &mut logs) {
-        if !begun {
+        if is_table && !begun {
             store.delete(DROPPED).map_err(store_error)?;
         }
         return Err(error);
     }
     let (mut dropped, mut objects) = (Dropped::default(), Vec::new());
-    for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != DROPPED) {
+    for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != mark) {
         if size.kind == kubist_store::Kept::Object {
             if !is_ours(&size.name) {
                 dropped.files_left += 1;
@@ -67,9 +74,25 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
     }
     store.delete(TABLE).map_err(store_error)?;
     objects.extend(FOLDERS.map(String::from));
-    objects.push(DROPPED.into());
+    objects.push(mark.into());
     store.erase(&objects).map_err(store_error)?;
     Ok(dropped)
+}
+
+/// An empty store for a copy: what an interrupted one has left there is removed first.
+pub fn vacant_for_copy(place: &Place) -> Result<Arc<dyn Store>> {
+    let left = match place.store() {
+        Ok(store) => {
+            let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
+            (there(UNFINISHED)? && !there(TABLE)? && !there(DROPPED)?).then_some(store)
+        }
+        Err(Error::NotATable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(left) = left {
+        drop_in(left, false)?;
+    }
+    place.vacant()
 }
 
 /// Takes all logs that are not taken yet, so that no writer is at work.

@@ -1,5 +1,6 @@
 //! Asking: from a question to a plan, from the plan to a stream of batches.
 
+mod candidates;
 mod cells;
 mod delivery;
 mod lookup;
@@ -25,7 +26,6 @@ use kubist_index::state::Run;
 use kubist_store::Home;
 
 use crate::question::{Bound, Part, PerCell, Query};
-use kubist_types::gradual;
 use crate::ring;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
@@ -36,6 +36,7 @@ use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
+use kubist_types::gradual;
 use kubist_types::stats::Stats;
 use lookup::LookedUp;
 use pipeline::{Crew, Pipeline};
@@ -319,7 +320,7 @@ impl Question {
                 }
             }
         }
-        select::expected_rows(self, PriorityRange::ALL, stats)
+        candidates::expected_rows(self, PriorityRange::ALL, stats)
     }
 
     /// Records of runs that lie inside the box, and the runs that may have some outside;

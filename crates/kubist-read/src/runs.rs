@@ -1,15 +1,16 @@
 //! Whole pages and runs: every chunk read and checked, every column decoded.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use bytes::Bytes;
 use kubist_index::state::Run;
 
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::decode::{self, PageColumn, Span};
+use kubist_format::decode::{self, Column, PageColumn, Span};
 use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
@@ -50,21 +51,84 @@ pub fn decode_pages(
             continue;
         }
         for page in pages.clone() {
-            let chunk = map.chunk(page, column);
-            let damaged = |what: String| damaged(snapshot, run, chunk.offset, what);
-            let bytes = &data[(chunk.offset - start) as usize..][..chunk.length as usize];
-            if crc32c::crc32c(bytes) != chunk.checksum {
-                let name = field.name();
-                return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
-            }
-            let rows = map.page_rows(page);
-            let all = Span { places: 0..rows, some: None };
-            builder.append(&PageColumn { rows, frame: chunk.frame, bytes }, &[all]).map_err(damaged)?;
+            let all = Span { places: 0..map.page_rows(page), some: None };
+            append_chunk(snapshot, run, map, (page, column), start, data, builder.as_mut(), &[all])?;
         }
         arrays.push(builder.finish().map_err(|what| damaged(snapshot, run, start, what))?);
     }
     let batch = RecordBatch::try_new(schema.stored.clone(), arrays);
     batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))
+}
+
+/// The rows of a page of which every value is one of its column's type, and what is wrong
+/// with the others, row by row. `data` are the page's bytes. An error if they are not what
+/// was written.
+pub fn decode_sound_rows(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    page: usize,
+    data: &[u8],
+) -> Result<(RecordBatch, BTreeMap<usize, String>)> {
+    let (schema, start, rows) = (&snapshot.view.schema, map.chunk(page, 0).offset, map.page_rows(page));
+    let array = |column: usize, spans: &[Span]| -> Result<std::result::Result<ArrayRef, String>> {
+        let field = schema.stored.field(column);
+        let mut builder = decode::column(field.data_type(), rows);
+        match column < map.columns.len() {
+            true => append_chunk(snapshot, run, map, (page, column), start, data, builder.as_mut(), spans)?,
+            false => builder.repeat(schema.default_of(column), spans.iter().map(Span::count).sum()),
+        }
+        let array = builder.finish();
+        Ok(array.and_then(|array| match field.is_nullable() || array.null_count() == 0 {
+            true => Ok(array),
+            false => Err("it is null".into()),
+        }))
+    };
+    let mut bad: BTreeMap<usize, String> = BTreeMap::new();
+    for (column, field) in schema.stored.fields().iter().enumerate() {
+        // Halved until every part is sound, or one row.
+        let mut parts = vec![0..rows];
+        while let Some(places) = parts.pop() {
+            let Err(what) = array(column, &[Span { places: places.clone(), some: None }])? else { continue };
+            if places.len() <= 1 {
+                let name = field.name();
+                let what = format!("row {} of page {page} has no value of column {name:?}: {what}", places.start);
+                bad.entry(places.start).or_insert(what);
+                continue;
+            }
+            let middle = places.start + places.len() / 2;
+            parts.extend([places.start..middle, middle..places.end]);
+        }
+    }
+    let sound = (0..rows).filter(|row| !bad.contains_key(row));
+    let spans: Vec<Span> = sound.map(|row| Span { places: row..row + 1, some: None }).collect();
+    let arrays = (0..schema.stored.fields().len())
+        .map(|column| array(column, &spans)?.map_err(|what| damaged(snapshot, run, start, what)));
+    let batch = RecordBatch::try_new(schema.stored.clone(), arrays.collect::<Result<_>>()?);
+    Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
+}
+
+/// Appends rows of one column of one page, whose bytes lie in `data`, which begins at
+/// `start` of the run.
+#[allow(clippy::too_many_arguments)]
+fn append_chunk(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    (page, column): (usize, usize),
+    start: u64,
+    data: &[u8],
+    builder: &mut dyn Column,
+    spans: &[Span],
+) -> Result<()> {
+    let chunk = map.chunk(page, column);
+    let damaged = |what: String| damaged(snapshot, run, chunk.offset, what);
+    let bytes = &data[(chunk.offset - start) as usize..][..chunk.length as usize];
+    if crc32c::crc32c(bytes) != chunk.checksum {
+        let name = snapshot.view.schema.stored.field(column).name();
+        return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
+    }
+    builder.append(&PageColumn { rows: map.page_rows(page), frame: chunk.frame, bytes }, spans).map_err(damaged)
 }
 
 /// An error that names the file, the place in it and the cube.

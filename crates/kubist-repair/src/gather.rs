@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kubist_index::state::State;
+use bytes::Bytes;
+use kubist_index::state::{RunId, State};
 
 use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
@@ -13,30 +14,65 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
-use kubist_format::alteration::{self, Alteration};
-use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_catalog::vouched::{self, Vouched};
+use kubist_format::alteration;
+use kubist_format::alteration::Alteration;
+use kubist_format::entry::{self, CommitEntry, RewriteEntry};
 use kubist_format::history::History;
 use kubist_format::location::{Location, Origin};
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::error::{Error, Result};
 
-/// A snapshot of what can be read; what could not, and what that means, in `notes`.
-pub fn snapshot(core: &Arc<Core>, notes: &mut Vec<String>) -> Result<Snapshot> {
-    let (mut state, mut history) = newest_checkpoint(core, notes)?;
+/// A commit of more rows is a number that was damaged.
+const MOST_ROWS: u64 = 1 << 40;
+
+/// What could not be read, and what that means.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    pub notes: Vec<String>,
+    /// Commits that were made and cannot be read, and their rows, as far as both are known.
+    pub commits: u64,
+    pub rows: u64,
+    /// There may be more.
+    pub uncounted: bool,
+}
+
+/// A snapshot of what can be read.
+pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
+    let at_work = vouched::at_work(core)?;
+    let (mut state, mut history, vouched) = newest_checkpoint(core, gaps)?;
     let logs = core.store.logs().map_err(store_error)?;
-    for (writer, _) in
-        state.positions().filter(|(writer, position)| *position > 0 && !logs.iter().any(|log| log == writer))
-    {
-        notes.push(format!("the log of writer {writer:?} is missing: what it held beyond the checkpoint is not known"));
+    let gone = vouched.writers().filter(|writer| !logs.iter().any(|log| log == writer));
+    for error in gone.filter_map(|writer| vouched.short(core, writer, None)) {
+        gaps.notes.push(error.to_string());
+        gaps.uncounted = true;
     }
-    for writer in logs {
-        follow(core, &writer, &mut state, &mut history, notes)?;
+    let mut unacknowledged = BTreeSet::new();
+    for writer in &logs {
+        let end = follow(core, writer, &mut state, &mut history, gaps)?;
+        if let Some(error) = vouched.short(core, writer, Some(end)) {
+            gaps.notes.push(error.to_string());
+            gaps.uncounted = true;
+        } else if state.position(writer) == 0 && is_unacknowledged(core, writer) {
+            unacknowledged.insert(writer.clone());
+        }
     }
-    follow_rewrites(core, &mut state, &mut history, notes)?;
+    let told = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
+    let at_work = at_work.into_iter().filter(|(writer, _)| told(writer)).collect();
+    for error in vouched::without_log(core, &at_work, &logs, &unacknowledged) {
+        gaps.notes.push(error.to_string());
+        gaps.uncounted = true;
+    }
+    follow_rewrites(core, &mut state, &mut history, gaps)?;
     let runs = Runs::new(None, Directory::new(core.geometry, &state), Default::default());
-    let view = View::new(schema(core, notes)?, runs, history, &state);
+    let view = View::new(schema(core, &mut gaps.notes)?, runs, history, &state);
     Ok(Snapshot::new(core.clone(), Arc::new(view)))
+}
+
+/// Is nothing of a log acknowledged, not even its beginning?
+fn is_unacknowledged(core: &Core, writer: &str) -> bool {
+    core.store.read_log(writer, 0).is_ok_and(|read| read.durable == 0 && read.next > 0)
 }
 
 /// The columns that are known: those of the creation, and of alterations up to the
@@ -62,44 +98,53 @@ fn schema(core: &Core, notes: &mut Vec<String>) -> Result<Arc<TableSchema>> {
     }
 }
 
-/// The newest checkpoint that can be read, or the beginning.
-fn newest_checkpoint(core: &Core, notes: &mut Vec<String>) -> Result<(State<Location>, History)> {
+/// The newest checkpoint that can be read, or the beginning; and what it says of the logs.
+fn newest_checkpoint(core: &Core, gaps: &mut Gaps) -> Result<(State<Location>, History, Vouched)> {
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
-        match checkpoint::read(core, name).and_then(|held| held.map(|held| held.whole(core)).transpose()) {
-            Ok(Some(held)) => return Ok(held),
+        let read = checkpoint::read(core, name);
+        match read.and_then(|held| held.map(|held| Ok((held.vouched(), held.whole(core)?))).transpose()) {
+            Ok(Some((vouched, (state, history)))) => return Ok((state, history, vouched)),
             Ok(None) => {}
-            Err(error) if is_damage(&error) => notes.push(format!("{error}: an older one is used, or the logs alone")),
+            Err(error) if is_damage(&error) => {
+                gaps.notes.push(format!("{error}: an older one is used, or the logs alone"));
+            }
             Err(error) => return Err(error),
         }
     }
     Ok(Default::default())
 }
 
-/// Reads on in a log, up to the first entry that is not whole or makes no sense.
+/// Reads on in a log, behind entries too that are not whole or make no sense; where it ends.
 fn follow(
     core: &Core,
     writer: &str,
     state: &mut State<Location>,
     history: &mut History,
-    notes: &mut Vec<String>,
-) -> Result<()> {
+    gaps: &mut Gaps,
+) -> Result<u64> {
     let known = state.position(writer);
-    let (read, damage) = core.store.read_sound_log(writer, known).map_err(store_error)?;
-    let mut wrong = damage.map(|error| store_error(error).to_string());
-    for (place, found) in read.entries.iter().enumerate() {
-        let after = read.entries.get(place + 1).map_or(read.next, |next| next.position);
-        let next = history.writers.get(writer).map_or(0, |progress| progress.commits) + 1;
-        let mut entry = match CommitEntry::decode(&found.bytes, &core.geometry) {
-            Ok(entry) if entry.sequence == next => entry,
-            _ => {
-                wrong = Some(format!(
-                    "the log of {writer} in {} makes no sense at position {}",
-                    core.store.location(),
-                    found.position
-                ));
-                break;
-            }
+    let found = core.store.read_sound_log(writer, known).map_err(store_error)?;
+    let whole = found.entries.into_iter().map(|entry| (entry.position, entry.bytes, true));
+    let broken = found.broken.into_iter().map(|entry| (entry.position, entry.bytes, false));
+    let mut entries: Vec<(u64, Bytes, bool)> = whole.chain(broken).collect();
+    entries.sort_by_key(|(position, ..)| *position);
+    let ends: Vec<u64> = entries.iter().skip(1).map(|(position, ..)| *position).chain([found.next]).collect();
+    let commits = |history: &History| history.writers.get(writer).map_or(0, |progress| progress.commits);
+    let (mut wrong, mut unread) = (found.damage.map(|error| store_error(error).to_string()), Vec::new());
+    for ((position, bytes, is_whole), after) in entries.into_iter().zip(ends) {
+        let entry = CommitEntry::decode(&bytes, &core.geometry).ok();
+        let entry = entry.filter(|entry| match is_whole {
+            true => entry.sequence > commits(history),
+            false => entry.sequence == commits(history) + 1 && bears_out(writer, entry),
+        });
+        let Some(mut entry) = entry else {
+            unread.push(bytes);
+            let nonsense =
+                || format!("the log of {writer} in {} makes no sense at position {position}", core.store.location());
+            wrong.get_or_insert_with(nonsense);
+            continue;
         };
+        gaps.miss(&mut unread, commits(history), Some(entry.sequence));
         history.commit(writer, after, &entry);
         let step = entry.step.map(|mark| mark.step);
         let origin = Arc::new(Origin { writer: writer.into(), position: after, step });
@@ -109,24 +154,50 @@ fn follow(
         state.commit(writer, after, entry.commit);
     }
     if let Some(wrong) = wrong {
-        let held = history.writers.get(writer).map_or(0, |progress| progress.commits);
-        notes.push(format!(
-            "{wrong}: the first {held} commits of writer {writer:?} are known; how many came after is not, and \
-             their rows are here only if they were rewritten"
+        gaps.miss(&mut unread, commits(history), None);
+        gaps.notes.push(format!(
+            "{wrong}: {} commits of writer {writer:?} are known; the rows of those that cannot be read are here only if \
+             they were rewritten",
+            commits(history)
         ));
     }
-    Ok(())
+    Ok(found.next)
+}
+
+/// Does an entry whose checksum is wrong say of its runs what the place of the entry, and its
+/// own count, demand? What it says of the places of their bytes is checked when these are read.
+fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
+    let id = |place: usize| RunId::new(Core::origin(writer), entry.sequence, place as u32);
+    let runs = &entry.commit.runs;
+    runs.iter().enumerate().all(|(place, run)| run.id == id(place) && run.copies.is_empty())
+        && runs.iter().try_fold(0u64, |rows, run| rows.checked_add(run.rows)) == Some(entry.rows)
+}
+
+impl Gaps {
+    /// Counts entries that cannot be read, after so many commits and before the next one that
+    /// can.
+    fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
+        let between = next.map(|next| next - before - 1);
+        let missing = between.unwrap_or(unread.len() as u64);
+        self.commits += missing;
+        let mut counted = 0;
+        for (place, bytes) in unread.drain(..).enumerate() {
+            // Its head is all that is needed: kind, number and rows.
+            let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + place as u64) {
+                if let Some(rows) = word(9).filter(|rows| *rows < MOST_ROWS) {
+                    (self.rows, counted) = (self.rows.saturating_add(rows), counted + 1);
+                }
+            }
+        }
+        self.uncounted |= counted < missing;
+    }
 }
 
 /// Applies rewrites in turn. The first that cannot be read ends it: those behind it
 /// replace runs that nobody knows, and without them all rows are still there, as
 /// long as what they replaced was not cleaned away.
-fn follow_rewrites(
-    core: &Core,
-    state: &mut State<Location>,
-    history: &mut History,
-    notes: &mut Vec<String>,
-) -> Result<()> {
+fn follow_rewrites(core: &Core, state: &mut State<Location>, history: &mut History, gaps: &mut Gaps) -> Result<()> {
     let names = core.store.list(REWRITES).map_err(store_error)?;
     let names: BTreeMap<u64, String> = names.into_iter().map(|name| (number_of(&name), name)).collect();
     let mut behind = BTreeSet::new();
@@ -139,7 +210,7 @@ fn follow_rewrites(
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(wrong) => {
-                notes.push(format!(
+                gaps.notes.push(format!(
                     "{wrong}: the state before it is taken, which holds all rows that were committed; of the {} \
                      rewrites from there on, steps that were taken back are back again, and rows of files that were \
                      cleaned away since are lost",
@@ -154,7 +225,8 @@ fn follow_rewrites(
         // What it read of a log may be lost: its own rows are here all the same.
         for (writer, needed) in std::mem::take(&mut entry.rewrite.needs) {
             if state.position(&writer) < needed && behind.insert(writer.clone()) {
-                notes.push(format!(
+                gaps.uncounted = true;
+                gaps.notes.push(format!(
                     "the log of writer {writer:?} is not known as far as rewrite {number} had read it: commits that \
                      were not rewritten are lost"
                 ));

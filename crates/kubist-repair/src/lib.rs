@@ -5,5 +5,6 @@
 pub mod gather;
 pub mod readable;
 pub mod recover;
+pub mod replaced;
 pub mod salvage;
 pub mod verify;

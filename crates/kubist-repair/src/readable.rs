@@ -1,7 +1,8 @@
 //! What can still be read of a run: page by page, each checked on its own.
 //!
 //! A page is what is lost at once: without one column's chunk its rows are not
-//! whole. Without its zone map all of a run is lost, for that holds the frames that
+//! whole. Where the bytes are those that were written, but some are no value of their
+//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all of a run is lost, for that holds the frames that
 //! values are packed in.
 
 use std::ops::Range;
@@ -25,6 +26,8 @@ pub struct Sound {
     pub map: Option<Arc<ZoneMap>>,
     /// Pages and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
+    /// The other stored rows of pages in which some hold what is no value.
+    pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
 }
 
@@ -73,11 +76,35 @@ impl Loss {
     }
 }
 
+/// The zone that holds a row of a page.
+fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
+    let (zones, mut end) = (map.page_zones(page), 0);
+    let last = zones.end - 1;
+    let mut holding = zones.filter(|zone| {
+        end += map.rows[*zone] as usize;
+        row < end
+    });
+    holding.next().unwrap_or(last)
+}
+
 /// A hash of each whole stored row, over canonical values.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();
     priorities(&columns, batch.num_rows(), 0)
+}
+
+impl Sound {
+    /// Of a run whose segment was cleaned away.
+    pub fn gone(run: &Run<Location>) -> Sound {
+        let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
+        Sound { map: None, pages: vec![], parts: vec![], lost: vec![lost] }
+    }
+
+    /// All rows that can be read.
+    pub fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.pages.iter().map(|(_, batch)| batch).chain(&self.parts)
+    }
 }
 
 /// Everything of a run that is sound. An error only if the files of this snapshot
@@ -87,11 +114,11 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound
     let map = match snapshot.maps(std::iter::once(run)) {
         Ok((mut maps, _)) => maps.remove(0),
         Err(error) if is_damage(&error) => {
-            return Ok(Sound { map: None, pages: vec![], lost: all(error.to_string()) });
+            return Ok(Sound { map: None, pages: vec![], parts: vec![], lost: all(error.to_string()) });
         }
         Err(error) => return Err(error),
     };
-    let mut sound = Sound { map: Some(map.clone()), pages: vec![], lost: vec![] };
+    let mut sound = Sound { map: Some(map.clone()), pages: vec![], parts: vec![], lost: vec![] };
     // In one piece if that can be read, else page by page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
@@ -102,8 +129,20 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound
             Some(bytes) => Ok(bytes.slice(range.start as usize..range.end as usize)),
             None => runs::data(snapshot, run, range),
         };
-        match bytes.and_then(|bytes| runs::decode_pages(snapshot, run, &map, page..page + 1, &bytes)) {
-            Ok(batch) => sound.pages.push((page, batch)),
+        let decoded = bytes.and_then(|bytes| {
+            let whole = runs::decode_pages(snapshot, run, &map, page..page + 1, &bytes);
+            whole.map(Ok).or_else(|_| runs::decode_sound_rows(snapshot, run, &map, page, &bytes).map(Err))
+        });
+        match decoded {
+            Ok(Ok(batch)) => sound.pages.push((page, batch)),
+            Ok(Err((batch, bad))) => {
+                sound.parts.push(batch);
+                for (row, what) in bad {
+                    let (zone, offset) = (zone_of(&map, page, row), map.chunk(page, 0).offset);
+                    let why = runs::damaged(snapshot, run, offset, what).to_string();
+                    sound.lost.push(Lost { rows: 1, zones: Some(zone..zone + 1), why });
+                }
+            }
             Err(error) if is_damage(&error) => {
                 let zones = map.page_zones(page);
                 let rows = map.rows[zones.clone()].iter().map(|rows| *rows as u64).sum();

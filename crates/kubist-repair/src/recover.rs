@@ -1,4 +1,4 @@
-//! Lost rows, found again in replicas.
+//! Lost rows, found again in the runs that were replaced (`replaced`), and in replicas.
 //!
 //! A replica holds all rows of the runs that it names inside its cube, and nothing
 //! else (I4). So what it holds beyond the rows of those runs that can still be read
@@ -13,6 +13,8 @@ use kubist_index::cube::{CubeId, MortonKey};
 use kubist_index::state::{Run, RunId};
 
 use crate::readable::{read_sound, row_hashes};
+use crate::replaced::rows_of_replaced;
+use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
@@ -21,13 +23,17 @@ use kubist_types::error::Result;
 /// Where rows lie, and what they are.
 type Rows = Vec<(MortonKey, u64)>;
 
-/// The rows of damaged runs that replicas still hold, each once.
+/// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
 pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
     let geometry = snapshot.core.geometry;
     let directory = snapshot.directory()?;
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
-    let (mut mended, mut found): (Rows, Vec<RecordBatch>) = Default::default();
+    let mut found = rows_of_replaced(snapshot, damaged, cancel)?;
+    // Without the grid nobody knows what lies in a cube.
+    let Some(frame) = snapshot.core.frame().ok().flatten() else { return Ok(found) };
+    let place = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
+    let mut mended: Rows = found.iter().flat_map(place).collect();
     // From the root downwards; what was found above a cube is not taken again.
     for replica in directory.replicas() {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
@@ -44,14 +50,14 @@ pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -
         for source in &replica.copies {
             if !sources.contains_key(source) {
                 let rows = match runs.get(source) {
-                    Some(run) => sound_rows(snapshot, run)?.into_iter().flat_map(|(_, rows)| rows).collect(),
+                    Some(run) => sound_rows(snapshot, run, &frame)?.into_iter().flat_map(|(_, rows)| rows).collect(),
                     None => Vec::new(),
                 };
                 sources.insert(*source, rows);
             }
             know(&sources[source], replica.cube);
         }
-        for (batch, rows) in sound_rows(snapshot, replica)? {
+        for (batch, rows) in sound_rows(snapshot, replica, &frame)? {
             let is_new = rows.iter().map(|(_, hash)| match known.get_mut(hash) {
                 Some(count) if *count > 0 => {
                     *count -= 1;
@@ -70,14 +76,8 @@ pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -
     Ok(found)
 }
 
-fn sound_rows(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Vec<(RecordBatch, Rows)>> {
-    // Without the grid nobody knows what lies in a cube.
-    let Some(frame) = snapshot.core.frame().ok().flatten() else { return Ok(Vec::new()) };
-    let pages = read_sound(snapshot, run)?.pages.into_iter();
-    Ok(pages
-        .map(|(_, batch)| {
-            let rows = frame.keys(&batch).into_iter().zip(row_hashes(&batch)).collect();
-            (batch, rows)
-        })
-        .collect())
+fn sound_rows(snapshot: &Snapshot, run: &Arc<Run<Location>>, frame: &Frame) -> Result<Vec<(RecordBatch, Rows)>> {
+    let sound = read_sound(snapshot, run)?;
+    let rows = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch)).collect();
+    Ok(sound.batches().map(|batch| (batch.clone(), rows(batch))).collect())
 }

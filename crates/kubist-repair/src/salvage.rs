@@ -27,29 +27,35 @@ use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
 use kubist_catalog::error::store_error;
 use kubist_catalog::location::Place;
-use kubist_catalog::schema::NO_STEP;
+use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration;
-use kubist_format::header::encode_header;
 use kubist_format::location::Location;
-use kubist_format::names::{GRID, TABLE};
+use kubist_format::names::GRID;
+use kubist_format::names::SALVAGE;
+use kubist_maintain::drop::{drop_in, vacant_for_copy};
 use kubist_types::cancel::Cancel;
-use kubist_types::error::{Error, Result};
+use kubist_types::error::Result;
 use kubist_types::options::{CommitOptions, WriterOptions};
+use kubist_write::unfinished::Unfinished;
 use kubist_write::writer::Writer;
 
-const WRITER: &str = "salvage";
+use crate::gather::Gaps;
 
 /// What [`salvage`] saved, and what it could not.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct SalvageReport {
     /// In the new table.
     pub rows: u64,
-    /// Of those, rows of damaged runs that replicas still held.
+    /// Of those, rows of damaged runs that replicas, or the runs that they replaced, still held.
     pub rows_mended: u64,
-    /// Rows of runs that are known, which are not in the new table.
+    /// Rows that are known to have been committed, and are not in the new table.
     pub rows_lost: u64,
+    /// Commits that are known to have been made, of which the entry cannot be read.
+    pub commits_lost: u64,
+    /// More rows may be lost than could be counted: `notes` says why.
+    pub uncounted: bool,
     /// What each damaged place cost, before mending.
     pub losses: Vec<Loss>,
     /// What else was damaged, and what cannot be known because of it.
@@ -74,13 +80,14 @@ struct Pass<'a> {
 /// at the location `to`, where nothing may be; calls `progress(done,
 /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
 /// that nothing can be saved without its cause being removed, such as a header
-/// that cannot be read, or a full disk: then `to` may hold a part.
+/// that cannot be read, or a full disk. Then, and after a crash, `to` holds no table, and
+/// the call can be repeated.
 pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
     let (from, to) = (Place::of(from)?, Place::of(to)?);
     let from = from.store()?;
     // Read before anything is made.
     Core::with_header(from.clone())?;
-    let to = to.vacant()?;
+    let to = vacant_for_copy(&to)?;
     salvage_in(from, to, cancel, progress)
 }
 
@@ -92,11 +99,37 @@ pub fn salvage_in(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
-    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut report.notes)?;
-    let table = make(&from, to, &snapshot, &mut report.notes)?;
+    let mut gaps = Gaps::default();
+    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut gaps)?;
+    (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
+    let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
+    let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
+    let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
+        .and_then(|()| unfinished.finish().map(drop));
+    if let Err(error) = saved {
+        // Best effort: what stays is no table.
+        let _ = drop_in(to, false);
+        return Err(error);
+    }
+    Ok(report)
+}
+
+/// Copies what can be read; `rows_lost` are lost with commits.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    from: &Arc<dyn Store>,
+    to: &Arc<dyn Store>,
+    snapshot: &Snapshot,
+    mut writer: Writer,
+    rows_lost: u64,
+    report: &mut SalvageReport,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    copy_objects(from, to, snapshot, &mut report.notes)?;
     let directory = snapshot.directory()?;
     let runs = directory.runs();
-    let (damaged, steps) = look(&snapshot, runs, &mut report, cancel)?;
+    let (damaged, steps) = look(snapshot, runs, report, cancel)?;
     let mended = match damaged.is_empty() {
         true => Vec::new(),
         false => recover(&snapshot, &damaged, cancel)?,
@@ -104,45 +137,50 @@ pub fn salvage_in(
     report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
     let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
     let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
-    let options = WriterOptions { name: Some(WRITER.into()), cancel: cancel.clone(), ..WriterOptions::default() };
-    let mut writer = Writer::open(table, &options, None)?;
     let steps: BTreeSet<i64> =
-        steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(&snapshot, batch))).collect();
+        steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
     for step in steps {
         let mut pass = Pass { step, writer: &mut writer, cancel };
         for run in runs {
-            report.rows += pass.take_run(&snapshot, run)?;
+            report.rows += pass.take_run(snapshot, run)?;
             progress(report.rows, total);
         }
         for batch in &mended {
-            report.rows += pass.take(&snapshot, batch)?;
+            report.rows += pass.take(snapshot, batch)?;
         }
         let step = Some(step).filter(|step| *step != NO_STEP);
         writer.commit_as(&CommitOptions { step, token: None })?;
         progress(report.rows, total);
     }
-    report.rows_lost = lost.saturating_sub(report.rows_mended);
+    report.rows_lost = lost.saturating_sub(report.rows_mended) + rows_lost;
     let committed = snapshot.view.history.live_rows();
     let known = directory.rows();
     if committed != known {
+        // Rewritten rows of commits that cannot be read are there all the same, and rows of
+        // commits that can be read may be in a rewrite that cannot.
+        let rewritten = known.saturating_sub(committed).min(rows_lost);
+        report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
         report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
     }
-    Ok(report)
+    Ok(())
 }
 
-/// A new table with the same header and alterations and, if it can be read, the same grid.
-fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<Arc<Core>> {
-    let (mut header, schema) = (known.core.header.clone(), known.core.created.user.clone());
+/// Begins a table with the same header.
+fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Result<(Unfinished, Writer)> {
+    let core = &known.core;
+    let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
         // Its own rows must not be taken for those that are salvaged.
         header.writer_tag = format!("{}:", unix_ms());
     }
-    let header = encode_header(&header, &schema)?;
-    if !to.put_if_absent(TABLE, &header).map_err(store_error)? {
-        let why = "a table is salvaged into an empty store".into();
-        return Err(Error::Exists { location: to.location().into(), why });
-    }
+    let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
+    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
+    Unfinished::begin(to, header, schema, options)
+}
+
+/// Copies the alterations and, if it can be read, the grid.
+fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
         to.put_if_absent(&name, &bytes).map_err(store_error)?;
@@ -157,7 +195,7 @@ fn make(from: &Arc<dyn Store>, to: Arc<dyn Store>, known: &Snapshot, notes: &mut
         Ok(None) => {}
         Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
     }
-    Core::open(to)
+    Ok(())
 }
 
 /// Reads everything once: which runs are damaged, what that costs, and which steps
@@ -176,7 +214,7 @@ fn look(
             damaged.insert(run.id);
             report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
         }
-        for (_, batch) in &sound.pages {
+        for batch in sound.batches() {
             steps.extend(steps_of(snapshot, batch));
         }
     }
@@ -199,8 +237,8 @@ impl Pass<'_> {
             }
         }
         let mut taken = 0;
-        for (_, batch) in read_sound(&snapshot, run)?.pages {
-            taken += self.take(snapshot, &batch)?;
+        for batch in read_sound(&snapshot, run)?.batches() {
+            taken += self.take(snapshot, batch)?;
         }
         Ok(taken)
     }
@@ -214,5 +252,56 @@ impl Pass<'_> {
             self.writer.keep(rows)?;
         }
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::VerifyOptions;
+    use arrow_array::{ArrayRef, BinaryArray, Int64Array};
+    use arrow_schema::{DataType, Field, Schema};
+    use kubist_format::header::encode_header;
+    use kubist_format::names::TABLE;
+    use kubist_read::question::Query;
+    use kubist_store::MemoryStore;
+    use kubist_types::options::{Dimension, Domain, TableOptions};
+
+    /// Bytes that were written as a column of bytes, in a table that says they are text: as of a
+    /// writer that did not look.
+    #[test]
+    fn a_value_that_is_none_costs_its_row() {
+        let schema = |name: DataType| {
+            Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("name", name, true)]))
+        };
+        let options = TableOptions {
+            dimensions: vec![Dimension { column: "id".into(), domain: Domain::Learned }],
+            identity: vec!["id".into()],
+            ..TableOptions::default()
+        };
+        let store = Arc::new(MemoryStore::new("bytes"));
+        let table = Table::create_in(store.clone(), schema(DataType::Binary), &options).unwrap();
+        let mut writer = table.writer(&WriterOptions::default()).unwrap();
+        let names =
+            (0..2100i64).map(|id| if [7, 1500].contains(&id) { b"\xff\xfe".to_vec() } else { b"fine".to_vec() });
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from_iter_values(0..2100)), Arc::new(BinaryArray::from_iter_values(names))];
+        writer.append(&RecordBatch::try_new(schema(DataType::Binary), columns).unwrap()).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let header = encode_header(&table.core.header, &schema(DataType::Utf8)).unwrap();
+        store.delete(TABLE).unwrap();
+        store.put_if_absent(TABLE, &header).unwrap();
+
+        let damaged = Table::open_in(store.clone()).unwrap();
+        let looked = damaged.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+        assert_eq!((looked.rows, looked.rows_lost, looked.losses.len()), (2098, 2, 2), "{:?}", looked.findings);
+        let to = Arc::new(MemoryStore::new("saved"));
+        let report = salvage_in(store, to.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
+        assert_eq!((report.rows, report.rows_lost, report.losses.len()), (2098, 2, 2), "{report:?}");
+        assert!(report.losses.iter().all(|loss| loss.what.contains("\"name\"")), "{report:?}");
+        let saved = Table::open_in(to).unwrap().snapshot().unwrap();
+        assert_eq!(saved.count(&Query::default()).unwrap(), 2098);
+        assert_eq!(saved.count(&Query { filter: Some("name = 'fine'".into()), ..Query::default() }).unwrap(), 2098);
     }
 }

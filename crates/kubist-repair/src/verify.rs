@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use kubist_index::state::{Run, RunId};
 
-use crate::gather;
+use crate::gather::{self, Gaps};
 use crate::readable::loss;
 use crate::readable::{Loss, Lost};
 use crate::recover::recover;
@@ -116,11 +116,25 @@ pub fn verify_at(location: &str, options: &VerifyOptions, progress: &mut dyn FnM
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
     let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
-    let Some(mut snapshot) = entries::check(&core.store, &mut report)? else { return Ok(report) };
+    let gathered = |report: &mut VerifyReport| {
+        let mut gaps = Gaps::default();
+        let snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut gaps)?;
+        gaps.notes.into_iter().for_each(|note| report.find(note));
+        report.rows_lost += gaps.rows;
+        Ok(snapshot)
+    };
+    let mut snapshot = match entries::check(&core.store, &mut report)? {
+        Some(snapshot) => snapshot,
+        // It cannot be opened, which was found; the rest of it is looked at all the same.
+        None => match gathered(&mut report) {
+            Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
+            snapshot => snapshot?,
+        },
+    };
     let directory = match snapshot.directory() {
         // The list of runs is damaged, which was found. The logs, or an older list, say the same.
         Err(error) if is_damage(&error) => {
-            snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut Vec::new())?;
+            snapshot = gathered(&mut report)?;
             snapshot.directory()?
         }
         directory => directory?,

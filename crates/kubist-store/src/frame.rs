@@ -15,8 +15,8 @@
 
 use bytes::Bytes;
 
-use crate::LogEntry;
 use crate::format::u32_at;
+use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
@@ -73,6 +73,43 @@ pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
                 return Frames { entries, end, rest };
             }
         }
+    }
+}
+
+/// All that is whole in a stretch of a damaged log.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    pub entries: Vec<LogEntry>,
+    pub broken: Vec<BrokenEntry>,
+    /// The position after the last whole entry.
+    pub end: u64,
+}
+
+/// Takes apart `bytes` as [`frames`] does, and goes on behind what is not whole.
+pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
+    let mut pieces = Pieces { entries: Vec::new(), broken: Vec::new(), end: position };
+    let mut at = 0;
+    loop {
+        let Frames { entries, end, .. } = frames(&bytes.slice(at..), position + at as u64);
+        if !entries.is_empty() || pieces.end == position {
+            pieces.end = end;
+        }
+        pieces.entries.extend(entries);
+        at = (end - position) as usize;
+        if at == bytes.len() {
+            return pieces;
+        }
+        let next = match frame_at(bytes, at, position) {
+            Look::BadPayload { end } => end,
+            _ => {
+                let whole = |later: &usize| matches!(frame_at(bytes, *later, position), Look::Whole { .. });
+                (at + 1..bytes.len()).find(whole).unwrap_or(bytes.len())
+            }
+        };
+        let next = next.min(bytes.len());
+        let payload = bytes.slice((at + FRAME_HEAD_BYTES).min(next)..next);
+        pieces.broken.push(BrokenEntry { position: position + at as u64, bytes: payload });
+        at = next;
     }
 }
 
@@ -190,6 +227,23 @@ mod tests {
                 Rest::Damaged { .. } => assert!(!last, "bit {bit}"),
                 Rest::Nothing => panic!("bit {bit} went unnoticed"),
             }
+        }
+    }
+
+    #[test]
+    fn what_is_whole_behind_a_flipped_bit_is_found() {
+        let (bytes, bounds) = log();
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let found = pieces(&bad.into(), START);
+            let hit = whole_before(&bounds, bit / 8);
+            let whole: Vec<&[u8]> = found.entries.iter().map(|entry| &entry.bytes[..]).collect();
+            let others: Vec<&[u8]> = (0..4).filter(|place| *place != hit).map(|place| PAYLOADS[place]).collect();
+            assert_eq!(whole, others, "bit {bit}");
+            let broken: Vec<u64> = found.broken.iter().map(|broken| broken.position).collect();
+            assert_eq!(broken, [START + bounds[hit] as u64], "bit {bit}");
+            assert_eq!(found.broken[0].bytes.len(), PAYLOADS[hit].len(), "bit {bit}");
         }
     }
 

@@ -36,4 +36,7 @@ mod store;
 pub use error::{Error, Result};
 pub use local::{LocalStore, local_scratch, open_local};
 pub use memory::MemoryStore;
-pub use store::{Answers, Home, Kept, LogEntry, LogOwner, LogTail, Request, Scratch, Segment, Size, Store, Watch};
+pub use store::{
+    Answers, BrokenEntry, Home, Kept, LogEntry, LogOwner, LogTail, Request, Scratch, Segment, Size, SoundLog, Store,
+    Watch,
+};

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use crate::disk::{Disk, OsDisk, Sort, irregular};
-use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
+use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store};
 
 pub use scratch::local_scratch;
 
@@ -166,7 +166,7 @@ impl Store for LocalStore {
         logs::read(self, writer, from)
     }
 
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         logs::read_sound(self, writer, from)
     }
 

@@ -163,7 +163,7 @@ impl Store for MemoryStore {
             .map(|(position, bytes)| LogEntry { position, bytes: bytes.clone() })
             .collect();
         let end = log.entries.len() as u64;
-        Ok(LogTail { entries, next: end.max(from), durable: end })
+        Ok(LogTail { entries, next: end, durable: end })
     }
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {

@@ -103,6 +103,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// All entries that begin at or after `from`: 0, a [`LogEntry::position`],
     /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
+    /// Of a log that has lost its end, [`LogTail::next`] may lie before `from`.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
     /// The same of several logs, one answer for each: a writer, and from where on. An engine
@@ -111,14 +112,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
     }
 
-    /// What is sound of a damaged log: its entries from `from` on up to the first
-    /// that is not whole, and what is wrong with that one.
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+    /// What is sound of a damaged log from `from` on, as far as the engine can tell: entries
+    /// behind damage too, if it can find them.
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
         match self.read_log(writer, from) {
-            Err(error @ Error::Damaged { .. }) => {
-                Ok((LogTail { entries: Vec::new(), next: from, durable: from }, Some(error)))
+            Err(error @ (Error::Damaged { .. } | Error::Missing { .. })) => Ok(nothing(error)),
+            read => {
+                let LogTail { entries, next, .. } = read?;
+                Ok(SoundLog { entries, broken: Vec::new(), next, damage: None })
             }
-            read => Ok((read?, None)),
         }
     }
 
@@ -250,6 +253,27 @@ pub struct LogTail {
 pub struct LogEntry {
     /// Where the entry begins.
     pub position: u64,
+    pub bytes: Bytes,
+}
+
+/// What [`Store::read_sound_log`] found.
+#[derive(Debug)]
+pub struct SoundLog {
+    /// The entries that are whole, in the order in which they were appended.
+    pub entries: Vec<LogEntry>,
+    /// Places where one was, or several, that are not whole any more.
+    pub broken: Vec<BrokenEntry>,
+    /// The position after the last whole entry.
+    pub next: u64,
+    /// What is wrong with the log, if anything is.
+    pub damage: Option<Error>,
+}
+
+/// What is left of an entry that is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenEntry {
+    pub position: u64,
+    /// As far as they are there, and some of them wrong.
     pub bytes: Bytes,
 }
 

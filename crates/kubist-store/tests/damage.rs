@@ -8,6 +8,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::{file, open, payloads};
+use kubist_store::disk::{Disk, Open};
 use kubist_store::sim::SimDisk;
 use kubist_store::{Error, LocalStore, Store};
 
@@ -43,6 +44,15 @@ impl Log {
 
     fn lose_acknowledgement(&self) {
         self.machine.damage(&acknowledgement_file(), |file| file.clear());
+    }
+
+    /// Acknowledges so much of the log, and no more.
+    fn acknowledge(&self, length: u64) {
+        let mut bytes = self.machine.contents(&acknowledgement_file()).unwrap();
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[16..24]);
+        bytes[24..28].copy_from_slice(&checksum.to_le_bytes());
+        self.machine.damage(&acknowledgement_file(), |file| *file = bytes.clone());
     }
 
     /// The last of the positions that is at most `at`.
@@ -105,16 +115,17 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     }
 }
 
+/// An append that was not finished was not acknowledged, but all before it was.
 #[test]
 fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     let log = log();
     for length in log.positions[0]..=log.bytes.len() as u64 {
-        log.set(&log.bytes[..length as usize]);
-        log.lose_acknowledgement();
         let whole = log.entry_at(length);
+        log.set(&log.bytes[..length as usize]);
+        log.acknowledge(log.positions[whole]);
         let tail = log.store.read_log("w", 0).unwrap();
         assert_eq!(payloads(&tail), ENTRIES[..whole], "cut to {length}");
-        assert_eq!((tail.next, tail.durable), (log.positions[whole], 0));
+        assert_eq!((tail.next, tail.durable), (log.positions[whole], log.positions[whole]));
         let mut owner = log.store.own_log("w").unwrap();
         assert_eq!(owner.position(), log.positions[whole], "cut to {length}");
         let settled = log.store.read_log("w", 0).unwrap();
@@ -124,6 +135,67 @@ fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
         assert_eq!(payloads(&tail)[..whole], ENTRIES[..whole]);
         assert_eq!(payloads(&tail)[whole..], [b"and on"]);
         assert!(log.store.check_log("w").unwrap().is_empty());
+    }
+}
+
+/// Nobody knows then whether the entry that is cut through was acknowledged.
+#[test]
+fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
+    let log = log();
+    for length in log.positions[0]..=log.bytes.len() as u64 {
+        let whole = log.entry_at(length);
+        log.set(&log.bytes[..length as usize]);
+        log.lose_acknowledgement();
+        let case = format!("cut to {length}");
+        if log.positions[whole] == length {
+            assert_eq!(payloads(&log.store.read_log("w", 0).unwrap()), ENTRIES[..whole], "{case}");
+            continue;
+        }
+        assert_damaged(log.store.read_log("w", 0), log.positions[whole], &case);
+        assert_damaged(log.store.own_log("w"), log.positions[whole], &case);
+        assert_eq!(log.machine.contents(&log_file()).unwrap().len() as u64, length, "{case} was changed");
+        let sound = log.store.read_sound_log("w", 0).unwrap();
+        let entries: Vec<&[u8]> = sound.entries.iter().map(|entry| &entry.bytes[..]).collect();
+        assert_eq!(entries, ENTRIES[..whole], "{case}");
+        assert_eq!((sound.broken.len(), sound.damage.is_some()), (1, true), "{case}");
+    }
+}
+
+#[test]
+fn a_log_that_ends_before_what_was_read_of_it_says_so() {
+    let log = log();
+    log.set(&log.bytes[..log.positions[2] as usize]);
+    log.lose_acknowledgement();
+    assert_eq!(log.store.read_log("w", log.positions[4]).unwrap().next, log.positions[2]);
+}
+
+#[test]
+fn what_lies_behind_damage_is_read_with_what_lies_before() {
+    let log = log();
+    let mut bad = log.bytes.clone();
+    bad[log.positions[2] as usize + 14] ^= 1;
+    log.set(&bad);
+    let sound = log.store.read_sound_log("w", 0).unwrap();
+    let entries: Vec<&[u8]> = sound.entries.iter().map(|entry| &entry.bytes[..]).collect();
+    assert_eq!(entries, [ENTRIES[0], ENTRIES[1], ENTRIES[3]]);
+    assert_eq!((sound.broken[0].position, sound.broken.len()), (log.positions[2], 1));
+    assert_eq!((sound.broken[0].bytes.len(), sound.next), (ENTRIES[2].len(), log.positions[4]));
+    assert!(matches!(sound.damage, Some(Error::Damaged { offset, .. }) if offset == log.positions[2]));
+}
+
+/// Nobody would see what is written into a file that lost its name.
+#[test]
+fn an_owner_whose_log_is_removed_or_replaced_refuses() {
+    for replaced in [false, true] {
+        let log = log();
+        let mut owner = log.store.own_log("w").unwrap();
+        log.machine.process().unlink(&log_file()).unwrap();
+        if replaced {
+            log.machine.process().open(&log_file(), Open::Create).unwrap().write_at(&log.bytes, 0).unwrap();
+        }
+        let refused = owner.append(b"lost");
+        assert!(matches!(&refused, Err(Error::Damaged { what, .. }) if what.contains("removed or replaced")));
+        assert!(matches!(owner.append(b"lost"), Err(Error::Refused { .. })));
     }
 }
 
@@ -159,7 +231,7 @@ fn any_acknowledgement_is_survived_and_a_bad_one_is_found() {
         log.machine.damage(&acknowledgement_file(), |file| file.clone_from(&bad));
         let tail = log.store.read_log("w", 0).unwrap();
         assert_eq!(payloads(&tail), ENTRIES);
-        assert_eq!(tail.durable, 0);
+        assert_eq!(tail.durable, log.positions[0]);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1);
         drop(log.store.own_log("w").unwrap());
         let owned = log.machine.contents(&acknowledgement_file()).unwrap();

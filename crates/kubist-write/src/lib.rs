@@ -11,4 +11,5 @@ pub mod postings;
 pub mod publish;
 pub mod seen;
 pub mod spill;
+pub mod unfinished;
 pub mod writer;

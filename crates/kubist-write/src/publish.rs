@@ -3,6 +3,21 @@
 //! Whoever takes the next number has checked that what it replaces still lives
 //! after all earlier numbers; so two rewriters never undo each other, and one
 //! that dies leaves nothing but unused bytes.
+//!
+//! # Why no rewrite names a segment that cleaning deletes
+//!
+//! A rewriter looks at the table, sees N - 1 rewrites, *then* looks whether its segment is
+//! there and not noted as garbage, *then* takes number N. It may be stopped for as long as
+//! it likes between any two of these. Who cleans notes a segment as garbage, *then* takes a
+//! number F itself, by an entry that says nothing (the fence), *then* looks at the table, up
+//! to F at least, and deletes the segment only if nothing there names it. Numbers have one
+//! owner each, so N is not F:
+//!
+//! - N < F: the rewrite is there when the cleaner looks, and the segment stays;
+//! - N > F: the rewriter had seen F when it looked at the table, so the note, which is older
+//!   than F, was there when it looked for it, and it published nothing.
+//!
+//! Only objects put if absent, and reads of them, are asked of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +40,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::view::View;
 use kubist_format::entry::RewriteEntry;
 use kubist_format::location::Location;
+use kubist_format::names::GARBAGE;
 use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -79,9 +95,11 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
         }
-        // A rewriter that slept past the retention time finds its segment cleaned away.
-        if let Some(run) = replacement.runs.first() {
-            if core.store.segment_len(&run.payload.segment).map_err(store_error)?.is_none() {
+        // After the table was looked at: see the head.
+        let mut segments: Vec<&Arc<str>> = replacement.runs.iter().map(|run| &run.payload.segment).collect();
+        segments.dedup();
+        for segment in segments {
+            if is_given_up(core, segment)? {
                 return Ok(false);
             }
         }
@@ -102,6 +120,19 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             return Ok(true);
         }
     }
+}
+
+/// Has a segment been deleted, or noted as garbage, so that it will be?
+pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
+    Ok(core.store.get(&format!("{GARBAGE}{segment}")).map_err(store_error)?.is_some()
+        || core.store.segment_len(segment).map_err(store_error)?.is_none())
+}
+
+/// Takes a number by an entry that says nothing: who has not published by now sees what was
+/// noted as garbage before.
+pub fn fence(core: &Core) -> Result<()> {
+    while !publish(core, Replacement::default(), &Cancel::default())? {}
+    Ok(())
 }
 
 /// Would two replicas in a cube cover one run (I4)?

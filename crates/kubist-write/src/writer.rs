@@ -30,6 +30,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::frame::{self, Frame};
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
+use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
 use kubist_format::entry::{CommitEntry, StepMark};
 use kubist_format::location::Location;
@@ -147,6 +148,8 @@ impl Writer {
     /// Takes a writer's log; each name has one owner at a time.
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
+        // Before a log is made: where one is lost, none may begin anew.
+        core.view()?;
         let log = match &options.name {
             Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
@@ -154,6 +157,7 @@ impl Writer {
         // Whoever drops the table says so before looking whether a writer is at work.
         core.check_still_there()?;
         let view = core.view()?;
+        vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
         let taken = core.store.segments().map_err(store_error)?;

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use common::{Wrong, commits, name, options, schema};
@@ -227,6 +227,42 @@ fn everybody_at_once() {
     let expected = (0..WRITERS).map(|writer| (writer, COMMITS)).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
     sound(&table);
+}
+
+/// A rewriter is stopped before every single call that changes the disk, for an hour by the
+/// clock of who cleans meanwhile, and then goes on: it publishes its segment while that is
+/// there, or nothing.
+#[test]
+fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
+    let mut deleted = 0;
+    for calls in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let location = path.to_str().unwrap();
+        let table = Table::create(location, schema(), &options()).unwrap();
+        let mut writer = own(&table, 0);
+        (0..6).for_each(|number| drop(common::commit(&mut writer, 0, number).unwrap()));
+        drop(writer);
+        let mut child = Child::optimizer(location, 1, 3_600_000, calls);
+        let stopped = std::iter::from_fn(|| child.hear()).find(|said| !said.starts_with("begin"));
+        if stopped.is_some_and(|said| said.starts_with("stopped")) {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+            for hours in 1..3 {
+                let cleaned =
+                    kubist_maintain::clean::clean_as_of(table.core(), Duration::ZERO, now + hours * 3_600_000).unwrap();
+                deleted += cleaned.segments_deleted;
+            }
+            child.send(Signal::CONT);
+            child.finish();
+        } else {
+            child.finish();
+            assert!(calls > 10 && deleted > 0, "{calls} calls, {deleted} segments deleted");
+            return;
+        }
+        let table = Table::open(location).unwrap();
+        assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), BTreeMap::from([(0, 6)]), "stopped at call {calls}");
+        sound(&table);
+    }
 }
 
 /// What befalls a child.

@@ -11,6 +11,7 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 use kubist_store::MemoryStore;
 
+use kubist::Cancel;
 use kubist::Table;
 use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, TableOptions, Value, WriterOptions};
@@ -19,7 +20,6 @@ use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_read::runs::read_run;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{Replacement, create_segment, publish};
-use kubist::Cancel;
 
 const ROWS: i64 = 20;
 

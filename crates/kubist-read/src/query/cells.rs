@@ -13,12 +13,12 @@ use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 
 use crate::query::Question;
-use crate::query::select::{ALWAYS_HELD, Candidate, Found, expected_rows, wanted};
+use crate::query::candidates::{ALWAYS_HELD, Candidate, Found, expected_rows, wanted};
+use kubist_catalog::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
+use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::gradual;
-use kubist_types::cancel::Cancel;
-use kubist_catalog::schema::TableSchema;
 
 /// Windows grow by this factor: the matches of cells cannot be estimated.
 const GROWTH: f64 = 8.0;

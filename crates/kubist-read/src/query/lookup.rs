@@ -16,8 +16,8 @@ use crate::query::Question;
 use crate::query::scan::Visit;
 use kubist_format::lookup::{Key, Lookup, keys};
 use kubist_types::error::Result;
-use kubist_types::stats::Stats;
 use kubist_types::gradual;
+use kubist_types::stats::Stats;
 
 /// The values that a question looks for, and what lookups have answered so far.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use crate::query::{QueryStream, Question};
 use crate::question::Query;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_types::error::{Error, Result};
 use kubist_index::priority::Threshold;
+use kubist_types::error::{Error, Result};
 
 /// A refinement has at most so many steps: more would hold next to nothing each.
 const MOST_STEPS: f64 = 10_000.0;

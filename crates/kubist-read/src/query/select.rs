@@ -13,36 +13,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
-use arrow_select::interleave::interleave;
-use kubist_index::priority::{PriorityRange, Threshold, is_identity_type, priorities};
+use kubist_index::priority::{PriorityRange, Threshold};
 
 use crate::query::Question;
+use crate::query::candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, expected_rows, gather, wanted};
 use crate::query::cells::lowest_in_cells;
 use crate::query::delivery::Delivery;
-use crate::query::scan::{Scanned, Wanted};
-use kubist_types::{Cancel, Result, Stats, gradual};
-
-/// Rows of a batch of the answer.
-const BATCH_ROWS: usize = 65_536;
-/// Candidates and their columns are held until there are so many, whatever is asked for.
-pub(super) const ALWAYS_HELD: u64 = 1 << 20;
-
-/// A record under consideration: priority, tie-breaker, part, row in the part.
-pub(super) type Candidate = (u64, u64, u32, u32);
-
-/// Scanned columns of the candidates, and what it cost.
-#[derive(Default)]
-pub(super) struct Found {
-    pub parts: Vec<Vec<ArrayRef>>,
-    pub candidates: Vec<Candidate>,
-    /// If inclusion probabilities are asked, of each candidate the first one that its cell
-    /// leaves out, which is a candidate too. Candidates are sorted then.
-    pub cutoffs: Vec<Option<Candidate>>,
-    /// Rows of all parts, chosen or not.
-    pub rows: usize,
-    pub stats: Stats,
-}
+use kubist_types::{Result, Stats, gradual};
 
 pub(super) fn select(question: &Arc<Question>, range: PriorityRange, limit: Option<u64>) -> Result<Delivery> {
     let mut spent = Stats::default();
@@ -57,74 +34,6 @@ pub(super) fn select(question: &Arc<Question>, range: PriorityRange, limit: Opti
         }
     }
     unreachable!("candidates were told apart")
-}
-
-/// The columns that a scan brings: the answer's, then, to tell ties apart, all
-/// that can be hashed.
-pub(super) fn wanted(question: &Question, with_ties: bool) -> Wanted {
-    let mut columns = question.columns.clone();
-    if with_ties {
-        columns.extend(tie_columns(question));
-    }
-    Wanted { columns, priorities: true }
-}
-
-fn tie_columns(question: &Question) -> impl Iterator<Item = usize> + '_ {
-    let fields = question.snapshot.view.schema.stored.fields();
-    (0..fields.len()).filter(|column| is_identity_type(fields[*column].data_type()))
-}
-
-impl Found {
-    /// Takes scanned rows; gives the candidates among them.
-    pub fn take(&mut self, question: &Question, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
-        self.stats.add(&scanned.stats);
-        let mut ties = vec![0; scanned.rows];
-        if with_ties && scanned.rows > 0 {
-            let of_ties = &scanned.columns[question.columns.len()..][..tie_columns(question).count()];
-            let columns: Vec<&dyn Array> = of_ties.iter().map(|array| array.as_ref()).collect();
-            ties = priorities(&columns, scanned.rows, 0);
-        }
-        let part = self.parts.len() as u32;
-        let rows = scanned.priorities.iter().zip(ties).enumerate();
-        let candidates = rows.map(|(row, (priority, tie))| (*priority, tie, part, row as u32)).collect();
-        scanned.columns.truncate(question.columns.len());
-        self.parts.push(scanned.columns);
-        self.rows += scanned.rows;
-        candidates
-    }
-
-    /// Keeps only the columns of candidates, in their order.
-    pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
-        let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
-        for chosen in self.candidates.chunks_mut(BATCH_ROWS) {
-            let part = parts.len() as u32;
-            parts.push(gather(&self.parts, chosen, cancel)?);
-            for (row, candidate) in chosen.iter_mut().enumerate() {
-                (candidate.2, candidate.3) = (part, row as u32);
-            }
-        }
-        self.parts = parts;
-        self.rows = self.candidates.len();
-        Ok(())
-    }
-}
-
-/// The columns of candidates, in their order.
-fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
-    // Only of parts that have one of them: what is in order lies in few.
-    let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
-    used.sort_unstable();
-    used.dedup();
-    let place = |(_, _, part, row): &Candidate| (used.partition_point(|used| used < part), *row as usize);
-    let places: Vec<(usize, usize)> = candidates.iter().map(place).collect();
-    let columns = parts.iter().map(Vec::len).max().unwrap_or(0);
-    (0..columns)
-        .map(|column| {
-            cancel.check()?;
-            let arrays: Vec<&dyn Array> = used.iter().map(|part| parts[*part as usize][column].as_ref()).collect();
-            Ok(interleave(&arrays, &places)?)
-        })
-        .collect()
 }
 
 /// At least the `limit + 1` lowest priorities, if there are so many.
@@ -166,24 +75,6 @@ fn lowest(question: &Arc<Question>, range: PriorityRange, limit: u64, with_ties:
         let seen = (found.candidates.len() as f64).max(0.5);
         share *= (enough as f64 / seen * 1.5).clamp(2.0, 32.0);
     }
-}
-
-/// About how many records lie in the box: runs by the part of their own box that
-/// the question's box covers, or one for each zone that a lookup names.
-pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
-    if question.is_everywhere() {
-        return Ok(question.snapshot.view.rows() as f64);
-    }
-    let (visits, planned) = question.visits(range)?;
-    // What lookups read for it is not read again.
-    stats.bytes_read += planned.bytes_read;
-    let expected = visits.iter().map(|visit| {
-        if let Some(zones) = &visit.zones {
-            return zones.len() as f64;
-        }
-        visit.run.rows as f64 * question.share_in_box(visit)
-    });
-    Ok(expected.sum())
 }
 
 /// Sorts, cuts at the limit, and makes batches in ascending order of priority.

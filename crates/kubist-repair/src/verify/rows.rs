@@ -66,6 +66,9 @@ pub fn check(
             }
         }
     }
+    if !run.is_replica() {
+        report.rows += sound.parts.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+    }
     if right && run.rows > 0 && lowest_and_highest != run.priorities {
         report.find(runs::damaged(snapshot, run, 0, "its priorities are not as its entry says".into()).to_string());
     }

@@ -7,8 +7,14 @@
 //! lies behind it may be an append in progress, or one that never finished.
 //!
 //! The acknowledgement is always at most what is durable, because it is written
-//! after the sync. It may be less, or lost: then `frame.rs` still knows that
-//! only the last frame can be unfinished.
+//! after the sync. It may be less. Its first version is durable before the log gets
+//! its first entry, and it fits a sector of the disk, so no crash takes it away or
+//! makes it unreadable: a log whose end is not whole and has no acknowledgement to
+//! tell whether it ever was is damaged, not torn.
+//!
+//! A log's file may be removed or replaced while its owner has it open. An owner
+//! that finds another file, or none, under the log's name after an append refuses:
+//! nobody else would see that entry.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +24,8 @@ use bytes::Bytes;
 
 use crate::disk::{Disk, DiskFile, Open, read_up_to, write_all};
 use crate::format::{self, HEADER_BYTES, Kind};
-use crate::frame::{Frames, Rest, frame, frames};
-use crate::{Error, LogOwner, LogTail, Result, names};
+use crate::frame::{Frames, Pieces, Rest, frame, frames, pieces};
+use crate::{BrokenEntry, Error, LogOwner, LogTail, Result, SoundLog, names};
 
 use super::LocalStore;
 use super::standing::Standing;
@@ -50,20 +56,20 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     if !locked {
         return Err(Error::Busy { writer: writer.to_owned(), file: path.display().to_string() });
     }
-    // Whoever made the log may have died before its name was durable.
-    store.folders.sync(&folder)?;
-
-    let acknowledged = read_acknowledgement(store, writer)?;
-    let (durable, is_trusted) = (acknowledged.unwrap_or(0), acknowledged.is_some());
+    let durable = read_acknowledgement(store, writer)?;
+    let is_trusted = matches!(durable, Acknowledged::Up(_));
     let found = contents(&*file, &path, HEADER_BYTES)?;
     if let Some(damage) = damage(&found, durable, &path) {
         return Err(damage);
     }
     let found = found.frames;
-    settle(&*file, &path, &found, durable)?;
+    settle(&*file, &path, &found, durable.length())?;
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
+    // Whoever made the two files may have died before they, or their names, were durable.
+    acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
+    store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
         standing: Standing::new(&*store.disk, path.display().to_string()),
         disk: store.disk.clone(),
@@ -115,7 +121,8 @@ impl LogOwner for LocalLog {
         };
         let result = write_all(&*self.file, &frame, self.position)
             .map_err(|error| Error::io("write", &self.path, error))
-            .and_then(|()| self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error)));
+            .and_then(|()| self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error)))
+            .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.standing.note(result)?;
         self.position += frame.len() as u64;
         // The entry is durable whatever becomes of its acknowledgement, so a
@@ -131,6 +138,21 @@ impl LogOwner for LocalLog {
 
     fn writer(&self) -> &str {
         &self.writer
+    }
+}
+
+impl LocalLog {
+    /// Does the log's name still lead to the file that was written, which now ends at `end`?
+    fn check_name(&self, end: u64) -> Result<()> {
+        let found = self.disk.find(&self.path).map_err(|error| Error::io("measure", &self.path, error))?;
+        match found {
+            Some(found) if found.bytes == end => Ok(()),
+            other => {
+                let length = other.map_or(0, |found| found.bytes);
+                let what = format!("it was removed or replaced while its owner wrote up to byte {end}");
+                Err(Error::damaged(self.path.display().to_string(), length, what))
+            }
+        }
     }
 }
 
@@ -152,11 +174,13 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     let mut looked_twice = false;
     loop {
         // In this order: what is acknowledged now must be in the log later.
-        let durable = read_acknowledgement(store, writer)?.unwrap_or(0);
+        let durable = read_acknowledgement(store, writer)?;
         let found = contents(&*file, &path, from.max(HEADER_BYTES))?;
         match damage(&found, durable, &path) {
             None => {
-                return Ok(LogTail { entries: found.frames.entries, next: found.frames.end, durable });
+                // A log that ends before `from` says so.
+                let next = found.frames.end.min(found.length);
+                return Ok(LogTail { entries: found.frames.entries, next, durable: durable.length() });
             }
             // Some file systems show a live owner's append in the wrong order.
             Some(_) if !looked_twice => looked_twice = true,
@@ -165,20 +189,29 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     }
 }
 
-/// The entries before the first damage, and what that is.
-pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
-    let damage_of = |error| (LogTail { entries: Vec::new(), next: from, durable: from }, Some(error));
-    match read(store, writer, from) {
-        Err(error @ Error::Damaged { .. }) => {
-            let path = path_of(store, writer, SUFFIX);
-            let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
-            let Ok(found) = contents(&*file, &path, from.max(HEADER_BYTES)) else { return Ok(damage_of(error)) };
-            let Frames { entries, end, .. } = found.frames;
-            Ok((LogTail { entries, next: end, durable: end }, Some(error)))
+/// What is whole of a log, before its damage and behind it.
+pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
+    let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
+    let damage = match read(store, writer, from) {
+        Ok(LogTail { entries, next, .. }) => return Ok(SoundLog { entries, broken: Vec::new(), next, damage: None }),
+        Err(error @ (Error::Missing { .. } | Error::Irregular { .. })) => return Ok(nothing(error)),
+        Err(error @ Error::Damaged { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    let path = path_of(store, writer, SUFFIX);
+    let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
+    let from = from.max(HEADER_BYTES);
+    let Ok((length, bytes)) = bytes_from(&*file, &path, from) else { return Ok(nothing(damage)) };
+    let Pieces { entries, mut broken, end } = pieces(&bytes, from);
+    match read_acknowledgement(store, writer)? {
+        // An append that was never finished is no loss.
+        Acknowledged::Up(durable) if durable <= end => broken.retain(|broken| broken.position < end),
+        Acknowledged::Up(durable) if durable > length && end == length => {
+            broken.push(BrokenEntry { position: end, bytes: Bytes::new() })
         }
-        Err(error @ (Error::Missing { .. } | Error::Irregular { .. })) => Ok(damage_of(error)),
-        read => Ok((read?, None)),
+        _ => {}
     }
+    Ok(SoundLog { entries, broken, next: end, damage: Some(damage) })
 }
 
 /// What is to be known about a log, beyond that it can be read.
@@ -191,14 +224,17 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     let durable = match acknowledgement_bytes(store, &acknowledgement_path)? {
         None => {
             findings.push(format!("{} does not exist", acknowledgement_path.display()));
-            0
+            Acknowledged::Absent
         }
         Some(bytes) => {
             let file = acknowledgement_path.display().to_string();
-            format::acknowledged(&bytes, &file).unwrap_or_else(|error| {
-                findings.push(error.to_string());
-                0
-            })
+            match format::acknowledged(&bytes, &file) {
+                Ok(length) => Acknowledged::Up(length),
+                Err(error) => {
+                    findings.push(error.to_string());
+                    Acknowledged::Unreadable
+                }
+            }
         }
     };
     let file = match store.disk.open(&path, Open::Read) {
@@ -236,24 +272,36 @@ fn contents(file: &dyn DiskFile, path: &Path, from: u64) -> Result<Contents> {
     let mut header = [0; HEADER_BYTES as usize];
     let got = read_up_to(file, &mut header, 0).map_err(at("read"))?;
     format::check_header(Kind::Log, &header[..got], &path.display().to_string())?;
+    let (length, bytes) = bytes_from(file, path, from)?;
+    Ok(Contents { length, frames: frames(&bytes, from) })
+}
+
+/// The length of a log, and its bytes from `from` on.
+fn bytes_from(file: &dyn DiskFile, path: &Path, from: u64) -> Result<(u64, Bytes)> {
+    let at = |operation| move |error| Error::io(operation, path, error);
     // Not beyond the length of this moment: a live owner may append meanwhile,
     // and a frame half read must be the last.
     let length = file.bytes().map_err(at("measure"))?;
     let mut bytes = vec![0; length.saturating_sub(from) as usize];
     let got = read_up_to(file, &mut bytes, from).map_err(at("read"))?;
     bytes.truncate(got);
-    let frames = frames(&Bytes::from(bytes), from);
-    Ok(Contents { length, frames })
+    Ok((length, bytes.into()))
 }
 
-/// The damage in what was found, knowing that all before `durable` was durable
+/// The damage in what was found, knowing that all that was acknowledged was durable
 /// once.
-fn damage(found: &Contents, durable: u64, path: &Path) -> Option<Error> {
+fn damage(found: &Contents, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Frames { end, rest, .. } = &found.frames;
+    let durable = acknowledged.length();
     let (offset, what) = match rest {
         Rest::Damaged { what } => (*end, what.clone()),
         _ if found.length < durable => {
             (found.length, format!("it ends there, but was acknowledged up to byte {durable}"))
+        }
+        Rest::Torn { .. } if !matches!(acknowledged, Acknowledged::Up(_)) => {
+            let what = "the entry there is not whole, and the log's acknowledgement, which tells whether it ever was, \
+                        is missing or unreadable";
+            (*end, what.to_string())
         }
         _ if *end >= durable => return None,
         Rest::Nothing | Rest::Torn { .. } => {
@@ -263,12 +311,32 @@ fn damage(found: &Contents, durable: u64, path: &Path) -> Option<Error> {
     Some(Error::damaged(path.display().to_string(), offset, what))
 }
 
-/// The length that is acknowledged; `None` if there is no word of it, or none
-/// that can be trusted.
-fn read_acknowledgement(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
+/// What there is of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Acknowledged {
+    /// The log's first so many bytes are durable.
+    Up(u64),
+    /// There was one, and it says nothing any more.
+    Unreadable,
+    Absent,
+}
+
+impl Acknowledged {
+    /// The length that is certain: a log has its name once its header is durable.
+    fn length(self) -> u64 {
+        match self {
+            Acknowledged::Up(length) => length,
+            Acknowledged::Unreadable => HEADER_BYTES,
+            Acknowledged::Absent => 0,
+        }
+    }
+}
+
+fn read_acknowledgement(store: &LocalStore, writer: &str) -> Result<Acknowledged> {
     let path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let bytes = acknowledgement_bytes(store, &path)?;
-    Ok(bytes.and_then(|bytes| format::acknowledged(&bytes, "").ok()))
+    let read = |bytes: Vec<u8>| format::acknowledged(&bytes, "").map_or(Acknowledged::Unreadable, Acknowledged::Up);
+    Ok(bytes.map_or(Acknowledged::Absent, read))
 }
 
 fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u8>>> {

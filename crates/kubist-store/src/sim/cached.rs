@@ -24,6 +24,15 @@ enum Change {
 impl CachedFile {
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         put(&mut self.seen, offset, bytes);
+        // The rest of a write that came up short: what it adds to a sector reaches the disk
+        // with the bytes before it in there, as one.
+        if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
+            && *first + before.len() == offset
+            && offset % SECTOR_BYTES > 0
+        {
+            before.extend_from_slice(bytes);
+            return;
+        }
         let bytes = bytes.to_vec();
         self.unsynced.push(Change::Write { offset, bytes });
     }

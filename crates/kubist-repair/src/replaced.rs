@@ -1,0 +1,104 @@
+//! Lost rows, found again in the runs that a rewrite replaced.
+//!
+//! The runs of a rewrite hold the rows of those that it removed, but for what it takes back,
+//! and nothing else. As long as these were not cleaned away, what they hold beyond the rows of
+//! the rewrite that can still be read is what was lost of it: a difference of multisets, row by
+//! row, as with replicas (`recover`).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use kubist_index::state::{Run, RunId};
+
+use crate::readable::{Sound, read_sound, row_hashes};
+use kubist_catalog::error::store_error;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_format::location::Location;
+use kubist_format::names::REWRITES;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// The rows of damaged runs that what they replaced still holds, each once.
+pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
+    let mut rewrites = readable_rewrites(snapshot)?;
+    let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&run.id);
+    let known: Vec<Arc<Run<Location>>> = rewrites.iter().flat_map(|entry| entry.rewrite.runs.iter().cloned()).collect();
+    rewrites.retain(|entry| entry.rewrite.runs.iter().any(is_hit));
+    if rewrites.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: HashMap<RunId, Arc<Run<Location>>> =
+        committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
+    let directory = snapshot.directory()?;
+    let live: HashSet<RunId> = directory.runs().iter().map(|run| run.id).collect();
+    let mut found = Vec::new();
+    for entry in rewrites {
+        cancel.check()?;
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        let mut is_certain = true;
+        for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
+            let sound = read_what_is_there(snapshot, run)?;
+            // What later rewrites took from it is nowhere else to be known.
+            is_certain &= live.contains(&run.id) || sound.lost.is_empty();
+            let hashes = sound.batches().flat_map(row_hashes);
+            hashes.for_each(|hash| *counts.entry(hash).or_default() += 1);
+        }
+        if !is_certain {
+            continue;
+        }
+        let replaced = entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).filter(|run| !run.is_replica());
+        for run in replaced {
+            cancel.check()?;
+            for batch in read_what_is_there(snapshot, run)?.batches() {
+                let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>().values();
+                let is_lost = row_hashes(batch).into_iter().zip(steps).map(|(hash, step)| {
+                    if entry.retract_after.is_some_and(|last| *step > last) {
+                        return false;
+                    }
+                    match counts.get_mut(&hash) {
+                        Some(count) if *count > 0 => {
+                            *count -= 1;
+                            false
+                        }
+                        _ => true,
+                    }
+                });
+                let lost = filter_record_batch(batch, &BooleanArray::from(is_lost.collect::<Vec<bool>>()))?;
+                if lost.num_rows() > 0 {
+                    found.push(lost);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All that is sound of a run, which may have been replaced and cleaned away.
+fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+    match read_sound(snapshot, run) {
+        Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),
+        sound => sound,
+    }
+}
+
+fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
+    let core = &snapshot.core;
+    let names = core.store.list(REWRITES).map_err(store_error)?;
+    let bytes = names.iter().filter_map(|name| core.store.get(name).ok().flatten());
+    Ok(bytes.filter_map(|bytes| RewriteEntry::decode(&bytes, &core.geometry).ok()).collect())
+}
+
+fn committed_runs(snapshot: &Snapshot) -> Result<Vec<Arc<Run<Location>>>> {
+    let (core, mut runs) = (&snapshot.core, Vec::new());
+    for writer in core.store.logs().map_err(store_error)? {
+        let log = core.store.read_sound_log(&writer, 0).map_err(store_error)?;
+        let entries = log.entries.iter().filter_map(|entry| CommitEntry::decode(&entry.bytes, &core.geometry).ok());
+        runs.extend(entries.flat_map(|entry| entry.commit.runs));
+    }
+    Ok(runs)
+}

@@ -1,0 +1,71 @@
+//! A table that is made whole before it is one: a copy, or what is salvaged.
+//!
+//! Its header comes last. Until then there is a mark, and no table: it cannot be opened, so
+//! whatever interrupts the making leaves no table that has lost rows. Whoever repeats it finds
+//! the mark, and the log of the maker: while somebody owns that, the making goes on; else what
+//! is left is removed, and all begins anew. The maker takes its log before it sets the mark, so
+//! whoever sees a mark without an owner sees that the maker is gone.
+
+use std::sync::Arc;
+
+use kubist_store::Store;
+
+use crate::writer::Writer;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_catalog::schema::TableSchema;
+use kubist_format::header::{Header, encode_header};
+use kubist_format::names::TABLE;
+use kubist_format::names::UNFINISHED;
+use kubist_types::error::{Error, Result};
+use kubist_types::options::WriterOptions;
+
+/// A table on its way.
+pub struct Unfinished {
+    pub core: Arc<Core>,
+    header: Vec<u8>,
+    /// The table's id, which the mark holds.
+    id: String,
+}
+
+impl Unfinished {
+    /// Begins a table in an empty store, and takes the log of the one writer that fills it.
+    pub fn begin(
+        store: Arc<dyn Store>,
+        header: Header,
+        schema: TableSchema,
+        options: &WriterOptions,
+    ) -> Result<(Unfinished, Writer)> {
+        let taken = |why: &str| Error::Exists { location: store.location().into(), why: why.into() };
+        let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
+        if there(TABLE)? {
+            return Err(taken("a table is there"));
+        }
+        let (bytes, id) = (encode_header(&header, &schema.user)?, header.id.clone());
+        let core = Core::with(store.clone(), header, schema)?;
+        core.set_unfinished(true);
+        let writer = Writer::open(core.clone(), options, None)?;
+        if !store.put_if_absent(UNFINISHED, id.as_bytes()).map_err(store_error)? {
+            return Err(taken(kubist_catalog::files::HALF_COPIED));
+        }
+        Ok((Unfinished { core, header: bytes, id }, writer))
+    }
+
+    /// Makes a table of what is there. Everything of it has to be durable, and its writer gone.
+    pub fn finish(self) -> Result<Arc<Core>> {
+        let store = &self.core.store;
+        let lost = || Error::Exists {
+            location: store.location().into(),
+            why: "somebody else has removed this copy, or made a table in its place".into(),
+        };
+        if store.get(UNFINISHED).map_err(store_error)?.is_none_or(|mark| mark != self.id.as_bytes())
+            || !store.put_if_absent(TABLE, &self.header).map_err(store_error)?
+        {
+            return Err(lost());
+        }
+        self.core.set_unfinished(false);
+        // Beside a header it says nothing any more.
+        let _ = store.delete(UNFINISHED);
+        Ok(self.core)
+    }
+}
