@@ -115,8 +115,7 @@ fn nothing_hostile_gets_a_wrong_answer_an_abort_or_a_loss() {
             Some(first) => first..first + 1,
             None => 0..(tries * kind.share).div_ceil(1000),
         };
-        let count = tries.end - tries.start;
-        let found = child::campaign(kind, tries, seed);
+        let (count, found) = child::campaign(kind, tries, seed);
         let of = |outcome| found.iter().filter(|(_, verdict)| verdict.0 == outcome).count();
         let [wrong, lost, aborts, hangs] = [Outcome::Wrong, Outcome::Lost, Outcome::Abort, Outcome::Hang].map(of);
         println!("{:12} {count:7} {wrong:7} {lost:7} {aborts:7} {hangs:7}", kind.name);

@@ -16,11 +16,12 @@ use rand::rngs::StdRng;
 use crate::{Kind, Outcome, Verdict, number};
 
 /// Longer than any try may take, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Address space of a child, in KiB: far more than its small tables need.
 const MEMORY: u64 = 8 << 20;
-/// A kind that fails so often needs no more tries to be known for it.
-const MOST_FAILURES: usize = 200;
+/// A kind that fails or hangs so often needs no more tries to be known for it.
+const MOST_FAILURES: usize = 100;
+const MOST_HANGS: usize = 5;
 
 const VERDICTS: [(&str, Outcome); 5] = [
     ("fine", Outcome::Fine),
@@ -34,19 +35,25 @@ const VERDICTS: [(&str, Outcome); 5] = [
 pub fn play(kind: &Kind) {
     let (first, end, seed) = (number("KUBIST_FIRST", 0), number("KUBIST_END", 0), number("SEED", 1));
     let folder = tempfile::tempdir().expect("a folder");
-    let mut attack = (kind.prepare)(folder.path());
+    let prepared = std::panic::catch_unwind(|| (kind.prepare)(folder.path()));
+    let mut attack = match prepared {
+        Ok(attack) => attack,
+        Err(panic) => return say(&format!("unprepared 0 {}", text_of(panic))),
+    };
     for number in first..end {
         say(&format!("begin {number}"));
         let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(number));
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| attack.play(&mut random)));
-        let (outcome, why) = played.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            (Outcome::Abort, format!("panic: {}", text.unwrap_or("no text")))
-        });
+        let (outcome, why) = played.unwrap_or_else(|panic| (Outcome::Abort, format!("panic: {}", text_of(panic))));
         let word = VERDICTS.iter().find(|(_, of)| *of == outcome).expect("all are listed").0;
         say(&format!("{word} {number} {}", why.replace('\n', " ")));
     }
     say("end");
+}
+
+fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default().replace('\n', " ")
 }
 
 fn say(line: &str) {
@@ -54,18 +61,19 @@ fn say(line: &str) {
     writeln!(out, "\nhostile: {line}").and_then(|()| out.flush()).expect("a parent who listens");
 }
 
-/// In the parent: the tries that were not fine.
-pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> Vec<(u64, Verdict)> {
+/// In the parent: how many tries were played, and those that were not fine.
+pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Verdict)>) {
     let mut found = Vec::new();
     let mut next = tries.start;
-    while next < tries.end && found.len() < MOST_FAILURES {
+    let hangs = |found: &[(u64, Verdict)]| found.iter().filter(|(_, verdict)| verdict.0 == Outcome::Hang).count();
+    while next < tries.end && found.len() < MOST_FAILURES && hangs(&found) < MOST_HANGS {
         let (reached, bad) = one_child(kind, next..tries.end, seed, &mut found);
         if let Some((outcome, why)) = bad {
             found.push((reached, (outcome, why)));
         }
         next = reached + 1;
     }
-    found
+    (next.min(tries.end) - tries.start, found)
 }
 
 /// The last try that a child began, and what ended it too early.
@@ -104,6 +112,7 @@ fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Ve
                 if word == "end" {
                     break None;
                 }
+                assert_ne!(word, "unprepared", "{}: {said}", kind.name);
                 at = number.unwrap_or(at);
                 begun = word == "begin";
                 let outcome =

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where all sets are.
+/// Where all sets are, seen from any crate of the workspace.
 pub fn home() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kubist/tests/golden")
 }
 
 /// `v1`, `v1.1`, `v2`, ... in this order.
