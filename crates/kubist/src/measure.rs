@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, store_error};
 use crate::options::{Cancel, Dimension, Domain, Query, TableOptions, Value, WriterOptions};
-use crate::place::{Place, beside, without_password};
+use crate::place::{Place, beside};
+use crate::shown::without_password;
 use crate::table::Table;
 
 const KIB: u64 = 1 << 10;
