@@ -28,6 +28,8 @@ class Data:
     def __init__(self, source: Any, like: Callable[[], pa.Schema] | None = None) -> None:
         source = _with_arrow(source, like)
         self._batches: Iterator[_kubist.Incoming]
+        if _is_a(source, "pyarrow", "Table") or _is_a(source, "pyarrow", "RecordBatch"):
+            _check(source)
         if _is_a(source, "pyarrow", "RecordBatchReader"):
             # Pulled from Python, so that an exception of a generator behind
             # the reader stays what it is.
@@ -55,9 +57,21 @@ def _or_empty(reader: Any, empty: Any) -> Iterator[Any]:
     came = False
     for batch in reader:
         came = True
+        _check(batch)
         yield batch
     if not came:
         yield empty
+
+
+def _check(data: Any) -> None:
+    """Are the buffers as long as the arrays need? Beyond this border nobody knows.
+
+    What is in them is looked at there, value by value.
+    """
+    try:
+        data.validate()
+    except ValueError as error:
+        raise InvalidInput(f"the data could not be read: {error}") from None
 
 
 def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:

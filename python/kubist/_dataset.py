@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from . import _kubist
 from ._errors import InvalidInput
 from ._pushdown import (
     FLIPPED,
@@ -146,7 +147,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         raise InvalidInput("a Kubist dataset cannot be pickled: send t.splits() to other processes")
 
     def __repr__(self) -> str:
-        return f"<kubist dataset: {', '.join(self._schema.names)}>"
+        return f"<kubist dataset: {', '.join(map(_kubist.printable, self._schema.names))}>"
 
 
 class _Tree:

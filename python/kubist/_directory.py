@@ -171,7 +171,7 @@ def location_of(path: str | os.PathLike[str]) -> str:
     try:
         location = os.fspath(path)
     except TypeError:
-        raise InvalidInput(f"path must be a string or a path, not {path!r}") from None
+        raise InvalidInput(f"path must be a string or a path, not a {type(path).__name__}") from None
     if not isinstance(location, str):
-        raise InvalidInput(f"path must be text, not {location!r}")
+        raise InvalidInput(f"path must be text, not {type(location).__name__}")
     return location

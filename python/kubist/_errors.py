@@ -6,6 +6,8 @@ catches ``ValueError`` or ``FileNotFoundError`` keeps working.
 
 from __future__ import annotations
 
+from ._kubist import printable_lines
+
 __all__ = [
     "Busy",
     "Cancelled",
@@ -23,6 +25,10 @@ __all__ = [
 
 class Error(Exception):
     """Any error of Kubist; all others derive from it."""
+
+    def __str__(self) -> str:
+        # Names of columns and files stand in messages, and these on terminals.
+        return printable_lines(super().__str__())
 
 
 class InvalidInput(Error, ValueError):

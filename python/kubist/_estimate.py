@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from . import _kubist
 from ._data import need
 from ._errors import InvalidInput
 from ._figures import Stats, parse
@@ -159,9 +160,11 @@ class Estimate:
 
     def __repr__(self) -> str:
         names, cells, about = self._table()
+        names = [_kubist.printable(name) for name in names]
+        cells = [[_kubist.printable(cell) for cell in row] for row in cells]
         widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *cells]]
-        return "\n".join([*lines, f"({about})", *(f"note: {word}" for word in self.warnings)])
+        return "\n".join([*lines, f"({about})", *(f"note: {_kubist.printable(word)}" for word in self.warnings)])
 
     def _repr_html_(self) -> str:
         names, cells, about = self._table()

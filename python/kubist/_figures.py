@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from ._kubist import printable
+
 T = TypeVar("T")
 
 
@@ -38,7 +40,7 @@ class Commit:
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds > 0 else ""
         return (
-            f"<kubist.Commit {self.writer}#{self.sequence}: {self.rows:,} rows, "
+            f"<kubist.Commit {printable(self.writer)}#{self.sequence}: {self.rows:,} rows, "
             f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}>"
         )
 
@@ -136,8 +138,8 @@ class Dimension:
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.column}: {self.scale}, not yet learned"
-        return f"{self.column}: {self.scale}, {self.low:.6g} to {self.high:.6g}"
+            return f"{printable(self.column)}: {self.scale}, not yet learned"
+        return f"{printable(self.column)}: {self.scale}, {self.low:.6g} to {self.high:.6g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class Column:
         said += f" in {self.unit}" if self.unit else ""
         said += "" if self.nullable else ", never null"
         said += f", added ({self.default or 'null'} before)" if self.added else ""
-        return said
+        return printable(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class WriterInfo:
 
     def __str__(self) -> str:
         commits = "1 commit" if self.commits == 1 else f"{self.commits:,} commits"
-        return f"{self.name}: {self.rows:,} rows in {commits}"
+        return f"{printable(self.name)}: {self.rows:,} rows in {commits}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +251,7 @@ class Info:
         return asdict(self)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name:<12}{value}" for name, value in self._lines())
+        return "\n".join(f"{name:<12}{printable(value)}" for name, value in self._lines())
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -321,7 +323,7 @@ class VerifyReport:
         verdict = "sound" if self.ok else f"{len(self.findings)} findings"
         read = f"{self.rows:,} rows, {self.pages:,} pages, {size(self.bytes)}"
         head = f"<kubist.VerifyReport {verdict}: {read}>"
-        return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
+        return "\n".join([head, *(f"  {printable(finding)}" for finding in self.findings)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +353,7 @@ class SalvageReport:
     def __repr__(self) -> str:
         head = f"<kubist.SalvageReport {self.rows:,} rows saved, {'at least ' if self.uncounted else ''}{self.rows_lost:,} lost>"
         lines = [*self.notes, *(loss["what"] for loss in self.losses)]
-        return "\n".join([head, *(f"  {line}" for line in lines)])
+        return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
 
 
 def size(count: float) -> str:

@@ -8,6 +8,10 @@ from collections.abc import Callable
 
 VERSION: str
 
+def printable(text: str) -> str: ...
+def printable_lines(text: str) -> str: ...
+def without_password(location: str) -> str: ...
+
 _Plain = bool | int | float | str | bytes | None
 
 class Schema:

@@ -91,17 +91,24 @@ class _Server:
     def __init__(
         self, url: str, token: str | None, timeout: float, tunnel: Tunnel | None = None
     ) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput(f"an address is http://HOST:PORT, not {url!r}")
+        try:
+            parts = urllib.parse.urlsplit(url)
+            port = parts.port
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            # It quotes the address, and perhaps a password in it.
+            is_address = False
+        if not is_address:
+            shown = _kubist.without_password(url)
+            raise InvalidInput(f"an address is http://HOST:PORT, not {shown!r}")
         said = urllib.parse.parse_qs(f"{parts.query}&{parts.fragment}")
-        self.url = f"{parts.scheme}://{parts.netloc}"
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self.token = token or said.get("token", [None])[0]
         self.table = said.get("table", [None])[0]
         self.tunnel = tunnel
         self._connection: Callable[[], http.client.HTTPConnection] = lambda: (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )(parts.hostname or "", parts.port, timeout=timeout)
+        )(parts.hostname or "", port, timeout=timeout)
 
     def ask(self, method: str, path: str, body: Any = None) -> _Answer:
         """The answer, which is read while it comes; what is no success raises."""

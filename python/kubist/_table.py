@@ -114,7 +114,8 @@ def create(
             table.append(data)
         except BaseException as error:
             table.close()
-            error.add_note(f"{path} was created and holds nothing of this data: append to it")
+            shown = _kubist.printable(_kubist.without_password(location_of(path)))
+            error.add_note(f"{shown} was created and holds nothing of this data: append to it")
             raise
     return table
 

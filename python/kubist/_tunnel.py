@@ -13,6 +13,7 @@ from collections import deque
 from pathlib import Path
 
 from ._errors import InvalidInput, NotATable, StorageError
+from ._kubist import without_password
 
 _KINDS = {2: InvalidInput, 3: NotATable}
 """By the exit code of the command; all others mean that the way is not there."""
@@ -36,6 +37,10 @@ class Tunnel:
     """
 
     def __init__(self, url: str) -> None:
+        shown = without_password(url)
+        if shown != url:
+            # It would stand in the list of processes.
+            raise InvalidInput(f"{shown}: a password has no place in it, because ssh asks for it")
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
         if command is None:

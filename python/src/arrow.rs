@@ -2,6 +2,7 @@
 //! and C stream interfaces, so that any library that speaks them fits and
 //! pyarrow is not needed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
@@ -133,9 +134,38 @@ impl Incoming {
         self.schema.clone()
     }
 
+    /// The next batch, every value of it looked at.
     pub fn next(&self) -> Option<Result<RecordBatch, ArrowError>> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner).next()
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        // Arrays of lengths that cannot be are refused by an assertion.
+        let next = catch_unwind(AssertUnwindSafe(|| Some(reader.next()?.and_then(validated))));
+        next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface("its arrays do not fit their types".into()))))
     }
+}
+
+/// Another language's data is what it says only if its producer is right: text may be no UTF-8,
+/// keys and offsets may lead nowhere. What is wrong is told with its column and row.
+fn validated(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let data = column.to_data();
+        let Err(error) = data.validate_full() else { continue };
+        // The first row that spoils those before it: the longer the part, the more is wrong.
+        let is_sound = |rows: usize| data.slice(0, rows).validate_full().is_ok();
+        let (mut sound, mut spoilt) = (0, data.len());
+        if !is_sound(0) || is_sound(spoilt) {
+            return Err(ArrowError::CDataInterface(format!("column {:?}: {error}", field.name())));
+        }
+        while spoilt - sound > 1 {
+            let middle = sound + (spoilt - sound) / 2;
+            *(if is_sound(middle) { &mut sound } else { &mut spoilt }) = middle;
+        }
+        let error = data.slice(sound, 1).validate_full().err().unwrap_or(error);
+        return Err(ArrowError::CDataInterface(format!(
+            "column {:?}, row {sound} of the batch: {error}",
+            field.name()
+        )));
+    }
+    Ok(batch)
 }
 
 fn incoming_stream(source: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {

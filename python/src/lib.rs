@@ -13,6 +13,7 @@ mod error;
 mod estimate;
 mod home;
 mod query;
+mod shown;
 mod stream;
 mod table;
 mod value;
@@ -36,6 +37,8 @@ mod _kubist {
     use crate::estimate::{Estimates, Figures, Wish};
     #[pymodule_export]
     use crate::query::{Query, Refine};
+    #[pymodule_export]
+    use crate::shown::{printable, printable_lines, without_password};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

@@ -16,6 +16,7 @@ use kubist_types::{Error, Result};
 
 use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
+use kubist_types::shown::without_password;
 
 /// A location, read.
 pub enum Place {
@@ -43,7 +44,8 @@ impl Place {
         match path.split_once("://") {
             // The rest may hold a password.
             Some((scheme, _)) => Err(Error::invalid(format!("tables on {scheme:?} are not supported here"))),
-            None => Ok(Place::Directory { location: location.into(), path: path.into() }),
+            // A location of another kind, mistyped, may hold one too.
+            None => Ok(Place::Directory { location: without_password(location), path: path.into() }),
         }
     }
 
@@ -182,30 +184,9 @@ pub fn absolute(location: &str) -> String {
     path.map_or(location.into(), |path| path.to_string_lossy().into_owned())
 }
 
-/// A location as messages show it: the same, but for its password, if it has one.
-pub fn without_password(location: &str) -> String {
-    let login = location.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
-    match login {
-        Some((scheme, (login, rest))) => format!("{scheme}://{}@{rest}", login.split(':').next().unwrap_or_default()),
-        None => location.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        for (location, shown) in [
-            ("cassandra://ada:se:cr@et@h/k/t", "cassandra://ada@h/k/t"),
-            ("cassandra://ada@h/k/t", "cassandra://ada@h/k/t"),
-            ("cassandra://h/k/t", "cassandra://h/k/t"),
-            ("/data/a:b@c", "/data/a:b@c"),
-        ] {
-            assert_eq!(without_password(location), shown);
-        }
-    }
 
     #[test]
     fn a_place_beside_has_the_same_way_to_it() {

@@ -48,7 +48,7 @@ fn page(explanation: &Explanation) -> String {
     let mut page = cost(stats, *precision) + "\n";
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<14}{text}");
+        let _ = writeln!(page, "{name:<14}{}", kubist::printable(&text));
     };
     let each = |seconds: f64| match stages.requests {
         0 => human::duration(seconds),

@@ -68,6 +68,17 @@ impl Failure {
     }
 }
 
+impl From<kubist_files::Error> for Failure {
+    fn from(error: kubist_files::Error) -> Failure {
+        let kind = match error.kind() {
+            kubist_files::Kind::Missing => Kind::Place,
+            kubist_files::Kind::System => Kind::System,
+            _ => Kind::Usage,
+        };
+        Failure { kind, message: error.to_string() }
+    }
+}
+
 impl From<kubist::Error> for Failure {
     fn from(error: kubist::Error) -> Failure {
         use kubist::Error::*;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use kubist_files::Input;
 
 use crate::failure::{Failure, Result};
-use crate::sources::Input;
 
 /// The schema of a new table that takes all these files: the first one's, with
 /// every column wide enough for the others. `types` overrides what is found.
@@ -195,8 +195,9 @@ fn finer(from: &TimeUnit, to: &TimeUnit) -> bool {
 mod tests {
     use arrow_array::{Int32Array, Int64Array};
 
+    use kubist_files::Options;
+
     use super::*;
-    use crate::sources::Choice;
 
     #[test]
     fn only_lossless_types_widen() {
@@ -238,7 +239,7 @@ mod tests {
     fn csv(folder: &Path, name: &str, text: &str) -> Input {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
-        Input::inspect(&path, &Choice::default()).unwrap()
+        Input::inspect(&path, &Options::default()).unwrap()
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn page(info: &Info) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<12}{text}");
+        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
     line("table", info.location.clone());
     line("records", human::count(info.rows));

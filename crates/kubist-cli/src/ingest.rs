@@ -14,6 +14,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use kubist::{Cancel, Error, Table, TableOptions, Writer, WriterOptions};
+use kubist_files::{Input, Limits, Options};
 use serde::Serialize;
 
 use crate::args;
@@ -21,17 +22,23 @@ use crate::failure::{Failure, Kind, Result};
 use crate::location::Location;
 use crate::output::{print_json, remark};
 use crate::progress::Progress;
-use crate::sources::{Choice, Input};
 use crate::{fit, human, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
-    let choice = Choice { columns: command.columns.clone(), delimiter: command.delimiter };
+    let usual = Limits::default();
+    let limits = Limits {
+        record_bytes: command.max_record.map_or(usual.record_bytes, |bytes| bytes as u64),
+        columns: command.max_columns.unwrap_or(usual.columns),
+        inflation: command.max_inflation.unwrap_or(usual.inflation),
+        batch_bytes: command.max_batch.map_or(usual.batch_bytes, |bytes| bytes as u64),
+    };
+    let options = Options { columns: command.columns.clone(), delimiter: command.delimiter, limits };
     let look = |path: &PathBuf| {
         cancel.check()?;
-        Input::inspect(path, &choice)
+        Ok(Input::inspect(path, &options)?)
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
     let (table, created) = open_or_create(command, &inputs)?;

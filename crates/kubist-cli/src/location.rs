@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::str::FromStr;
 
 /// A table's location. As text for the engine it is whole, in messages it has no password.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Location {
     given: String,
     shown: String,
@@ -28,6 +28,12 @@ impl Deref for Location {
     }
 }
 
+impl fmt::Debug for Location {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}", self.shown)
+    }
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(&self.shown)
@@ -37,5 +43,20 @@ impl fmt::Display for Location {
 impl serde::Serialize for Location {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_engine_sees_the_password() {
+        let Ok(location) = "cassandra://ada:secret@h/k/t".parse::<Location>();
+        assert!(location.contains("secret"));
+        let json = serde_json::to_string(&location).unwrap();
+        for shown in [location.to_string(), format!("{location:?}"), json] {
+            assert!(shown.contains("ada@h/k/t") && !shown.contains("secret"), "{shown}");
+        }
     }
 }

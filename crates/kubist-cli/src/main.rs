@@ -25,7 +25,6 @@ mod plot;
 mod progress;
 mod query;
 mod salvage;
-mod sources;
 mod table;
 mod tail;
 mod tunnel;
@@ -81,10 +80,21 @@ fn main() -> ExitCode {
 fn tell(failure: &Failure) -> ExitCode {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = kubist::printable(&without_passwords(line)).into_owned();
         // There is nobody left to tell that this line cannot be written.
         let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
     }
     ExitCode::from(failure.kind as u8)
+}
+
+/// A message that may quote our arguments as they were given, without the passwords in them.
+fn without_passwords(line: String) -> String {
+    let arguments = std::env::args_os().skip(1);
+    arguments.fold(line, |line, argument| {
+        let argument = argument.to_string_lossy();
+        let shown = kubist::without_password(&argument);
+        if shown == argument { line } else { line.replace(&*argument, &shown) }
+    })
 }
 
 /// Help and version as they are; wrong usage on one line.

@@ -1,7 +1,7 @@
 //! `kubist model`: the scalability model of a place, and what it advises.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use kubist::model::{Advice, Bound, Fit, Model, ReplicaSelection, Workload};
@@ -48,7 +48,9 @@ fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
 
 /// What `kubist model fit` wrote.
 pub fn read(path: &Path) -> Result<Fitted> {
-    let text = std::fs::read(path).map_err(|error| Failure::io(path, &error))?;
+    let mut text = Vec::new();
+    let read = kubist_files::open(path)?.read_to_end(&mut text);
+    read.map_err(|error| Failure::io(path, &error))?;
     let why = |error| Failure::usage(format!("{}: it is no fit ({error}); see kubist model fit", path.display()));
     serde_json::from_slice(&text).map_err(why)
 }
@@ -58,7 +60,7 @@ fn fit_page(fitted: &Fitted) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<12}{text}");
+        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
     let place = match fitted.hosts.len() {
         0 => "a directory".to_string(),
@@ -190,7 +192,7 @@ fn advice_page(counsel: &Counsel) -> String {
     let Advice { nodes, predicted, .. } = counsel.best;
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        let _ = writeln!(page, "{name:<12}{text}");
+        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
     let ms = |ms: f64| human::duration(ms / 1e3);
     line(

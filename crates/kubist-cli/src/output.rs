@@ -18,23 +18,33 @@ use parquet::file::properties::WriterProperties;
 
 use crate::failure::{Failure, Kind, Result};
 
-/// Text on standard output.
+/// Lines for people on standard output.
 pub fn print(text: &str) -> Result<()> {
+    print_raw(&kubist::printable_lines(text))
+}
+
+/// Text for programs on standard output, as it is.
+pub fn print_raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
 }
 
 /// One JSON value on standard output, on lines a person can read too.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    print(&format!("{}\n", json(value)?))
+    print_raw(&format!("{}\n", json(value)?))
 }
 
 pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// A remark on standard error; that nobody can read it is no failure.
+/// A remark for people on standard error; that nobody can read it is no failure.
 pub fn remark(line: &str) {
+    remark_raw(&kubist::printable_lines(line));
+}
+
+/// The same for programs, as it is.
+pub fn remark_raw(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -295,7 +305,9 @@ mod tests {
         records.write(&batch(vec!["a", "b"])).unwrap();
         records.write(&batch(vec!["c"])).unwrap();
         records.finish().unwrap();
-        let read = crate::sources::testing::read_all(&path, &Default::default()).unwrap();
+        let read = arrow_ipc::reader::FileReader::try_new(File::open(&path).unwrap(), None).unwrap();
+        let batches: Vec<RecordBatch> = read.collect::<Result<_, _>>().unwrap();
+        let read = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
         assert_eq!((read.num_rows(), read.schema().field(0).data_type()), (3, &DataType::Utf8));
     }
 

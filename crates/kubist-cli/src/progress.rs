@@ -68,7 +68,7 @@ impl Drop for Progress {
 fn draw(line: &str) {
     let mut stderr = std::io::stderr().lock();
     // A terminal that does not take the line is no reason to fail.
-    let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
+    let _ = write!(stderr, "\r\x1b[K{}", kubist::printable(line)).and_then(|()| stderr.flush());
 }
 
 fn bar(share: f64) -> String {

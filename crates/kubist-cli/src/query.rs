@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::{self, Format};
 use crate::failure::{Failure, Kind, Result};
-use crate::output::{Encoding, Records, json, print, print_json, remark};
+use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::table::Preview;
 use crate::{human, parse};
 
@@ -133,7 +133,7 @@ fn tell(command: &args::Query, path: Option<&Path>, stream: &QueryStream) -> Res
         if path.is_some() {
             print_json(&cost)?;
         } else {
-            remark(&json(&cost)?);
+            remark_raw(&json(&cost)?);
         }
         return Ok(());
     }

@@ -6,10 +6,13 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 
 /// Text in columns, each as wide as its widest cell; those marked `right` end
-/// where their column ends.
+/// where their column ends. What would move the cursor is escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
+    let header: Vec<_> = header.iter().map(|name| kubist::printable(name)).collect();
+    let rows = rows.iter().map(|row| row.iter().map(|cell| kubist::printable(cell)).collect());
+    let rows: Vec<Vec<_>> = rows.collect();
     let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
@@ -22,10 +25,10 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
     let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-    let mut text = line(&mut header.iter().copied());
+    let mut text = line(&mut header.iter().map(AsRef::as_ref));
     text += &line(&mut rule.iter().map(String::as_str));
-    for row in rows {
-        text += &line(&mut row.iter().map(String::as_str));
+    for row in &rows {
+        text += &line(&mut row.iter().map(AsRef::as_ref));
     }
     text
 }

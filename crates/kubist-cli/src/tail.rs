@@ -8,7 +8,7 @@ use kubist::{Cancel, Snapshot, Table};
 use crate::args;
 use crate::failure::Result;
 use crate::human;
-use crate::output::print;
+use crate::output::{print, print_raw};
 
 /// How long to wait for a change before looking whether to stop.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ fn tell(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String,
             .map(|(writer, commits, rows)| serde_json::json!({ "writer": writer, "commits": commits, "rows": rows }))
             .collect();
         let line = serde_json::json!({ "rows": info.rows, "runs": info.runs, "step": step, "news": news });
-        return print(&format!("{line}\n"));
+        return print_raw(&format!("{line}\n"));
     }
     let news: Vec<String> = news
         .iter()

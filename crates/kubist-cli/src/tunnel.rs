@@ -59,7 +59,8 @@ impl There {
                 Some(there) if there.host == host && there.port == port => there.paths.push(path),
                 Some(there) => {
                     return Err(Failure::usage(format!(
-                        "{table}: one call looks at tables of one host, {}",
+                        "{}: one call looks at tables of one host, {}",
+                        kubist::without_password(table),
                         there.host
                     )));
                 }
@@ -93,6 +94,10 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
         None if port.is_empty() => None,
         None => return Err(wrong("what follows the host is no port")),
     };
+    if user.is_some_and(|user| user.contains(':')) {
+        // It would stand in the list of processes.
+        return Err(wrong("a password has no place in it, because ssh asks for it"));
+    }
     // ssh would take it for an option.
     let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
     if !plain(host) || user.is_some_and(|user| !plain(user)) {
@@ -362,9 +367,12 @@ mod tests {
             "ssh://-l@cluster/t",
             "ssh://cluster:port/t",
             "ssh://[fe80::1/t",
+            "ssh://ada:secret@cluster/t",
             "run.kubist",
         ] {
-            assert_eq!(parse(wrong).unwrap_err().kind, Kind::Usage, "{wrong}");
+            let failure = parse(wrong).unwrap_err();
+            assert_eq!(failure.kind, Kind::Usage, "{wrong}");
+            assert!(!failure.message.contains("secret"), "{}", failure.message);
         }
     }
 

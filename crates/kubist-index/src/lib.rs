@@ -11,6 +11,7 @@ pub mod layout;
 pub mod order;
 pub mod outlook;
 pub mod pages;
+pub mod plain;
 pub mod plan;
 pub mod priority;
 pub mod spread;

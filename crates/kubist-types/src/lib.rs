@@ -10,6 +10,7 @@ pub mod gradual;
 pub mod info;
 pub mod metadata;
 pub mod options;
+pub mod shown;
 pub mod stats;
 
 pub use cancel::Cancel;

@@ -8,14 +8,17 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_data::transform::MutableArrayData;
+use arrow_schema::DataType;
 use kubist_index::cube::CubeId;
 use kubist_index::grid::Scale;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
+use kubist_index::plain;
 use kubist_index::priority::Threshold;
 use kubist_index::state::Commit;
 use kubist_store::{LogOwner, Segment};
@@ -46,6 +49,8 @@ const ONE_PART_ROWS: u64 = 1 << 19;
 const PART_SHARE: usize = 8;
 /// A larger batch is taken in slices of this size.
 const SLICE_ROWS: usize = 1 << 18;
+/// So much may the values of dictionaries and views in a slice take, written out.
+const SLICE_BYTES: usize = 64 << 20;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
 
@@ -144,6 +149,33 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?)?)
 }
 
+/// The rows of a batch in slices that fit into memory once they are written out, whatever
+/// dictionaries and views they share values in.
+fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
+    let expand = |column: &&ArrayRef| {
+        matches!(column.data_type(), DataType::Dictionary(_, _) | DataType::Utf8View | DataType::BinaryView)
+    };
+    let expanding: Vec<&ArrayRef> = batch.columns().iter().filter(expand).collect();
+    let bytes = |rows: &Range<usize>| {
+        let of_column = |column: &&ArrayRef| plain::bytes(&column.slice(rows.start, rows.len()));
+        expanding.iter().map(of_column).fold(0, usize::saturating_add)
+    };
+    let mut slices = Vec::new();
+    for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+        // The first slice that is to be judged is the last here.
+        let mut open = vec![first..batch.num_rows().min(first + SLICE_ROWS)];
+        while let Some(rows) = open.pop() {
+            if rows.len() == 1 || bytes(&rows) <= SLICE_BYTES {
+                slices.push(rows);
+            } else {
+                let middle = rows.start + rows.len() / 2;
+                open.extend([middle..rows.end, rows.start..middle]);
+            }
+        }
+    }
+    slices
+}
+
 impl Writer {
     /// Takes a writer's log; each name has one owner at a time.
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
@@ -201,14 +233,13 @@ impl Writer {
             self.schema = self.core.view()?.schema.clone();
         }
         let name = format!("{}{}", self.core.header.writer_tag, self.log.writer());
-        let firsts: Vec<usize> = (0..batch.num_rows()).step_by(SLICE_ROWS).collect();
         let before = self.rows + self.pending.rows;
-        for some in firsts.chunks(rayon::current_num_threads()) {
+        for some in slices(batch).chunks(rayon::current_num_threads()) {
             self.cancel.check()?;
             let schema = &self.schema;
-            let stored = some.par_iter().map(|first| {
-                let slice = batch.slice(*first, SLICE_ROWS.min(batch.num_rows() - first));
-                own(&schema.to_stored(&slice, &name, before + *first as u64)?)
+            let stored = some.par_iter().map(|rows| {
+                let slice = batch.slice(rows.start, rows.len());
+                own(&schema.to_stored(&slice, &name, before + rows.start as u64)?)
             });
             for stored in stored.collect::<Result<Vec<_>>>()? {
                 self.keep(stored)?;

@@ -19,7 +19,6 @@ pub use explain::{Explanation, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
-pub use kubist_catalog::location::without_password;
 pub use kubist_catalog::token::Moment;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
@@ -41,6 +40,7 @@ pub use kubist_repair::readable::{Extent, Loss};
 pub use kubist_repair::salvage::SalvageReport;
 pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
+pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::{
     Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, Metadata, Replication, Result, Stats, TableOptions,
     Value, WriterOptions,

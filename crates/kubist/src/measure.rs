@@ -18,11 +18,12 @@ use kubist_store::{MemoryStore, Store};
 use crate::fitted::{Fitted, TableSize};
 use crate::table::Table;
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::{Place, beside, without_password};
+use kubist_catalog::location::{Place, beside};
 use kubist_read::question::Query;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
+use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
 /// Bytes of a request. A cluster answers at most a MiB at once.

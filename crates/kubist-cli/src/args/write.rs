@@ -90,6 +90,21 @@ pub struct Ingest {
     /// How much of a commit is held in memory before it spills to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
+    /// How long a record may be, in a file: its line, or its values [default: 16MiB]
+    ///
+    /// This limit and the next three keep a damaged or hostile file from taking all memory.
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub max_record: Option<usize>,
+    /// How many columns a file may have [default: 10000]
+    #[arg(long, value_name = "COLUMNS")]
+    pub max_columns: Option<usize>,
+    /// How many bytes of records a byte of a file may become, past 256 MiB [default: 100]
+    #[arg(long, value_name = "FACTOR")]
+    pub max_inflation: Option<u64>,
+    /// How large may be what a file makes one whole: a batch of Arrow IPC, inflated, or the
+    /// pages of Parquet that are read at once [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub max_batch: Option<usize>,
     /// Print what was done as JSON
     #[arg(long)]
     pub json: bool,

@@ -33,7 +33,7 @@ impl Typeface {
         let font = self.font.as_scaled(scale);
         let mut glyphs: Vec<Glyph> = Vec::new();
         let mut pen = 0.0;
-        for character in text.chars() {
+        for character in kubist::printable(text).chars() {
             let id = font.glyph_id(character);
             if let Some(last) = glyphs.last() {
                 pen += font.kern(last.id, id);

@@ -3,9 +3,8 @@
 //! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a
 //! single number (shape `()`) is repeated in every row. All arrays are read side
 //! by side, each through a stream of its own, so a file of any length takes
-//! little memory.
+//! little memory: as many rows at once as fit into a piece.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +13,12 @@ use std::sync::atomic::AtomicU64;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Fields, Schema};
 
-use super::npy::Header;
-use super::zip::{Member, members};
-use super::{BATCH_ROWS, Batches, Counted};
-use crate::failure::{Failure, Result};
+use crate::Batches;
+use crate::error::{Error, Result};
+use crate::limits::{BATCH_ROWS, Limits, PIECE_BYTES};
+use crate::npy::Header;
+use crate::source::{self, Counted};
+use crate::zip::{Member, members};
 
 /// An array with more columns is not a set of records.
 const MOST_COLUMNS: u64 = 1024;
@@ -49,9 +50,9 @@ impl Stored {
 }
 
 /// The columns; arrays that cannot be columns matter only when they are chosen.
-pub fn fields(path: &Path, chosen: Option<&[String]>) -> Result<Vec<Field>> {
+pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
-    for array in arrays(path)? {
+    for array in arrays(path, limits)? {
         let columns = array.columns();
         if chosen.is_some_and(|chosen| !columns.iter().any(|column| chosen.contains(column))) {
             continue;
@@ -60,15 +61,15 @@ pub fn fields(path: &Path, chosen: Option<&[String]>) -> Result<Vec<Field>> {
         fields
             .extend(columns.into_iter().map(|column| Field::new(column, shape.header.element.data_type.clone(), true)));
     }
-    length(path, &fields)?;
+    length(path, &fields, limits)?;
     Ok(fields)
 }
 
 /// The one length that all arrays which give these columns share.
-fn length(path: &Path, fields: &[Field]) -> Result<u64> {
+fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
-    for array in arrays(path)? {
+    for array in arrays(path, limits)? {
         let Ok(shape) = &array.shape else { continue };
         if !array.columns().iter().any(|column| fields.iter().any(|field| field.name() == column)) {
             continue;
@@ -87,11 +88,11 @@ fn length(path: &Path, fields: &[Field]) -> Result<u64> {
     Ok(length.map_or(u64::from(constants > 0), |(rows, _)| rows))
 }
 
-pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>) -> Result<Batches> {
+pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
     let wanted: Vec<Field> = wanted.iter().map(|field| field.as_ref().clone()).collect();
-    let rows = length(path, &wanted)?;
+    let rows = length(path, &wanted, &limits)?;
     let mut strands = Vec::new();
-    for array in arrays(path)? {
+    for array in arrays(path, &limits)? {
         let columns: Vec<(usize, String)> = array.columns().into_iter().enumerate().collect();
         let columns: Vec<(usize, String)> =
             columns.into_iter().filter(|(_, column)| wanted.iter().any(|field| field.name() == column)).collect();
@@ -101,7 +102,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>) -> Result
         let shape = array.shape.map_err(|why| about(path, &array.name, &why))?;
         let open = |skip: u64| -> Result<Box<dyn Read + Send>> {
             let file = Counted::open(path, consumed.clone())?;
-            array.member.read(file, skip).map_err(|error| Failure::io(path, &error))
+            array.member.read(file, skip).map_err(|error| Error::io(path, error))
         };
         let start = shape.header.bytes;
         let width = shape.width.unwrap_or(1) as usize;
@@ -125,17 +126,25 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>) -> Result
         })
         .collect();
     let schema = Arc::new(Schema::new(fields));
+    let row_bytes = strands.iter().map(Strand::row_bytes).fold(0, u64::saturating_add);
+    limits.check_record(row_bytes).map_err(|error| error.within(path.display()))?;
+    let rows_at_once = (PIECE_BYTES as u64 / row_bytes.max(1)).clamp(1, BATCH_ROWS as u64);
+    let file_bytes = source::open(path)?.metadata().map_err(|error| Error::io(path, error))?.len();
     let path = path.to_path_buf();
     let mut done = 0;
     Ok(Box::new(std::iter::from_fn(move || {
-        let count = (rows - done).min(BATCH_ROWS as u64) as usize;
+        let count = (rows - done).min(rows_at_once) as usize;
         if count == 0 {
             return None;
         }
         done += count as u64;
+        // Texts are padded: what comes out of the batches may be much less.
+        if let Err(error) = limits.check_inflation(done.saturating_mul(row_bytes), file_bytes) {
+            return Some(Err(error.within(path.display())));
+        }
         let columns = strands.iter_mut().map(|strand| strand.next(&path, count)).collect::<Result<Vec<_>>>();
         Some(columns.and_then(|columns| {
-            RecordBatch::try_new(schema.clone(), columns.concat()).map_err(|error| super::unreadable(&path, error))
+            RecordBatch::try_new(schema.clone(), columns.concat()).map_err(|error| Error::arrow(&path, error))
         }))
     })))
 }
@@ -153,9 +162,14 @@ struct Strand {
 }
 
 impl Strand {
+    /// Bytes of a row, as they are read.
+    fn row_bytes(&self) -> u64 {
+        (self.width as u64).saturating_mul(self.header.element.bytes as u64)
+    }
+
     fn next(&mut self, path: &Path, count: usize) -> Result<Vec<ArrayRef>> {
         let element = &self.header.element;
-        let failed = |error: std::io::Error| Failure::io(path, &error);
+        let failed = |error: std::io::Error| Error::io(path, error);
         let bytes = if self.constant {
             let mut value = vec![0; element.bytes];
             self.reader.read_exact(&mut value).map_err(failed)?;
@@ -176,22 +190,23 @@ impl Strand {
 }
 
 /// Every array of the file.
-fn arrays(path: &Path) -> Result<Vec<Stored>> {
-    let failed = |error: std::io::Error| Failure::io(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    let members = members(&mut file).map_err(failed)?;
+fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
+    let failed = |error: std::io::Error| Error::io(path, error);
+    let members = members(&mut source::open(path)?).map_err(failed)?;
+    // Each is opened.
+    limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {
         let Some(name) = member.name.strip_suffix(".npy").map(String::from) else {
             continue;
         };
-        let file = File::open(path).map_err(failed)?;
+        let file = source::open(path)?;
         let mut reader = member.read(file, 0).map_err(failed)?;
         let shape = Header::read(&mut reader).and_then(|header| shape(header, &member));
         arrays.push(Stored { name, member, shape });
     }
     if arrays.is_empty() {
-        return Err(Failure::usage(format!("{}: there are no arrays in this archive", path.display())));
+        return Err(Error::invalid(format!("{}: there are no arrays in this archive", path.display())));
     }
     Ok(arrays)
 }
@@ -212,8 +227,8 @@ fn shape(header: Header, member: &Member) -> Result<Shape, String> {
     Ok(Shape { header, rows, width })
 }
 
-fn about(path: &Path, array: &str, why: &str) -> Failure {
-    Failure::usage(format!("{}: array {array:?}: {why}", path.display()))
+fn about(path: &Path, array: &str, why: &str) -> Error {
+    Error::invalid(format!("{}: array {array:?}: {why}", path.display()))
 }
 
 #[cfg(test)]
@@ -223,15 +238,15 @@ mod tests {
     use arrow_array::types::{Float32Type, Float64Type, Int32Type, TimestampMillisecondType};
     use arrow_schema::DataType;
 
-    use super::super::testing::read_all;
-    use super::super::{Choice, Input};
+    use crate::testing::read_all;
+    use crate::{Input, Options};
 
     /// Written by NumPy 2: see the program beside it.
-    const PLAIN: &[u8] = include_bytes!("../../tests/data/numpy-plain.npz");
-    const DEFLATED: &[u8] = include_bytes!("../../tests/data/numpy-deflated.npz");
+    const PLAIN: &[u8] = include_bytes!("../tests/data/numpy-plain.npz");
+    const DEFLATED: &[u8] = include_bytes!("../tests/data/numpy-deflated.npz");
 
-    fn choose(columns: &[&str]) -> Choice {
-        Choice { columns: Some(columns.iter().map(|column| column.to_string()).collect()), ..Choice::default() }
+    fn choose(columns: &[&str]) -> Options {
+        Options { columns: Some(columns.iter().map(|column| column.to_string()).collect()), ..Options::default() }
     }
 
     #[test]
@@ -277,8 +292,8 @@ mod tests {
             (Some(["complex", "x"]), "arrays of type \"<c16\" are not read"),
             (Some(["u", "x"]), "no column \"u\""),
         ] {
-            let choice = columns.map_or(Choice::default(), |columns| choose(&columns));
-            let message = Input::inspect(&path, &choice).unwrap_err().message;
+            let choice = columns.map_or(Options::default(), |columns| choose(&columns));
+            let message = Input::inspect(&path, &choice).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
     }

@@ -32,6 +32,8 @@ const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 /// A directory beyond this is not an archive of arrays.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
+/// What a byte of deflated data can become at most, and then some.
+const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("the archive is damaged or cut short: {why}"))
@@ -53,6 +55,7 @@ impl Record<'_> {
 
 /// The members, in the archive's order.
 pub fn members(file: &mut File) -> Result<Vec<Member>> {
+    let total = file.metadata()?.len();
     let (offset, length) = directory(file)?;
     let mut directory = vec![0; length as usize];
     file.seek(SeekFrom::Start(offset))?;
@@ -77,14 +80,20 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
             }
         };
         let mut wide = Wide::find(extra)?;
-        members.push(Member {
+        let member = Member {
             bytes: wide.or_next(number(24, 4)?)?,
             compressed_bytes: wide.or_next(number(20, 4)?)?,
             header_offset: wide.or_next(number(42, 4)?)?,
             checksum: number(16, 4)? as u32,
             deflated,
             name,
-        });
+        };
+        let possible =
+            if deflated { member.compressed_bytes.saturating_mul(MOST_DEFLATED) } else { member.compressed_bytes };
+        if member.compressed_bytes > total || member.bytes > possible {
+            return Err(damaged(&format!("{:?} cannot be as long as it says", member.name)));
+        }
+        members.push(member);
         let entry = ENTRY_BYTES + name_bytes + extra_bytes + number(32, 2)? as usize;
         rest = rest.get(entry..).ok_or_else(|| damaged("the directory is too short"))?;
     }
@@ -153,10 +162,12 @@ impl Member {
             return Err(damaged(&format!("{:?} is not where the directory says", self.name)));
         }
         let record = Record(&header);
-        let data = self.header_offset + LOCAL_BYTES as u64 + record.number(26, 2)? + record.number(28, 2)?;
+        let head = LOCAL_BYTES as u64 + record.number(26, 2)? + record.number(28, 2)?;
+        let outside = || damaged(&format!("{:?} lies outside the file", self.name));
+        let data = self.header_offset.checked_add(head).ok_or_else(outside)?;
         if !self.deflated {
             let skip = skip.min(self.compressed_bytes);
-            source.seek(SeekFrom::Start(data + skip))?;
+            source.seek(SeekFrom::Start(data.checked_add(skip).ok_or_else(outside)?))?;
             let stored = BufReader::with_capacity(1 << 18, source).take(self.compressed_bytes - skip);
             return Ok(if skip == 0 { Box::new(self.checked(stored)) } else { Box::new(stored) });
         }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::sync::Once;
 
-use crate::failure::{Failure, Result};
+use crate::error::{Error, Result};
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
@@ -35,7 +35,7 @@ pub fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
             (None, Some(text)) => text.as_str(),
             (None, None) => "its decoder gave up",
         };
-        Err(Failure::usage(format!("{}: the file is damaged ({why})", path.display())))
+        Err(Error::invalid(format!("{}: the file is damaged ({why})", path.display())))
     })
 }
 
@@ -46,6 +46,6 @@ mod tests {
     #[test]
     fn a_panic_becomes_an_error_that_names_the_file() {
         let outcome = guarded(Path::new("bad.arrow"), || -> Result<()> { panic!("index out of bounds") });
-        assert_eq!(outcome.unwrap_err().message, "bad.arrow: the file is damaged (index out of bounds)");
+        assert_eq!(outcome.unwrap_err().to_string(), "bad.arrow: the file is damaged (index out of bounds)");
     }
 }

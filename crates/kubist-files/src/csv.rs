@@ -4,8 +4,9 @@
 //! value that does not fit is named with its row and column. A type is guessed
 //! by the same rule: the narrowest that reads every value of the head.
 //! An empty field is a missing value. Rows count from 1, after the header.
+//!
+//! A batch ends before its text grows large, however many rows it has by then.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +16,31 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_csv::ReaderBuilder;
-use arrow_csv::reader::Format;
-use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+use arrow_csv::reader::{Decoder, Format};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
 use flate2::read::MultiGzDecoder;
 
-use super::{BATCH_ROWS, Batches, Counted, unreadable};
-use crate::failure::{Failure, Result};
+use crate::Batches;
+use crate::error::{Error, Result};
+use crate::limits::{BATCH_ROWS, Limits};
+use crate::records::Records;
+use crate::source::Counted;
 
 /// Rows of the head that decide the types.
 const HEAD_ROWS: usize = 10_000;
+/// Text of a batch, bytes; the record in which it passes is its last.
+const BATCH_TEXT: usize = 16 << 20;
+/// Fields of a batch: the decoder takes memory for all of them ahead.
+const BATCH_FIELDS: usize = 1 << 21;
 
 type Text = BufReader<Box<dyn Read + Send>>;
 
 /// The columns, with the types that the head suggests.
-pub fn fields(path: &Path, delimiter: u8) -> Result<Vec<Field>> {
-    let names = header(path, delimiter)?;
+pub fn fields(path: &Path, delimiter: u8, limits: &Limits) -> Result<Vec<Field>> {
+    let names = header(path, delimiter, limits)?;
     let all: Vec<usize> = (0..names.len()).collect();
-    let mut rows = texts(path, delimiter, &names, all, HEAD_ROWS, Arc::default())?;
-    let head = rows.next().transpose()?;
+    let mut rows = Texts::open(path, delimiter, &names, all, HEAD_ROWS, Arc::default(), limits)?;
+    let head = rows.next().transpose().map_err(|error| error.within(path.display()))?;
     let fields = names.iter().enumerate().map(|(index, name)| {
         let data_type = head.as_ref().map_or(DataType::Null, |head| suggested(head.column(index).as_string()));
         Field::new(name, data_type, true)
@@ -41,48 +49,55 @@ pub fn fields(path: &Path, delimiter: u8) -> Result<Vec<Field>> {
 }
 
 /// The wanted columns, read in the wanted types.
-pub fn batches(path: &Path, delimiter: u8, wanted: &Fields, consumed: Arc<AtomicU64>) -> Result<Batches> {
-    let names = header(path, delimiter)?;
+pub fn batches(
+    path: &Path,
+    delimiter: u8,
+    wanted: &Fields,
+    consumed: Arc<AtomicU64>,
+    limits: Limits,
+) -> Result<Batches> {
+    let names = header(path, delimiter, &limits)?;
     let indices: Vec<usize> = (0..names.len()).filter(|index| wanted.find(&names[*index]).is_some()).collect();
     let fields: Fields =
         indices.iter().filter_map(|index| wanted.find(&names[*index])).map(|(_, field)| field.clone()).collect();
-    let rows = texts(path, delimiter, &names, indices, BATCH_ROWS, consumed)?;
+    let rows = Texts::open(path, delimiter, &names, indices, BATCH_ROWS, consumed, &limits)?;
     let path = path.to_path_buf();
     let mut first_row = 1;
-    Ok(Box::new(rows.map(move |texts| {
+    let mut typed_batch = move |texts: Result<RecordBatch>| {
         let texts = texts?;
-        let columns = fields.iter().zip(texts.columns()).map(|(field, text)| {
-            typed(text.as_string(), field, first_row).map_err(|failure| failure.within(path.display()))
-        });
+        let columns = fields.iter().zip(texts.columns());
+        let columns = columns.map(|(field, text)| typed(text.as_string(), field, first_row));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         first_row += texts.num_rows();
         // Missing values are judged where they meet the table.
         let schema = Schema::new(fields.iter().map(|f| f.as_ref().clone().with_nullable(true)).collect::<Fields>());
-        RecordBatch::try_new(Arc::new(schema), columns).map_err(|error| unreadable(&path, error))
-    })))
+        RecordBatch::try_new(Arc::new(schema), columns).map_err(Error::invalid)
+    };
+    Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
 /// The most frequent of the usual delimiters in the header line.
-pub fn sniff_delimiter(path: &Path) -> Result<u8> {
+pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<u8> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
-    let reader = open(path, Arc::default())?;
-    reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Failure::io(path, &error))?;
+    let reader = open(path, Arc::default(), limits)?;
+    reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
     // Of equals the last wins: the comma.
     Ok([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b','))
 }
 
-fn header(path: &Path, delimiter: u8) -> Result<Vec<String>> {
+fn header(path: &Path, delimiter: u8, limits: &Limits) -> Result<Vec<String>> {
+    let mut records = Records::new(open(path, Arc::default(), limits)?, delimiter, *limits);
+    let first = records.first().map_err(|error| error.within(path.display()))?;
     let format = Format::default().with_header(true).with_delimiter(delimiter);
-    let schema = format.infer_schema(open(path, Arc::default())?, Some(0));
-    let (schema, _) = schema.map_err(|error| unreadable(path, error))?;
+    let (schema, _) = format.infer_schema(&first[..], Some(0)).map_err(|error| Error::arrow(path, error))?;
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().trim().to_string()).collect();
     if let Some(blank) = names.iter().position(String::is_empty) {
-        return Err(Failure::usage(format!("{}: column {} has no name in the first line", path.display(), blank + 1)));
+        return Err(Error::invalid(format!("{}: column {} has no name in the first line", path.display(), blank + 1)));
     }
     if names.iter().all(|name| name.parse::<f64>().is_ok()) {
-        return Err(Failure::usage(format!(
+        return Err(Error::invalid(format!(
             "{}: the first line holds numbers where the names of the columns should be",
             path.display()
         )));
@@ -90,38 +105,86 @@ fn header(path: &Path, delimiter: u8) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Batches of text, the columns of `indices` alone.
-fn texts(
-    path: &Path,
-    delimiter: u8,
-    names: &[String],
-    indices: Vec<usize>,
-    rows: usize,
-    consumed: Arc<AtomicU64>,
-) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-    let schema = Schema::new(names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Fields>());
-    let reader = ReaderBuilder::new(Arc::new(schema))
-        .with_header(true)
-        .with_delimiter(delimiter)
-        .with_batch_size(rows)
-        .with_projection(indices)
-        .build_buffered(open(path, consumed)?)
-        .map_err(|error| unreadable(path, error))?;
-    let path = path.to_path_buf();
-    Ok(reader.map(move |batch| batch.map_err(|error| unreadable(&path, error))))
+/// Batches of text, the columns of `indices` alone. Errors do not name the file.
+struct Texts {
+    records: Records<Text>,
+    decoder: Decoder,
+}
+
+impl Texts {
+    fn open(
+        path: &Path,
+        delimiter: u8,
+        names: &[String],
+        indices: Vec<usize>,
+        rows: usize,
+        consumed: Arc<AtomicU64>,
+        limits: &Limits,
+    ) -> Result<Texts> {
+        let schema = Schema::new(names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Fields>());
+        let decoder = ReaderBuilder::new(Arc::new(schema))
+            .with_header(true)
+            .with_delimiter(delimiter)
+            .with_batch_size((BATCH_FIELDS / names.len().max(1)).clamp(1, rows))
+            .with_projection(indices)
+            .build_decoder();
+        Ok(Texts { records: Records::new(open(path, consumed, limits)?, delimiter, *limits), decoder })
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        let mut bytes = 0;
+        loop {
+            let is_large = bytes >= BATCH_TEXT;
+            let part = self.records.part(is_large)?;
+            // An empty part tells the decoder that the text has ended.
+            let decoded = self.decoder.decode(part).map_err(unplaced)?;
+            self.records.consume(decoded);
+            bytes += decoded;
+            let is_full = self.decoder.capacity() == 0 || (is_large && self.records.at_end_of_record());
+            if decoded == 0 || is_full {
+                let batch = self.decoder.flush().map_err(unplaced)?;
+                if batch.is_some() || decoded == 0 {
+                    return Ok(batch);
+                }
+                // Nothing but empty lines, and more text behind them.
+                bytes = 0;
+            }
+        }
+    }
+}
+
+impl Iterator for Texts {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.read().transpose()
+    }
+}
+
+/// What the decoder says, without the file's name.
+fn unplaced(error: ArrowError) -> Error {
+    match error {
+        ArrowError::CsvError(what) | ArrowError::ParseError(what) => Error::invalid(what),
+        error => Error::invalid(error),
+    }
 }
 
 /// The text, inflated if need be, without a byte order mark.
-fn open(path: &Path, consumed: Arc<AtomicU64>) -> Result<Text> {
+fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Text> {
     const BUFFER: usize = 1 << 18;
-    let failed = |error: std::io::Error| Failure::io(path, &error);
+    let failed = |error: std::io::Error| Error::io(path, error);
     let gzipped = {
         let mut magic = [0; 2];
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = crate::source::open(path)?;
         file.read_exact(&mut magic).is_ok() && magic == [0x1f, 0x8b]
     };
-    let file = BufReader::with_capacity(BUFFER, Counted::open(path, consumed)?);
-    let bytes: Box<dyn Read + Send> = if gzipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let file = Counted::open(path, consumed)?;
+    let packed = file.length().map_err(failed)?;
+    let file = BufReader::with_capacity(BUFFER, file);
+    let bytes: Box<dyn Read + Send> = match gzipped {
+        true => Box::new(Inflated { reader: MultiGzDecoder::new(file), packed, passed: 0, limits: *limits }),
+        false => Box::new(file),
+    };
     let mut text = BufReader::with_capacity(BUFFER, bytes);
     if text.fill_buf().map_err(failed)?.starts_with(b"\xef\xbb\xbf") {
         text.consume(3);
@@ -129,17 +192,34 @@ fn open(path: &Path, consumed: Arc<AtomicU64>) -> Result<Text> {
     Ok(text)
 }
 
+/// Text out of a packed file: so much, and no more, whether or not there are records in it.
+struct Inflated<R> {
+    reader: R,
+    packed: u64,
+    passed: u64,
+    limits: Limits,
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.reader.read(buffer)?;
+        self.passed += bytes as u64;
+        self.limits.check_inflation(self.passed, self.packed)?;
+        Ok(bytes)
+    }
+}
+
 /// `None` stands for a value that cannot be read so.
 fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     cast_with_options(text, data_type, &options)
-        .map_err(|_| Failure::usage(format!("text cannot be read as {data_type}")))
+        .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
 /// `text` as the field's type, or a failure that names row, column and value.
 fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef> {
     let data_type = field.data_type();
-    let parsed = read_as(text, data_type).map_err(|failure| failure.within(format!("column {:?}", field.name())))?;
+    let parsed = read_as(text, data_type).map_err(|error| error.within(format!("column {:?}", field.name())))?;
     if parsed.null_count() == text.null_count() {
         return Ok(parsed);
     }
@@ -147,7 +227,7 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
     let parsed = read_as(&text, data_type)?;
     match (0..text.len()).find(|row| text.is_valid(*row) && parsed.is_null(*row)) {
         None => Ok(parsed),
-        Some(row) => Err(Failure::usage(format!(
+        Some(row) => Err(Error::invalid(format!(
             "row {}, column {:?}: cannot read {:?} as {data_type}",
             first_row + row,
             field.name(),
@@ -222,9 +302,9 @@ mod tests {
 
     use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 
-    use super::super::testing::{read_all, read_as as read_columns};
-    use super::super::{Choice, Input};
     use super::*;
+    use crate::testing::{read_all, read_as as read_columns};
+    use crate::{Input, Options};
 
     fn suggestion(values: &[&str]) -> DataType {
         suggested(&values.iter().map(|value| (!value.is_empty()).then_some(*value)).collect())
@@ -259,7 +339,7 @@ mod tests {
     fn a_file_reads_with_quotes_blanks_and_marks() {
         let folder = tempfile::tempdir().unwrap();
         let text = "\u{feff}pid, x ,kind\n1,0.5,\"a,b\"\n2, 1.5,\n3,,\"line\nbreak\"\n";
-        let batch = read_all(&write(folder.path(), "a.csv", text.as_bytes()), &Choice::default()).unwrap();
+        let batch = read_all(&write(folder.path(), "a.csv", text.as_bytes()), &Options::default()).unwrap();
         assert_eq!(batch.schema().field(1).name(), "x");
         assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[1, 2, 3]);
         let x = batch.column(1).as_primitive::<Float64Type>();
@@ -272,14 +352,15 @@ mod tests {
     fn delimiters_are_seen_and_gzip_is_inflated() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [("a.csv", "a;b\n1;2\n"), ("b.tsv", "a\tb\n1\t2\n"), ("c.txt", "a,b\n1,2\n")] {
-            let batch = read_all(&write(folder.path(), name, text.as_bytes()), &Choice::default()).unwrap();
+            let batch = read_all(&write(folder.path(), name, text.as_bytes()), &Options::default()).unwrap();
             assert_eq!((batch.num_columns(), batch.num_rows()), (2, 1), "{name}");
         }
         let path = folder.path().join("d.csv.gz");
-        let mut gzip = flate2::write::GzEncoder::new(File::create(&path).unwrap(), flate2::Compression::fast());
+        let mut gzip =
+            flate2::write::GzEncoder::new(std::fs::File::create(&path).unwrap(), flate2::Compression::fast());
         gzip.write_all(b"a,b\n1,2\n3,4\n").unwrap();
         gzip.finish().unwrap();
-        assert_eq!(read_all(&path, &Choice::default()).unwrap().num_rows(), 2);
+        assert_eq!(read_all(&path, &Options::default()).unwrap().num_rows(), 2);
     }
 
     #[test]
@@ -290,7 +371,7 @@ mod tests {
             text += &format!("{row},{}\n", if row == 69_998 { "0.5mm".to_string() } else { row.to_string() });
         }
         let path = write(folder.path(), "bad.csv", text.as_bytes());
-        let message = read_all(&path, &Choice::default()).unwrap_err().message;
+        let message = read_all(&path, &Options::default()).unwrap_err().to_string();
         assert!(message.ends_with("bad.csv: row 69999, column \"x\": cannot read \"0.5mm\" as Int64"), "{message}");
         for (text, expected) in [
             ("a,b\n1,2\n3\n", "incorrect number of fields"),
@@ -300,28 +381,37 @@ mod tests {
             ("a,a\n1,2\n", "two columns are named \"a\""),
         ] {
             let path = write(folder.path(), "bad.csv", text.as_bytes());
-            let message = read_all(&path, &Choice::default()).unwrap_err().message;
+            let message = read_all(&path, &Options::default()).unwrap_err().to_string();
             assert!(message.contains(expected) && message.contains("bad.csv"), "{message}");
         }
         let path = write(folder.path(), "bad.csv", b"a,b\n1,\xff\xfe\n");
-        assert!(read_all(&path, &Choice::default()).unwrap_err().message.contains("bad.csv"));
+        assert!(read_all(&path, &Options::default()).unwrap_err().to_string().contains("bad.csv"));
     }
 
     #[test]
     fn wanted_types_and_columns_win_over_the_guess() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), "a.csv", b"a,b,c\n1,2,x\n3,4,y\n");
-        let input = Input::inspect(&path, &Choice::default()).unwrap();
+        let input = Input::inspect(&path, &Options::default()).unwrap();
         let wanted: Fields = vec![Field::new("b", DataType::Float32, true)].into();
         let batch = read_columns(&input, &wanted).unwrap();
         assert_eq!(batch.column(0).as_primitive::<Float32Type>().values(), &[2.0, 4.0]);
     }
 
     #[test]
+    fn empty_lines_are_passed_over_however_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = "\n".repeat(BATCH_TEXT + (1 << 20));
+        let text = format!("a\n1\n{lines}2\n{lines}3\n");
+        let batch = read_all(&write(folder.path(), "a.csv", text.as_bytes()), &Options::default()).unwrap();
+        assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[1, 2, 3]);
+    }
+
+    #[test]
     fn a_header_alone_is_no_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), "a.csv", b"a,b\n");
-        let input = Input::inspect(&path, &Choice::default()).unwrap();
+        let input = Input::inspect(&path, &Options::default()).unwrap();
         assert_eq!(input.fields.len(), 2);
         assert_eq!(input.read(&input.fields, Arc::default()).iter().count(), 0);
     }

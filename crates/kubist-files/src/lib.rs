@@ -1,34 +1,47 @@
 //! Files of records: what is in them, and their rows as Arrow batches.
 //!
-//! Every reader streams: what it holds in memory is a batch of rows (for Arrow
-//! IPC, the file's own batches), however long the file. A damaged file is an
-//! error that names it; decoders of foreign formats run guarded, so that a
-//! panic in one of them is that error too.
+//! Formats: Parquet, Arrow IPC (files and streams), CSV (also gzipped) and NPZ.
+//!
+//! [`Input::inspect`] looks at a file's head, [`Input::read`] reads its rows. Every reader
+//! streams: what it holds in memory is a batch of rows, however long the file.
+//!
+//! Files are not trusted. What a file says about its own lengths is held against its size and
+//! the [`Limits`] before memory is taken for it; values are validated (UTF-8, offsets, keys of
+//! dictionaries); a panic in a decoder is an error too. A file that is damaged, or too large
+//! in some respect, is an error of one line that names it.
+//!
+//! This crate knows nothing of tables.
 
 mod csv;
+mod error;
 mod guard;
 mod ipc;
+mod limits;
 mod npy;
 mod npz;
+mod pages;
 mod parquet;
+mod records;
+mod source;
+mod thrift;
 mod zip;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Field, Fields};
+use arrow_schema::{Field, Fields};
 
-use crate::failure::{Failure, Result};
+pub use error::{Error, Kind, Result};
 use guard::guarded;
+pub use limits::Limits;
+pub use source::open;
 
-/// Rows in a batch that goes to the table.
-const BATCH_ROWS: usize = 64 * 1024;
-/// Batches that a reader may be ahead of the table.
+/// Batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
 /// Batches of a file, in its order, with the wanted columns (in any order).
@@ -43,13 +56,15 @@ enum Format {
     Npz,
 }
 
-/// What the user says about how to read.
+/// How to read.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct Options {
     /// The columns to take; `None`: all.
     pub columns: Option<Vec<String>>,
     /// Between the fields of a CSV file; `None`: seen from its first line.
     pub delimiter: Option<u8>,
+    /// How large the parts of a file may be.
+    pub limits: Limits,
 }
 
 /// A file that has been looked at.
@@ -63,59 +78,72 @@ pub struct Input {
     /// False for text, whose values are read in any type asked for.
     pub typed: bool,
     format: Format,
+    limits: Limits,
 }
 
 impl Input {
     /// Looks at a file's head: which format, which columns.
-    pub fn inspect(path: &Path, choice: &Choice) -> Result<Input> {
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, is of no known format, is damaged, exceeds a limit, or
+    /// lacks a column that the options name.
+    pub fn inspect(path: &Path, options: &Options) -> Result<Input> {
         guarded(path, || {
-            let mut file = File::open(path).map_err(|error| Failure::io(path, &error))?;
-            let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
-            if metadata.is_dir() {
-                return Err(Failure::usage(format!("{} is a directory: name the files in it", path.display())));
-            }
-            let format = detect(path, &mut file, choice)?;
+            let mut file = open(path)?;
+            let bytes = file.metadata().map_err(|error| Error::io(path, error))?.len();
+            let limits = options.limits;
+            let format = detect(path, &mut file, options)?;
             let fields = match format {
-                Format::Parquet => parquet::fields(path)?,
-                Format::ArrowFile => ipc::file_fields(path)?,
-                Format::ArrowStream => ipc::stream_fields(path)?,
-                Format::Csv { delimiter } => csv::fields(path, delimiter)?,
-                Format::Npz => npz::fields(path, choice.columns.as_deref())?,
+                Format::Parquet => parquet::fields(path, &limits)?,
+                Format::ArrowFile => ipc::fields(path, ipc::Layout::File, &limits)?,
+                Format::ArrowStream => ipc::fields(path, ipc::Layout::Stream, &limits)?,
+                Format::Csv { delimiter } => csv::fields(path, delimiter, &limits)?,
+                Format::Npz => npz::fields(path, options.columns.as_deref(), &limits)?,
             };
-            let fields = choose(path, fields, choice.columns.as_deref())?;
+            limits.check_columns(fields.len()).map_err(|error| error.within(path.display()))?;
+            let fields = choose(path, fields, options.columns.as_deref())?;
             let typed = !matches!(format, Format::Csv { .. });
-            Ok(Input { path: path.to_path_buf(), bytes: metadata.len(), fields, typed, format })
+            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, limits })
         })
     }
 
     /// Starts to read the columns that `wanted` names (text is read in their
-    /// types). `consumed` follows how many of the file's bytes are behind.
+    /// types). `consumed` follows how many of the file's bytes are behind. An error is the
+    /// last that is received.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format, wanted) = (self.path.clone(), self.bytes, self.format, wanted.clone());
+        let limits = self.limits;
         std::thread::spawn(move || {
             let outcome = guarded(&path, || {
                 let batches = match format {
-                    Format::Parquet => parquet::batches(&path, bytes, &wanted, consumed)?,
-                    Format::ArrowFile => ipc::file_batches(&path, &wanted, consumed)?,
-                    Format::ArrowStream => ipc::stream_batches(&path, &wanted, consumed)?,
-                    Format::Csv { delimiter } => csv::batches(&path, delimiter, &wanted, consumed)?,
-                    Format::Npz => npz::batches(&path, &wanted, consumed)?,
+                    Format::Parquet => parquet::batches(&path, bytes, &wanted, consumed, limits)?,
+                    Format::ArrowFile => ipc::batches(&path, ipc::Layout::File, &wanted, consumed, limits)?,
+                    Format::ArrowStream => ipc::batches(&path, ipc::Layout::Stream, &wanted, consumed, limits)?,
+                    Format::Csv { delimiter } => csv::batches(&path, delimiter, &wanted, consumed, limits)?,
+                    Format::Npz => npz::batches(&path, &wanted, consumed, limits)?,
                 };
+                let mut inflated = 0u64;
+                let mut listened_to = true;
                 for batch in batches {
-                    let batch = batch?;
-                    for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
-                        let rows = BATCH_ROWS.min(batch.num_rows() - start);
-                        if sender.send(Ok(batch.slice(start, rows))).is_err() {
-                            return Ok(());
-                        }
+                    limits
+                        .pieces(&batch?, &mut |piece, piece_bytes| {
+                            inflated = inflated.saturating_add(piece_bytes);
+                            limits.check_inflation(inflated, bytes)?;
+                            listened_to = listened_to && sender.send(Ok(piece)).is_ok();
+                            Ok(())
+                        })
+                        .map_err(|error| error.within(path.display()))?;
+                    if !listened_to {
+                        break;
                     }
                 }
                 Ok(())
             });
-            if let Err(failure) = outcome {
+            if let Err(error) = outcome {
                 // Nobody listens any more: the reading was given up.
-                let _ = sender.send(Err(failure));
+                let _ = sender.send(Err(error));
             }
         });
         receiver
@@ -123,18 +151,18 @@ impl Input {
 }
 
 /// By the first bytes; text by its name.
-fn detect(path: &Path, file: &mut File, choice: &Choice) -> Result<Format> {
+fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
     let mut head = [0u8; 8];
     let mut length = 0;
     while length < head.len() {
-        match file.read(&mut head[length..]).map_err(|error| Failure::io(path, &error))? {
+        match file.read(&mut head[length..]).map_err(|error| Error::io(path, error))? {
             0 => break,
             read => length += read,
         }
     }
     let head = &head[..length];
     if head.is_empty() {
-        return Err(Failure::usage(format!("{}: the file is empty", path.display())));
+        return Err(Error::invalid(format!("{}: the file is empty", path.display())));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
@@ -148,13 +176,13 @@ fn detect(path: &Path, file: &mut File, choice: &Choice) -> Result<Format> {
     } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         Format::Npz
     } else if text {
-        let delimiter = match choice.delimiter {
+        let delimiter = match options.delimiter {
             Some(delimiter) => delimiter,
-            None => csv::sniff_delimiter(path)?,
+            None => csv::sniff_delimiter(path, &options.limits)?,
         };
         Format::Csv { delimiter }
     } else {
-        return Err(Failure::usage(format!(
+        return Err(Error::invalid(format!(
             "{}: not a file that can be read here: Parquet, Arrow IPC, NPZ, or text named .csv or .tsv (also .gz)",
             path.display()
         )));
@@ -165,7 +193,7 @@ fn detect(path: &Path, file: &mut File, choice: &Choice) -> Result<Format> {
 fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result<Fields> {
     for (place, field) in fields.iter().enumerate() {
         if fields[..place].iter().any(|earlier| earlier.name() == field.name()) {
-            return Err(Failure::usage(format!("{}: two columns are named {:?}", path.display(), field.name())));
+            return Err(Error::invalid(format!("{}: two columns are named {:?}", path.display(), field.name())));
         }
     }
     let Some(columns) = columns else {
@@ -176,7 +204,7 @@ fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result
         .map(|column| {
             fields.iter().find(|field| field.name() == column).cloned().ok_or_else(|| {
                 let known: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-                Failure::usage(format!(
+                Error::invalid(format!(
                     "{}: there is no column {column:?}; the columns are {}",
                     path.display(),
                     known.join(", ")
@@ -186,53 +214,20 @@ fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result
         .collect()
 }
 
-/// A failure while reading `path`: the system's, or the file's own.
-fn unreadable(path: &Path, error: ArrowError) -> Failure {
-    match error {
-        ArrowError::IoError(_, error) => Failure::io(path, &error),
-        ArrowError::CsvError(what) | ArrowError::ParseError(what) | ArrowError::IpcError(what) => {
-            Failure::usage(what).within(path.display())
-        }
-        error => Failure::usage(error).within(path.display()),
-    }
-}
-
-/// A file that counts the bytes read from it.
-struct Counted {
-    file: File,
-    consumed: Arc<AtomicU64>,
-}
-
-impl Counted {
-    fn open(path: &Path, consumed: Arc<AtomicU64>) -> Result<Counted> {
-        let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
-        Ok(Counted { file, consumed })
-    }
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let bytes = self.file.read(buffer)?;
-        self.consumed.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(bytes)
-    }
-}
-
-impl Seek for Counted {
-    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
-        self.file.seek(to)
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     //! Reading a small file whole.
 
     use super::*;
 
-    pub fn read_all(path: &Path, choice: &Choice) -> Result<RecordBatch> {
-        let input = Input::inspect(path, choice)?;
-        let wanted: Fields = input.fields.iter().map(|field| crate::fit::settled(field)).collect();
+    pub fn read_all(path: &Path, options: &Options) -> Result<RecordBatch> {
+        let input = Input::inspect(path, options)?;
+        // Text for a column that showed no value.
+        let settled = |field: &std::sync::Arc<Field>| match field.data_type().is_null() {
+            true => Field::clone(field).with_data_type(arrow_schema::DataType::Utf8),
+            false => Field::clone(field),
+        };
+        let wanted: Fields = input.fields.iter().map(settled).collect();
         read_as(&input, &wanted)
     }
 
@@ -259,7 +254,7 @@ pub(crate) mod testing {
         let message = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).unwrap();
-            Input::inspect(&path, &Choice::default()).unwrap_err().message
+            Input::inspect(&path, &Options::default()).unwrap_err().to_string()
         };
         assert!(message("empty.csv", b"").contains("empty.csv: the file is empty"));
         assert!(message("data.h5", b"\x89HDF\r\n").contains("Parquet, Arrow IPC, NPZ"));
@@ -272,6 +267,6 @@ pub(crate) mod testing {
             };
             assert!(message(name, magic).contains(name));
         }
-        assert!(Input::inspect(folder.path(), &Choice::default()).unwrap_err().message.contains("is a directory"));
+        assert!(Input::inspect(folder.path(), &Options::default()).unwrap_err().to_string().contains("is a directory"));
     }
 }

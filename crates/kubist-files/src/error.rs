@@ -1,0 +1,144 @@
+//! Why a file cannot be read, by what can be done about it.
+
+use std::fmt::{self, Display};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can be done about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The file is damaged, of another format, or lacks what was asked for: give another one.
+    Invalid,
+    /// The file is larger in some respect than [`crate::Limits`] allow: raise that limit, if
+    /// the file comes from somebody you trust.
+    Limit,
+    /// There is no such file.
+    Missing,
+    /// The operating system refused: the source says why.
+    System,
+}
+
+/// Why a file cannot be read. The message is one line and names the file.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    source: Option<std::io::Error>,
+}
+
+impl Error {
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn invalid(message: impl Display) -> Error {
+        Error { kind: Kind::Invalid, message: message.to_string(), source: None }
+    }
+
+    /// `what` is more than `limit`, which the option `--max-...` of this name sets.
+    pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
+        let message = format!("{what}, and the limit is {limit} ({option} sets it)");
+        Error { kind: Kind::Limit, message, source: None }
+    }
+
+    /// A failed system call, or what a reader of ours said through one.
+    pub(crate) fn system(error: std::io::Error) -> Error {
+        let error = match error.downcast::<Error>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        let kind = match error.kind() {
+            ErrorKind::NotFound => Kind::Missing,
+            // A decoder found the bytes wanting.
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => Kind::Invalid,
+            ErrorKind::Other if error.raw_os_error().is_none() => Kind::Invalid,
+            _ => Kind::System,
+        };
+        let message = match kind {
+            Kind::Missing => "no such file or directory".to_string(),
+            _ => error.to_string(),
+        };
+        Error { kind, message, source: Some(error) }
+    }
+
+    /// The same, on the file at `path`.
+    pub(crate) fn io(path: &Path, error: std::io::Error) -> Error {
+        Error::system(error).within(path.display())
+    }
+
+    /// What a reader of Arrow data said about `path`.
+    pub(crate) fn arrow(path: &Path, error: ArrowError) -> Error {
+        match error {
+            ArrowError::IoError(_, error) => Error::io(path, error),
+            ArrowError::CsvError(what) | ArrowError::ParseError(what) | ArrowError::IpcError(what) => {
+                Error::invalid(what).within(path.display())
+            }
+            error => Error::invalid(error).within(path.display()),
+        }
+    }
+
+    /// What the Parquet reader said about `path`.
+    pub(crate) fn parquet(path: &Path, error: ParquetError) -> Error {
+        match error {
+            ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+                Ok(error) => Error::io(path, *error),
+                Err(error) => Error::invalid(error).within(path.display()),
+            },
+            error => Error::invalid(error).within(path.display()),
+        }
+    }
+
+    /// The same error, with where it happened in front.
+    pub(crate) fn within(self, place: impl Display) -> Error {
+        Error { message: format!("{place}: {}", self.message), ..self }
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// An error of ours on its way through a reader of somebody else's.
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> std::io::Error {
+        std::io::Error::other(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let path = Path::new("no/such/file");
+        let error = Error::io(path, std::fs::File::open(path).unwrap_err());
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (Kind::Missing, "no/such/file: no such file or directory")
+        );
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn our_own_words_survive_a_foreign_reader() {
+        let limit = Error::limit("line 3 has 9 bytes", 8, "--max-record");
+        let error = Error::io(Path::new("a.csv"), limit.into());
+        let said = "a.csv: line 3 has 9 bytes, and the limit is 8 (--max-record sets it)";
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Limit, said));
+    }
+}

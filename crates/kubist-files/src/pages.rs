@@ -1,0 +1,220 @@
+//! The lengths in a Parquet file, looked at before its reader takes memory for them.
+//!
+//! The schema in the footer may nest without end, and each page says how long it is once it is
+//! inflated. Both are read here, and held against the file and the limits; the pages also
+//! tell how many rows can be read at once.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::thrift::{Thrift, Trouble, kind};
+
+/// A longer footer describes no table.
+const LONGEST_FOOTER: u64 = 256 << 20;
+/// A longer header of a page is none: statistics in it may be long.
+const LONGEST_HEADER: u64 = 16 << 20;
+/// Columns within columns.
+const DEEPEST_SCHEMA: usize = 64;
+/// The footer's length, and `PAR1`.
+const TRAILER_BYTES: u64 = 8;
+
+fn damaged(why: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("the file is damaged or cut short: {why}"))
+}
+
+/// Looks at the footer's schema.
+pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
+    let total = file.metadata().map_err(Error::system)?.len();
+    let end = total.checked_sub(TRAILER_BYTES).ok_or_else(|| damaged("it has no footer"))?;
+    let mut length = [0; 4];
+    file.seek(SeekFrom::Start(end)).and_then(|_| file.read_exact(&mut length)).map_err(Error::system)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let begin = end.checked_sub(length).filter(|_| length <= LONGEST_FOOTER);
+    let begin = begin.ok_or_else(|| damaged(format!("its footer has {length} bytes")))?;
+    let mut footer = vec![0; length as usize];
+    file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_exact(&mut footer)).map_err(Error::system)?;
+    let children = children(&footer).map_err(|_| damaged("its footer cannot be read"))?;
+    check_tree(&children, limits)
+}
+
+/// How many children each element of the schema says it has; the elements stand in the order
+/// of a walk through the tree.
+fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
+    let mut elements = Vec::new();
+    Thrift::new(footer).fields(&mut |thrift, id, found| {
+        if (id, found) != (2, kind::LIST) {
+            return Ok(false);
+        }
+        let (size, element) = thrift.list()?;
+        if element != kind::STRUCT {
+            return Err(Trouble::Damaged);
+        }
+        for _ in 0..size {
+            let mut children = 0;
+            thrift.fields(&mut |thrift, id, found| {
+                if (id, found) != (5, kind::I32) {
+                    return Ok(false);
+                }
+                children = thrift.number()?;
+                Ok(true)
+            })?;
+            elements.push(children);
+        }
+        Ok(true)
+    })?;
+    Ok(elements)
+}
+
+fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
+    limits.check_columns(children.len().saturating_sub(1))?;
+    // Of each element around the next: how many of its children are to come.
+    let mut around: Vec<i64> = Vec::new();
+    for (place, number) in children.iter().enumerate() {
+        if let Some(left) = around.last_mut() {
+            *left -= 1;
+        }
+        let behind = (children.len() - place - 1) as i64;
+        if !(0..=behind).contains(number) {
+            return Err(damaged(format!("a column of {number} columns")));
+        }
+        if *number > 0 {
+            around.push(*number);
+        }
+        while around.last() == Some(&0) {
+            around.pop();
+        }
+        if around.len() > DEEPEST_SCHEMA {
+            return Err(damaged("columns lie too deep in columns"));
+        }
+    }
+    Ok(())
+}
+
+/// What the pages of a column in a row group say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pages {
+    /// Bytes of the largest page, and of the dictionary, inflated.
+    pub held_bytes: u64,
+    /// Bytes of a value where they are most.
+    pub value_bytes: f64,
+}
+
+/// What one page says.
+#[derive(Debug, Default)]
+struct Header {
+    bytes: u64,
+    inflated: i64,
+    packed: i64,
+    values: i64,
+    is_dictionary: bool,
+}
+
+/// Looks at every page of a column in a row group.
+pub fn check_pages(
+    file: &mut BufReader<File>,
+    total: u64,
+    chunk: &ColumnChunkMetaData,
+    limits: &Limits,
+) -> Result<Pages> {
+    let first = chunk.dictionary_page_offset().filter(|offset| *offset > 0).unwrap_or(i64::MAX);
+    let begin = u64::try_from(first.min(chunk.data_page_offset())).map_err(damaged)?;
+    let length = u64::try_from(chunk.compressed_size()).map_err(damaged)?;
+    let end = begin.checked_add(length).filter(|end| *end <= total);
+    let end =
+        end.ok_or_else(|| damaged(format!("{length} bytes at {begin} are not in the file, which has {total}")))?;
+    let (mut at, mut values, mut pages, mut dictionary, mut largest) = (begin, 0i64, Pages::default(), 0, 0);
+    while at < end && values < chunk.num_values() {
+        let header = header(file, at, total)?;
+        let (packed, inflated) = (u64::try_from(header.packed), u64::try_from(header.inflated));
+        let (Ok(packed), Ok(inflated)) = (packed, inflated) else {
+            return Err(damaged(format!("a page at {at} has less than no bytes")));
+        };
+        at = at.saturating_add(header.bytes).saturating_add(packed);
+        if at > total {
+            return Err(damaged(format!("a page of {packed} bytes does not end in the file")));
+        }
+        limits.check_batch("a page", inflated.max(packed))?;
+        if header.is_dictionary {
+            dictionary = inflated;
+        } else {
+            largest = largest.max(inflated);
+            pages.value_bytes = pages.value_bytes.max(inflated as f64 / header.values.max(1) as f64);
+            values = values.saturating_add(header.values.max(0));
+        }
+    }
+    pages.held_bytes = dictionary + largest;
+    Ok(pages)
+}
+
+fn header(file: &mut BufReader<File>, at: u64, total: u64) -> Result<Header> {
+    let mut window = 1 << 12;
+    loop {
+        let length = window.min(total.saturating_sub(at));
+        let mut bytes = vec![0; length as usize];
+        let here = file.stream_position().map_err(Error::system)?;
+        file.seek_relative(at as i64 - here as i64)
+            .and_then(|()| file.read_exact(&mut bytes))
+            .map_err(Error::system)?;
+        match parsed(&bytes) {
+            Ok(header) => return Ok(header),
+            Err(Trouble::Short) if length == window && window < LONGEST_HEADER => window *= 16,
+            Err(_) => return Err(damaged(format!("the page at {at} cannot be read"))),
+        }
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Result<Header, Trouble> {
+    let mut header = Header::default();
+    let mut thrift = Thrift::new(bytes);
+    thrift.fields(&mut |thrift, id, found| {
+        match (id, found) {
+            (2, kind::I32) => header.inflated = thrift.number()?,
+            (3, kind::I32) => header.packed = thrift.number()?,
+            // Headers of data, of a dictionary, of data again: how many values is first.
+            (5 | 7 | 8, kind::STRUCT) => {
+                header.is_dictionary = id == 7;
+                thrift.fields(&mut |thrift, id, found| {
+                    if (id, found) != (1, kind::I32) {
+                        return Ok(false);
+                    }
+                    header.values = thrift.number()?;
+                    Ok(true)
+                })?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    header.bytes = thrift.position() as u64;
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_trees_of_bounded_depth() {
+        let limits = Limits::default();
+        assert!(check_tree(&[3, 0, 2, 0, 0, 0], &limits).is_ok());
+        assert!(check_tree(&[1 << 30, 0], &limits).is_err());
+        assert!(check_tree(&[-1], &limits).is_err());
+        let mut deep = vec![1; 1000];
+        deep.push(0);
+        assert!(check_tree(&deep, &limits).unwrap_err().to_string().contains("too deep"));
+        let wide: Vec<i64> = std::iter::once(20_000).chain(std::iter::repeat_n(0, 20_000)).collect();
+        assert!(check_tree(&wide, &limits).unwrap_err().to_string().contains("--max-columns"));
+    }
+
+    #[test]
+    fn a_page_header_tells_its_lengths() {
+        // type 0, 1000 inflated, 10 packed, data: 7 values.
+        let bytes = [0x15, 0, 0x15, 0xd0, 0x0f, 0x15, 20, 0x2c, 0x15, 14, 0, 0];
+        let header = parsed(&bytes).unwrap();
+        assert_eq!((header.inflated, header.packed, header.values, header.bytes), (1000, 10, 7, bytes.len() as u64));
+    }
+}

@@ -1,0 +1,57 @@
+//! Batches as callers bring them: what shares its values takes no more memory for it.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use kubist::{Dimension, Domain, Query, Table, TableOptions, WriterOptions};
+
+/// 600 rows that name one value of a MiB: as much as a value may have.
+const ROWS: usize = 600;
+const VALUE_BYTES: usize = 1 << 20;
+
+fn batch(kind: ArrayRef) -> RecordBatch {
+    let x: ArrayRef = Arc::new(Float64Array::from_iter_values((0..ROWS).map(|row| row as f64)));
+    RecordBatch::try_from_iter([("x", x), ("kind", kind)]).unwrap()
+}
+
+#[test]
+fn a_long_value_named_often_is_written_in_bounded_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(VALUE_BYTES);
+    let values: ArrayRef = Arc::new(StringArray::from(vec![long.as_str()]));
+    let dictionary = DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0; ROWS]), values);
+    let mut views = StringViewBuilder::new().with_deduplicate_strings();
+    (0..ROWS).for_each(|_| views.append_value(&long));
+    let views = views.finish();
+    // So that slices at work are few on any machine.
+    rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
+    for (name, kind) in [("dictionary", Arc::new(dictionary) as ArrayRef), ("views", Arc::new(views))] {
+        let batch = batch(kind);
+        let options = TableOptions {
+            dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
+            ..TableOptions::default()
+        };
+        let location = folder.path().join(name);
+        let table = Table::create(location.to_str().unwrap(), batch.schema(), &options).unwrap();
+        let memory_bytes = Some(16 << 20);
+        let mut writer = table.writer(&WriterOptions { memory_bytes, ..WriterOptions::default() }).unwrap();
+        let before = peak_bytes();
+        writer.append(&batch).unwrap();
+        let taken = peak_bytes().saturating_sub(before);
+        // Written out, the values take 600 MiB, and as much again in the writer's own copy.
+        assert!(taken < 512 << 20, "{name}: {taken} bytes");
+        assert_eq!(writer.pending_rows(), ROWS as u64);
+        writer.discard();
+        drop(writer);
+        assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), 0);
+    }
+}
+
+/// The most memory that this process has had.
+fn peak_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").trim().parse::<usize>().unwrap_or(0) * 1024
+}
