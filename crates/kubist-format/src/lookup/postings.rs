@@ -391,7 +391,7 @@ impl<'a> Bits<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::lookup::*;
+    use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
