@@ -8,39 +8,25 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use kubist_store::{Error, Home, Result};
-use scylla::client::PoolSize;
-use scylla::client::execution_profile::ExecutionProfile;
-use scylla::client::session::Session;
-use scylla::client::session_builder::SessionBuilder;
 use scylla::deserialize::row::DeserializeRow;
-use scylla::errors::{
-    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError, MetadataError,
-    NewSessionError, PrepareError, RequestAttemptError,
-};
+use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
 use scylla::response::{PagingState, PagingStateResponse};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::place::{PASSWORD_VARIABLE, Place};
+use crate::place::Place;
 use crate::process::Process;
 use crate::room::Room;
-use crate::{schema, tls};
+use crate::session::{Cluster, connect};
 
-/// A cluster that does not let anybody in answers, or fails to, within this.
-const CONNECT: Duration = Duration::from_secs(3);
-/// One attempt; the nodes themselves give up earlier.
-const ATTEMPT: Duration = Duration::from_secs(6);
-/// How often the nodes are asked whether they agree on the schema.
-const AGREEMENT: Duration = Duration::from_millis(50);
 /// Where the search for the best number of blocks on their way ends.
 const FEWEST: usize = 4;
 const MOST_OF_A_NODE: usize = 64;
@@ -50,14 +36,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What a statement's question marks stand for.
 type Values<'a> = &'a (dyn SerializeRow + Sync);
-
-/// Connections to the nodes of a cluster, and the statements that they know.
-pub struct Cluster {
-    session: Session,
-    statements: RwLock<HashMap<&'static str, PreparedStatement>>,
-    /// All connections know the keyspace, which statements do not name.
-    in_keyspace: OnceCell<()>,
-}
 
 /// How many replicas a statement is agreed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,7 +319,7 @@ impl Link {
 
     fn failed(&self, error: &ExecutionError) -> Error {
         let place = self.place.to_string();
-        match schema::is_missing(error) {
+        match is_missing(error) {
             true => Error::Missing { file: place },
             false => Error::Unreachable { place, why: format!("{}; look after its nodes, then try again", why(error)) },
         }
@@ -379,77 +357,10 @@ fn here(place: &Place) -> Result<&'static Process> {
     Process::here().map_err(|source| Error::Io { operation: "start threads for", file: place.to_string(), source })
 }
 
-async fn connect(place: &Place) -> Result<Arc<Cluster>> {
-    let profile = ExecutionProfile::builder()
-        .consistency(place.agreement.consistency())
-        .serial_consistency(Some(SerialConsistency::Serial))
-        .request_timeout(Some(ATTEMPT))
-        .build();
-    let mut builder = SessionBuilder::new()
-        .known_nodes(&place.hosts)
-        .connection_timeout(CONNECT)
-        .hostname_resolution_timeout(Some(CONNECT))
-        .keyspaces_to_fetch([&place.keyspace])
-        .default_execution_profile_handle(profile.into_handle())
-        .schema_agreement_interval(AGREEMENT)
-        .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::MIN))
-        .tcp_nodelay(true);
-    if let Some(user) = &place.user {
-        builder = builder.user(user, place.password.clone().unwrap_or_default());
-    }
-    if let Some(authorities) = &place.authorities {
-        builder = builder.tls_context(Some(tls::trusting(authorities)?));
-    }
-    let session = builder.build().await.map_err(|error| refused(place, &error))?;
-    Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
-}
-
-/// Nobody let us in.
-fn refused(place: &Place, error: &NewSessionError) -> Error {
-    let why = match error {
-        NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
-        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
-            last_connection_error: error,
-        })) => not_let_in(place, error),
-        error => deepest(error),
-    };
-    let hosts = place.hosts.join(", ");
-    Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
-}
-
-fn not_let_in(place: &Place, error: &ConnectionError) -> String {
-    use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
-    let request = match error {
-        ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
-        ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
-        error => return deepest(error),
-    };
-    match (request, &place.user, &place.password) {
-        (MissingAuthentication, ..) => "it wants a user and a password".into(),
-        (DbError(..), Some(user), None) => {
-            format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
-        }
-        (DbError(_, text), ..) => text.clone(),
-        (BrokenConnection(_), ..) if place.authorities.is_none() => {
-            "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
-        }
-        (error, ..) => deepest(error),
-    }
-}
-
-/// What an error is about in the end.
-fn deepest(error: &dyn std::error::Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
-}
-
 /// May the same request be answered later?
 fn may_pass(error: &ExecutionError) -> bool {
     // A node may not have heard of a new keyspace or table yet.
-    if schema::is_missing(error) {
+    if is_missing(error) {
         return true;
     }
     let attempt = |error: &RequestAttemptError| match error {
@@ -492,4 +403,11 @@ fn why(error: &ExecutionError) -> String {
         }
     }
     error.to_string()
+}
+
+/// Was a statement refused because keyspace or table is not there (yet, on that node)?
+fn is_missing(error: &ExecutionError) -> bool {
+    let text = error.to_string();
+    let absent = text.contains("does not exist") || text.contains("doesn't exist");
+    text.contains("unconfigured table") || absent && (text.contains("able ") || text.contains("eyspace"))
 }

@@ -9,7 +9,6 @@ use kubist_store::{Error, Result};
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
-use crate::objects;
 
 const FIND: &str = "SELECT id FROM kubist_tables WHERE name = ?";
 const BIND: &str = "INSERT INTO kubist_tables (name, id) VALUES (?, ?) IF NOT EXISTS";
@@ -45,12 +44,12 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
 
 /// Takes the name from a store in which nothing is left. If something came into it just
 /// then, it gets the name back: whoever puts something into it looks after that too.
-pub async fn end(link: &Link, id: Uuid) -> Result<()> {
-    if !objects::is_empty(link, id).await? {
+pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
+    if !is_empty().await? {
         return Ok(());
     }
     link.decide(UNBIND, &(&link.place.table, id)).await?;
-    if !objects::is_empty(link, id).await? {
+    if !is_empty().await? {
         keep(link, id).await?;
     }
     Ok(())

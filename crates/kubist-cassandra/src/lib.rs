@@ -36,9 +36,11 @@ mod objects;
 mod pace;
 mod place;
 mod process;
+mod replication;
 mod room;
 mod schema;
 mod segments;
+mod session;
 mod store;
 mod tls;
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use scylla::statement::Consistency;
 
+use crate::replication::replication;
+
 pub const SCHEME: &str = "cassandra://";
 /// Holds the password of a location that names a user and no password.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
@@ -134,8 +136,7 @@ impl Place {
                 }
             }
             "replication" => {
-                crate::schema::replication(value)
-                    .ok_or_else(|| bad("a number, or numbers by data center: dc1:3,dc2:2"))?;
+                replication(value).ok_or_else(|| bad("a number, or numbers by data center: dc1:3,dc2:2"))?;
                 self.replication = Some(value.to_owned());
             }
             "patience" => {

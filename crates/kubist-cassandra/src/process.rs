@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
-use crate::cluster::Cluster;
+use crate::session::Cluster;
 
 pub struct Process {
     id: u32,

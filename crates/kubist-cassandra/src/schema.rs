@@ -8,12 +8,12 @@
 //! is its own timestamp, so that the longest wins; and whatever is decided goes through
 //! lightweight transactions, which have an order of their own.
 
-use scylla::errors::ExecutionError;
+use kubist_store::Result;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::cluster::{Agreed, Link};
-use kubist_store::Result;
+use crate::replication::replication;
 
 /// Time for a replica to hear of a deletion before it is forgotten. A name that such a
 /// replica brings back later does no harm (see the crate's head), so it is short: reading
@@ -56,21 +56,6 @@ const TABLES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The replication setting of a keyspace, from `3` or `dc1:3,dc2:2`; `None` if it is neither.
-pub fn replication(text: &str) -> Option<String> {
-    let factor = |text: &str| text.parse::<u8>().ok().filter(|factor| *factor > 0);
-    if let Some(factor) = factor(text) {
-        return Some(format!("{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"));
-    }
-    let mut centers = String::new();
-    for part in text.split(',') {
-        let (name, count) = part.split_once(':')?;
-        let known = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        centers += &format!(", '{}': {}", Some(name).filter(|_| known)?, factor(count)?);
-    }
-    Some(format!("{{'class': 'NetworkTopologyStrategy'{centers}}}"))
-}
-
 /// Are keyspace and tables there?
 pub async fn is_there(link: &Link) -> Result<bool> {
     let found: Vec<(String,)> = link
@@ -91,9 +76,9 @@ pub async fn make(link: &Link) -> Result<()> {
         .await?;
     if found.is_empty() {
         let nodes = link.nodes();
-        let replication = link.place.replication.as_deref().and_then(replication);
-        let replication = replication.or_else(|| self::replication(&nodes.clamp(1, 3).to_string()));
-        let replication = replication.expect("a number is a replication");
+        let asked = link.place.replication.as_deref().and_then(replication);
+        let asked = asked.or_else(|| replication(&nodes.clamp(1, 3).to_string()));
+        let replication = asked.expect("a number is a replication");
         link.alter(&format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;
     }
     for (name, columns, more) in TABLES {
@@ -109,25 +94,4 @@ pub async fn make(link: &Link) -> Result<()> {
         .await?;
     }
     Ok(())
-}
-
-/// Was a statement refused because keyspace or table is not there (yet, on that node)?
-pub fn is_missing(error: &ExecutionError) -> bool {
-    let text = error.to_string();
-    let absent = text.contains("does not exist") || text.contains("doesn't exist");
-    text.contains("unconfigured table") || absent && (text.contains("able ") || text.contains("eyspace"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn replication_is_a_number_or_one_for_each_data_center() {
-        assert_eq!(replication("3").unwrap(), "{'class': 'SimpleStrategy', 'replication_factor': 3}");
-        assert_eq!(replication("eu:3,us-2:1").unwrap(), "{'class': 'NetworkTopologyStrategy', 'eu': 3, 'us-2': 1}");
-        for text in ["", "0", "x", "x:", "x:0", "x:3,", "x':3"] {
-            assert_eq!(replication(text), None, "{text}");
-        }
-    }
 }

@@ -195,7 +195,7 @@ impl Store for CassandraStore {
             for object in objects.iter().filter(|object| !object.ends_with('/')) {
                 objects::delete(link, id, object).await?;
             }
-            identity::end(link, id).await
+            identity::end(link, id, async || objects::is_empty(link, id).await).await
         })
     }
 }

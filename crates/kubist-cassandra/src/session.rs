@@ -1,0 +1,106 @@
+//! Connections to the nodes of a cluster: how they are made, and why nobody lets us in.
+//!
+//! All stores of a process with the same hosts, login and keyspace share one. It must not know
+//! what is asked over it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use kubist_store::{Error, Result};
+use scylla::client::PoolSize;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, MetadataError, NewSessionError,
+};
+use scylla::statement::SerialConsistency;
+use scylla::statement::prepared::PreparedStatement;
+use tokio::sync::OnceCell;
+
+use crate::place::{PASSWORD_VARIABLE, Place};
+use crate::tls;
+
+/// A cluster that does not let anybody in answers, or fails to, within this.
+const CONNECT: Duration = Duration::from_secs(3);
+/// One attempt; the nodes themselves give up earlier.
+const ATTEMPT: Duration = Duration::from_secs(6);
+/// How often the nodes are asked whether they agree on the schema.
+const AGREEMENT: Duration = Duration::from_millis(50);
+
+/// Connections to the nodes of a cluster, and the statements that they know.
+pub struct Cluster {
+    pub session: Session,
+    pub statements: RwLock<HashMap<&'static str, PreparedStatement>>,
+    /// All connections know the keyspace, which statements do not name.
+    pub in_keyspace: OnceCell<()>,
+}
+
+/// Connects to the nodes that a place names.
+pub async fn connect(place: &Place) -> Result<Arc<Cluster>> {
+    let profile = ExecutionProfile::builder()
+        .consistency(place.agreement.consistency())
+        .serial_consistency(Some(SerialConsistency::Serial))
+        .request_timeout(Some(ATTEMPT))
+        .build();
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&place.hosts)
+        .connection_timeout(CONNECT)
+        .hostname_resolution_timeout(Some(CONNECT))
+        .keyspaces_to_fetch([&place.keyspace])
+        .default_execution_profile_handle(profile.into_handle())
+        .schema_agreement_interval(AGREEMENT)
+        .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::MIN))
+        .tcp_nodelay(true);
+    if let Some(user) = &place.user {
+        builder = builder.user(user, place.password.clone().unwrap_or_default());
+    }
+    if let Some(authorities) = &place.authorities {
+        builder = builder.tls_context(Some(tls::trusting(authorities)?));
+    }
+    let session = builder.build().await.map_err(|error| refused(place, &error))?;
+    Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
+}
+
+/// Nobody let us in.
+fn refused(place: &Place, error: &NewSessionError) -> Error {
+    let why = match error {
+        NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
+            last_connection_error: error,
+        })) => not_let_in(place, error),
+        error => deepest(error),
+    };
+    let hosts = place.hosts.join(", ");
+    Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+}
+
+fn not_let_in(place: &Place, error: &ConnectionError) -> String {
+    use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
+    let request = match error {
+        ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
+        ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
+        error => return deepest(error),
+    };
+    match (request, &place.user, &place.password) {
+        (MissingAuthentication, ..) => "it wants a user and a password".into(),
+        (DbError(..), Some(user), None) => {
+            format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
+        }
+        (DbError(_, text), ..) => text.clone(),
+        (BrokenConnection(_), ..) if place.authorities.is_none() => {
+            "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
+        }
+        (error, ..) => deepest(error),
+    }
+}
+
+/// What an error is about in the end.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
