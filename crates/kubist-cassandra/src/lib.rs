@@ -39,10 +39,12 @@ mod process;
 mod replication;
 mod room;
 mod schema;
+mod scheme;
 mod segments;
 mod session;
 mod store;
 mod tls;
 
-pub use place::{Agreement, PASSWORD_VARIABLE, Place, SCHEME};
+pub use place::{Agreement, PASSWORD_VARIABLE, Place};
+pub use scheme::Clusters;
 pub use store::CassandraStore;

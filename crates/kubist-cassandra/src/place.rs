@@ -11,7 +11,7 @@ use scylla::statement::Consistency;
 
 use crate::replication::replication;
 
-pub const SCHEME: &str = "cassandra://";
+const SCHEME: &str = "cassandra://";
 /// Holds the password of a location that names a user and no password.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 

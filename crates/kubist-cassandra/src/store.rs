@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::{
-    Answers, BrokenEntry, Error, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch,
-    local_scratch,
+    Answers, BrokenEntry, Capabilities, Error, Fencing, Home, Latency, Locality, LogOwner, LogTail, Result, Scratch,
+    Segment, Size, SoundLog, Store, Watch, local_scratch,
 };
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::cluster::Link;
 use crate::objects::Folders;
 use crate::place::Place;
 use crate::segments::Lengths;
-use crate::{blocks, identity, logs, objects, schema, segments};
+use crate::{blocks, epochs, identity, logs, objects, schema, segments};
 
 /// A store in tables of an Apache Cassandra cluster, or of another database that speaks its
 /// protocol. See the crate's head.
@@ -71,16 +71,16 @@ impl CassandraStore {
         let location = link.place.to_string();
         CassandraStore { link, id, location, folders: Folders::default(), lengths: Lengths::default() }
     }
-
-    /// Is nothing in it?
-    pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.list("")?.is_empty() && self.segments()?.is_empty() && self.logs()?.is_empty())
-    }
 }
 
 impl Store for CassandraStore {
     fn location(&self) -> &str {
         &self.location
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let fencing = Fencing::Claim { lapse: epochs::HELD };
+        Capabilities { locality: Locality::Hosts, latency: Latency::Network, fencing }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

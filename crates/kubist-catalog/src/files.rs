@@ -44,8 +44,6 @@ pub fn check_not_dropped(store: &dyn Store) -> Result<()> {
 /// A table's store, its header, and caches of what was read.
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
-    /// Its bytes come over a network.
-    pub is_remote: bool,
     pub header: Header,
     /// The columns of the table's creation; those of a moment are its view's.
     pub created: Arc<TableSchema>,
@@ -72,7 +70,6 @@ impl TableFiles {
         let geometry =
             Geometry::new(header.dimensions.len()).ok_or_else(|| Error::invalid("a table has 1 to 8 dimensions"))?;
         Ok(TableFiles {
-            is_remote: !store.hosts().is_empty(),
             store,
             header,
             created: Arc::new(schema),

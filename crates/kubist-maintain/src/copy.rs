@@ -22,7 +22,7 @@ use kubist_catalog::core::Core;
 use kubist_catalog::create::Plan;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame;
-use kubist_catalog::location::Place;
+use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::name_of;
 use kubist_read::query::{self, QueryStream, stored_rows};
 use kubist_read::question::Query;
@@ -67,12 +67,12 @@ pub struct Copied {
 /// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
 pub fn copy_to(
     snapshot: &Snapshot,
-    location: &str,
+    location: &TableLocation,
     options: &CopyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let plan = plan_copy(snapshot, options)?;
-    copy_planned(snapshot, vacant_for_copy(&Place::of(location)?)?, plan, options, progress)
+    copy_planned(snapshot, vacant_for_copy(location)?, plan, options, progress)
 }
 
 /// The same in an empty store, of whatever kind.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kubist_store::Store;
 
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::Place;
+use kubist_catalog::location::TableLocation;
 use kubist_format::names::{
     ALTERATIONS, CHECKPOINTS, DROPPED, GARBAGE, GRID, LEASES, REWRITES, TABLE, UNFINISHED, WRITERS,
 };
@@ -33,8 +33,8 @@ fn is_ours(name: &str) -> bool {
 /// Deletes the table at a location, and its directory if nothing else is in it.
 /// `Busy` while a writer is at work, unless `force` says that its rows may go too.
 /// Files that Kubist did not make stay, and no link is followed.
-pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
-    drop_in(Place::of(location)?.store()?, force)
+pub fn drop_at(location: &TableLocation, force: bool) -> Result<Dropped> {
+    drop_in(location.store()?, force)
 }
 
 /// Deletes the table in a store.
@@ -80,8 +80,8 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
 }
 
 /// An empty store for a copy: what an interrupted one has left there is removed first.
-pub fn vacant_for_copy(place: &Place) -> Result<Arc<dyn Store>> {
-    let left = match place.store() {
+pub fn vacant_for_copy(location: &TableLocation) -> Result<Arc<dyn Store>> {
+    let left = match location.store() {
         Ok(store) => {
             let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
             (there(UNFINISHED)? && !there(TABLE)? && !there(DROPPED)?).then_some(store)
@@ -92,7 +92,7 @@ pub fn vacant_for_copy(place: &Place) -> Result<Arc<dyn Store>> {
     if let Some(left) = left {
         drop_in(left, false)?;
     }
-    place.vacant()
+    location.vacant()
 }
 
 /// Takes all logs that are not taken yet, so that no writer is at work.

@@ -23,7 +23,7 @@ use kubist_index::plan;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
 use kubist_index::state::Run;
-use kubist_store::Home;
+use kubist_store::{Home, Latency};
 
 use crate::question::{Bound, Part, PerCell, Query};
 use crate::ring;
@@ -284,9 +284,10 @@ impl Question {
         });
         let question = self.clone();
         let (core, threads) = (self.snapshot.core.clone(), pipeline::threads());
-        let crew = match core.is_remote {
-            true => Crew::of(WAITING * threads),
-            false => Crew::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
+        let crew = match core.store.capabilities().latency {
+            Latency::Memory => Crew::of(threads),
+            Latency::Device => Crew::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
+            Latency::Network => Crew::of(WAITING * threads),
         };
         Pipeline::start(ends.len(), crew, self.cancel.clone(), move |task| {
             let first = if task == 0 { 0 } else { ends[task - 1] };

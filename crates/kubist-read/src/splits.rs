@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
 use kubist_index::state::Run;
-use kubist_store::Home;
+use kubist_store::{Home, Locality};
 use serde::{Deserialize, Serialize};
 
 use crate::query::{QueryStream, Question, Visit};
@@ -102,7 +102,7 @@ pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Sp
 /// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
 pub fn splits_by_host(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
     let question = to_be_cut(snapshot, query, parts)?;
-    if snapshot.core.store.hosts().is_empty() {
+    if snapshot.core.store.capabilities().locality == Locality::Here {
         return splits(snapshot, query, parts);
     }
     let lying = lying(snapshot, &question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
@@ -146,7 +146,7 @@ fn split(snapshot: &Snapshot, query: &Query, part: Part, rows: f64, preferred_ho
 /// The runs that a question reads, where they lie in a cluster, and about how many
 /// records of the answer each has; nothing if there is no cluster.
 fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
-    let (Some(range), false) = (question.range(), snapshot.core.store.hosts().is_empty()) else {
+    let (Some(range), Locality::Hosts) = (question.range(), snapshot.core.store.capabilities().locality) else {
         return Ok(Vec::new());
     };
     let (visits, _) = question.visits(range)?;

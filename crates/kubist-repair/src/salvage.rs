@@ -26,7 +26,7 @@ use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::Place;
+use kubist_catalog::location::TableLocation;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
@@ -82,12 +82,16 @@ struct Pass<'a> {
 /// that nothing can be saved without its cause being removed, such as a header
 /// that cannot be read, or a full disk. Then, and after a crash, `to` holds no table, and
 /// the call can be repeated.
-pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
-    let (from, to) = (Place::of(from)?, Place::of(to)?);
+pub fn salvage(
+    from: &TableLocation,
+    to: &TableLocation,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
     let from = from.store()?;
     // Read before anything is made.
     Core::with_header(from.clone())?;
-    let to = vacant_for_copy(&to)?;
+    let to = vacant_for_copy(to)?;
     salvage_in(from, to, cancel, progress)
 }
 

@@ -26,7 +26,7 @@ use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::is_damage;
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::Place;
+use kubist_catalog::location::TableLocation;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_format::lookups::bytes as lookup_bytes;
@@ -104,8 +104,12 @@ impl VerifyReport {
 
 /// [`verify`] for the table at a location, of which only the header must be
 /// readable.
-pub fn verify_at(location: &str, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-    verify(&Core::with_header(Place::of(location)?.store()?)?, options, progress)
+pub fn verify_at(
+    location: &TableLocation,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    verify(&Core::with_header(location.store()?)?, options, progress)
 }
 
 /// Looks whether the table is sound and lists what is wrong; calls

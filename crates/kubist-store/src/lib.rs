@@ -15,8 +15,9 @@
 //!   never a panic.
 //!
 //! Engines: [`LocalStore`] (a directory shared by any number of processes, no
-//! server) and [`MemoryStore`] (tests); others are crates of their own. The local engine makes every system call
-//! through [`disk::Disk`]; [`sim`] is a simulated one that tears, reorders and
+//! server) and [`MemoryStore`] (tests); others are crates of their own, and `docs/stores.md`
+//! shows how to write one. A location leads to a store by its [`Scheme`]. The local engine
+//! makes every system call through [`disk::Disk`]; [`sim`] is a simulated one that tears, reorders and
 //! loses whatever was not synced, so that the code under test is the code that
 //! runs.
 
@@ -30,13 +31,15 @@ pub mod fuzz;
 mod local;
 mod memory;
 pub mod names;
+mod scheme;
 pub mod sim;
 mod store;
 
 pub use error::{Error, Result};
-pub use local::{LocalStore, local_scratch, open_local};
-pub use memory::MemoryStore;
+pub use local::{Directories, LocalStore, local_scratch, open_local};
+pub use memory::{Memories, MemoryStore};
+pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use store::{
-    Answers, BrokenEntry, Home, Kept, LogEntry, LogOwner, LogTail, Request, Scratch, Segment, Size, SoundLog, Store,
-    Watch,
+    Answers, BrokenEntry, Capabilities, Fencing, Home, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Request,
+    Scratch, Segment, Size, SoundLog, Store, Watch,
 };

@@ -23,6 +23,7 @@
 //! for reading changes nothing in it.
 
 mod folders;
+mod location;
 mod logs;
 mod objects;
 mod open_files;
@@ -40,8 +41,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use crate::disk::{Disk, OsDisk, Sort, irregular};
-use crate::{Error, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store};
+use crate::{
+    Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store,
+};
 
+pub use location::Directories;
 pub use scratch::local_scratch;
 
 use folders::Folders;
@@ -112,6 +116,10 @@ impl LocalStore {
 impl Store for LocalStore {
     fn location(&self) -> &str {
         &self.location
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { locality: Locality::Here, latency: Latency::Device, fencing: Fencing::Lock }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

@@ -4,14 +4,21 @@
 //! read only as far as they were synced, offsets do not begin at 0, and a log's
 //! positions count entries, not bytes. A caller that works on it relies on
 //! nothing that the trait does not say.
+//!
+//! The scheme `memory` names stores of this process: `memory://name` is the same store
+//! wherever it is opened, until the process ends.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, names};
+use crate::{
+    Capabilities, Error, Fencing, Found, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Result, Scheme, Scratch,
+    Segment, Size, Store, StoreLocation, names,
+};
 
 /// Where the first byte of a segment lies.
 const SEGMENT_START: u64 = 16;
@@ -43,6 +50,11 @@ impl MemoryStore {
         MemoryStore { location: format!("memory:{name}"), state: Arc::default() }
     }
 
+    fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.objects.is_empty() && state.segments.is_empty() && state.logs.is_empty()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,6 +67,10 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn location(&self) -> &str {
         &self.location
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { locality: Locality::Here, latency: Latency::Memory, fencing: Fencing::Lock }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -190,6 +206,57 @@ impl Store for MemoryStore {
     }
 }
 
+/// The scheme `memory`: stores of this process, by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Memories;
+
+const PREFIX: &str = "memory://";
+
+static NAMED: Mutex<BTreeMap<String, MemoryStore>> = Mutex::new(BTreeMap::new());
+
+impl Scheme for Memories {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
+        let name = location.strip_prefix(PREFIX).ok_or_else(|| format!("a location is {PREFIX}name"))?;
+        names::check_part(name).map_err(|error| error.to_string())?;
+        Ok(Arc::new(Named { location: location.into() }))
+    }
+}
+
+/// A name under which a store is, or may come to be.
+struct Named {
+    location: String,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.location)
+    }
+}
+
+impl StoreLocation for Named {
+    fn find(&self) -> Result<Found> {
+        let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match named.get(&self.location) {
+            Some(store) if !store.is_empty() => Found::Store(Arc::new(store.clone())),
+            _ => Found::Nothing,
+        })
+    }
+
+    fn create(&self) -> Result<Arc<dyn Store>> {
+        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || MemoryStore { location: self.location.clone(), state: Arc::default() };
+        Ok(Arc::new(named.entry(self.location.clone()).or_insert_with(new).clone()))
+    }
+
+    fn beside(&self, suffix: &str, _requests: usize) -> String {
+        format!("{}{suffix}", self.location)
+    }
+}
+
 /// The bytes of `range`, where `bytes` begin at `start`.
 fn part(bytes: &[u8], start: u64, range: &Range<u64>, file: impl FnOnce() -> String) -> Result<Bytes> {
     let inside = |at: u64| usize::try_from(at.checked_sub(start)?).ok();
@@ -287,5 +354,24 @@ impl Scratch for MemoryScratch {
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         part(&all, 0, &range, || self.file.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_one_store_until_nothing_is_in_it() {
+        let at = || Memories.read("memory://one").unwrap();
+        assert!(matches!(at().find(), Ok(Found::Nothing)));
+        at().create().unwrap().put_if_absent("table", b"x").unwrap();
+        let Ok(Found::Store(store)) = at().find() else { panic!("there is one") };
+        assert_eq!((store.get("table").unwrap().unwrap(), store.location()), (Bytes::from("x"), "memory://one"));
+        assert!(at().create().unwrap().get("table").unwrap().is_some());
+        assert!(matches!(Memories.read(&at().beside(".fit", 8)).unwrap().find(), Ok(Found::Nothing)));
+        store.erase(&["table".into()]).unwrap();
+        assert!(matches!(at().find(), Ok(Found::Nothing)));
+        assert!(Memories.read("memory://a/b").is_err() && Memories.read("memory://").is_err());
     }
 }

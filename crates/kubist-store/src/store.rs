@@ -12,7 +12,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -28,6 +28,9 @@ use crate::{Error, Result};
 pub trait Store: Send + Sync + fmt::Debug {
     /// The store's place, as the user named it. For messages.
     fn location(&self) -> &str;
+
+    /// What kind of store this is, for those who plan work on it. Always the same of a handle.
+    fn capabilities(&self) -> Capabilities;
 
     /// Writes an object, unless its name is taken: `false` says that it is.
     ///
@@ -93,6 +96,31 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// its entries durable. [`Error::Busy`](crate::Error) while another process
     /// or handle owns it; dropping the owner gives it back.
     ///
+    /// # The contract
+    ///
+    /// The engine has no other lock. It relies on this:
+    ///
+    /// 1. *One owner.* From the moment at which this returns until the owner is dropped or is
+    ///    refused, nobody else's entry comes into the log. Whoever takes the log of a writer
+    ///    that is dead thereby ends its work for good: what the engine deletes or rewrites
+    ///    while it owns the log, no late commit names.
+    /// 2. *Acknowledged entries stay.* Whatever [`LogOwner::append`] returned for is in the log
+    ///    of every later owner and reader, at the same position, before anything newer.
+    /// 3. *A doubtful entry is settled.* One that was not acknowledged, because its owner died
+    ///    or was refused, is either in the log for ever or never when this returns: no reader
+    ///    that begins later sees it come or go. [`LogOwner::position`] lies behind it.
+    /// 4. *Seen is seen.* What [`Store::read_log`] gave at or before [`LogTail::durable`] stays.
+    ///
+    /// [`Fencing`] says how an engine keeps the first promise. A [`Fencing::Lock`] cannot be
+    /// taken while its owner lives, and nothing more is needed. A [`Fencing::Claim`] lapses, so
+    /// its owner may live and be slow: the claim alone is a courtesy that keeps two from
+    /// working against each other, and each taking begins an **epoch** that fences all earlier
+    /// ones. An object store needs nothing but a put that fails if the key is there: entries
+    /// are keys that end in their position, and a taker puts a fence at the first free one. An
+    /// earlier owner finds its next key taken and is refused for ever; if its entry came
+    /// first, the taker finds that entry and puts the fence behind it. `docs/stores.md` shows
+    /// this in full, `kubist-cassandra` the same with transactions.
+    ///
     /// Cuts off an entry that its last owner did not finish. If an entry that
     /// was acknowledged is missing or wrong, nothing is cut and the answer is
     /// [`Error::Damaged`](crate::Error).
@@ -125,13 +153,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
     }
 
-    /// The hosts that keep the store's bytes; none if they are where this process is.
+    /// The hosts that keep the store's bytes; none unless it is on [`Locality::Hosts`].
     fn hosts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Where bytes of segments lie, each given by a segment and an offset; empty if they are
-    /// where this process is.
+    /// Where bytes of segments lie, each given by a segment and an offset; empty unless the
+    /// store is on [`Locality::Hosts`].
     fn homes(&self, _places: &[(&str, u64)]) -> Result<Vec<Home>> {
         Ok(Vec::new())
     }
@@ -150,6 +178,54 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// whatever a power failure brings back, it brings the last object back too.
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
     fn erase(&self, objects: &[String]) -> Result<()>;
+}
+
+/// What kind of store this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    pub locality: Locality,
+    pub latency: Latency,
+    pub fencing: Fencing,
+}
+
+/// Where the bytes are, as seen from a process that reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locality {
+    /// Equally near to whoever opens the store.
+    Here,
+    /// On hosts of the store's own: [`Store::hosts`] names them, and [`Store::homes`] says
+    /// which of them have what. Work can be sent there, and they bound the requests to them.
+    Hosts,
+}
+
+/// What a read waits for. It decides how many are begun before the first has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latency {
+    /// Nothing.
+    Memory,
+    /// A device, for what is not in memory yet: [`Store::waited`] says when it did.
+    Device,
+    /// A network, always.
+    Network,
+}
+
+/// How a log is kept to one owner: see [`Store::own_log`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fencing {
+    /// By a lock that ends with its owner's process, and at once.
+    Lock,
+    /// By a claim. One whose owner died stands for up to `lapse`, and the log is busy meanwhile.
+    Claim { lapse: Duration },
+}
+
+impl Fencing {
+    /// How long a log may be busy whose owner is dead.
+    pub fn outlives(self) -> Duration {
+        match self {
+            Fencing::Lock => Duration::ZERO,
+            Fencing::Claim { lapse } => lapse,
+        }
+    }
 }
 
 /// The bytes of ranges of several segments.

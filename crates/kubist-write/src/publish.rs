@@ -81,8 +81,10 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             None => needs.push((origin.writer.to_string(), origin.position)),
         }
     }
+    // A writer that died may seem to be at it until its claim lapses.
+    let patience = PATIENCE + core.store.capabilities().fencing.outlives();
     for (writer, position) in &needs {
-        settle(core, writer, *position, PATIENCE, cancel)?;
+        settle(core, writer, *position, patience, cancel)?;
     }
     loop {
         cancel.check()?;

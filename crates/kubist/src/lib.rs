@@ -12,6 +12,7 @@ mod explain;
 mod fitted;
 mod info;
 mod measure;
+mod schemes;
 mod snapshot;
 mod table;
 

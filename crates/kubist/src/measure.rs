@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist_model::{Fit, Measured};
-use kubist_store::{MemoryStore, Store};
+use kubist_store::{Latency, MemoryStore, Store};
 
 use crate::fitted::{Fitted, TableSize};
+use crate::schemes::table_location;
 use crate::table::Table;
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::{Place, beside};
 use kubist_read::question::Query;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -94,15 +94,16 @@ struct Field {
 impl Field {
     fn make(location: &str) -> Result<Field> {
         let suffix = format!(".fit-{}", std::process::id());
-        let at = |in_flight: u32| Place::of(&beside(location, &suffix, in_flight as usize));
+        let location = table_location(location)?;
+        let at = |in_flight: u32| location.beside(&suffix, in_flight as usize);
         let whole = at(LEVELS[LEVELS.len() - 1])?.vacant()?;
         let mut field = Field { whole, by_level: BTreeMap::new(), places: BTreeMap::new() };
         field.write().map_err(store_error)?;
         for level in LEVELS {
-            let store = match field.whole.hosts()[..] {
-                // A directory does not bound requests: whoever asks does.
-                [] => field.whole.clone(),
-                _ => at(level)?.store()?,
+            let store = match field.whole.capabilities().latency {
+                // Nothing bounds requests to it: whoever asks does.
+                Latency::Memory | Latency::Device => field.whole.clone(),
+                Latency::Network => at(level)?.open_or_create()?,
             };
             field.by_level.insert(level, store);
         }
@@ -140,9 +141,11 @@ impl Field {
     fn measure(&self, size: u64, in_flight: u32) -> Result<Measured> {
         let store = &self.by_level[&in_flight];
         let (segment, begins) = &self.places[&size];
-        let (threads, at_once) = match store.hosts().len() {
-            0 => (in_flight, 1),
-            _ => (in_flight.min(ASKING), (u64::from(in_flight) * 4).min(MOST_ON_THE_WAY / size).max(1) as usize),
+        let (threads, at_once) = match store.capabilities().latency {
+            Latency::Memory | Latency::Device => (in_flight, 1),
+            Latency::Network => {
+                (in_flight.min(ASKING), (u64::from(in_flight) * 4).min(MOST_ON_THE_WAY / size).max(1) as usize)
+            }
         };
         let (requests, seed) = (AtomicU32::new(0), AtomicU64::new(u64::from(in_flight) << 32 | size));
         let (begin, spent) = (Instant::now(), process_seconds());

@@ -16,6 +16,7 @@ use kubist_types::{ColumnInfo, Metadata, Result};
 use crate::explain::{self, Explanation};
 use crate::fitted::Fitted;
 use crate::info::{self, Info};
+use crate::schemes::table_location;
 
 /// Answers as of one moment, whatever is committed afterwards.
 #[derive(Clone)]
@@ -196,7 +197,7 @@ impl Snapshot {
     /// `Exists` if something is there, `Invalid` options, `Cancelled`; then nothing of the copy
     /// is left.
     pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
-        copy::copy_to(&self.0, location, options, progress)
+        copy::copy_to(&self.0, &table_location(location)?, options, progress)
     }
 
     /// The same in an empty store, of whatever kind.

@@ -7,7 +7,6 @@ use arrow_schema::SchemaRef;
 use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
-use kubist_catalog::location::Place;
 use kubist_catalog::token::Moment;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
@@ -25,6 +24,7 @@ use kubist_store::Store;
 use kubist_types::{Cancel, Metadata, Result, TableOptions, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
+use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
@@ -50,13 +50,13 @@ impl Table {
     pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
         // Refuse a bad schema before anything is made.
         let plan = Plan::new(&schema, options)?;
-        let place = Place::of(location)?;
-        if options.exist_ok && place.has_table()? {
+        let at = table_location(location)?;
+        if options.exist_ok && at.has_table()? {
             let table = Table::open(location)?;
             table.core.agrees(&plan)?;
             return Ok(table);
         }
-        Ok(Table { core: create::make(place.vacant()?, plan, options.exist_ok)? })
+        Ok(Table { core: create::make(at.vacant()?, plan, options.exist_ok)? })
     }
 
     /// Makes a table in an empty store.
@@ -65,6 +65,7 @@ impl Table {
     ///
     /// As of [`Table::create`].
     pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
+        register_all();
         Ok(Table { core: create::make(store, Plan::new(&schema, options)?, options.exist_ok)? })
     }
 
@@ -76,7 +77,7 @@ impl Table {
     /// `NotATable` if there is none, `Newer` if a newer Kubist wrote it, `Damaged` if what
     /// leads to its rows cannot be read.
     pub fn open(location: &str) -> Result<Table> {
-        Table::open_in(Place::of(location)?.store()?)
+        Table::open_in(table_location(location)?.store()?)
     }
 
     /// Opens the table in a store.
@@ -85,6 +86,7 @@ impl Table {
     ///
     /// As of [`Table::open`].
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
+        register_all();
         Ok(Table { core: Core::open(store)? })
     }
 
@@ -264,7 +266,7 @@ impl Table {
     ///
     /// `NotATable` if there is none, `Busy` while a writer is at work.
     pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
-        drop::drop_at(location, force)
+        drop::drop_at(&table_location(location)?, force)
     }
 
     /// Deletes the table in a store.
@@ -287,7 +289,7 @@ impl Table {
         options: &VerifyOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<VerifyReport> {
-        verify::verify_at(location, options, progress)
+        verify::verify_at(&table_location(location)?, options, progress)
     }
 
     /// Looks whether the table is sound and lists what is wrong; calls
@@ -309,7 +311,7 @@ impl Table {
     /// An error means that nothing can be saved without its cause being removed, such as a
     /// header that cannot be read, or a full disk.
     pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
-        salvage::salvage(from, to, cancel, progress)
+        salvage::salvage(&table_location(from)?, &table_location(to)?, cancel, progress)
     }
 
     /// The same from one store into another, empty one.

@@ -11,7 +11,10 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
 use kubist::model::{Fit, Model};
-use kubist::store::{Home, LogOwner, LogTail, MemoryStore, Request, Result, Scratch, Segment, Size, Store, Watch};
+use kubist::store::{
+    Capabilities, Home, Latency, Locality, LogOwner, LogTail, MemoryStore, Request, Result, Scratch, Segment, Size,
+    Store, Watch,
+};
 use kubist::{
     Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
     Value, WriterOptions,
@@ -31,6 +34,10 @@ fn host(place: usize) -> String {
 }
 
 impl Store for Ring {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { locality: Locality::Hosts, latency: Latency::Network, ..self.0.capabilities() }
+    }
+
     fn hosts(&self) -> Vec<String> {
         (0..HOSTS).map(host).collect()
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubist::store::{LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
+use kubist::store::{Capabilities, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
 use kubist_index::priority::name_hash;
 
 const REWRITES: &str = "rewrites/";
@@ -46,6 +46,10 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
 }
 
 impl Store for Planted {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         let won = self.store.put_if_absent(name, value)?;
         let Some(number) = name.strip_prefix(REWRITES).and_then(|number| number.parse::<u64>().ok()) else {

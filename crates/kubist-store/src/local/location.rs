@@ -1,0 +1,121 @@
+//! The scheme `file`: a path, or `file://` and a path.
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::scheme::{PATHS, unsupported};
+use crate::{Error, Found, LocalStore, Result, Scheme, Store, StoreLocation, open_local};
+
+/// The scheme `file`: stores in directories.
+#[derive(Debug, Clone, Copy)]
+pub struct Directories;
+
+impl Scheme for Directories {
+    fn name(&self) -> &'static str {
+        PATHS
+    }
+
+    fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
+        let path = location.strip_prefix("file://").unwrap_or(location);
+        match path.split_once("://") {
+            Some((scheme, _)) => Err(unsupported(scheme)),
+            None if path.is_empty() => Err("the location of a table is empty".into()),
+            None => Ok(Arc::new(Directory { given: location.into(), path: path.into() })),
+        }
+    }
+}
+
+/// A path where a store is, or may come to be.
+struct Directory {
+    given: String,
+    path: PathBuf,
+}
+
+impl fmt::Display for Directory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.given)
+    }
+}
+
+impl StoreLocation for Directory {
+    fn find(&self) -> Result<Found> {
+        let path = &self.path;
+        match look(path, fs::metadata(path))? {
+            None if look(path, fs::symlink_metadata(path))?.is_some() => {
+                Ok(Found::NoStore("it is a link that leads nowhere"))
+            }
+            None => Ok(Found::Nothing),
+            Some(found) if !found.is_dir() => Ok(Found::NoStore("it is a file, not a directory")),
+            Some(_) => Ok(Found::Store(Arc::new(open_local(path)?))),
+        }
+    }
+
+    fn create(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(LocalStore::create(&self.path)?))
+    }
+
+    /// The folders of a log are there before anything else of a store is.
+    fn has_foreign(&self) -> Result<bool> {
+        let failed = |error| Error::io("list", &self.path, error);
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if name != "logs" && name != "tmp" {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn noun(&self) -> &'static str {
+        "the directory"
+    }
+
+    fn beside(&self, suffix: &str, _requests: usize) -> String {
+        format!("{}{suffix}", self.given.trim_end_matches('/'))
+    }
+
+    fn absolute(&self) -> String {
+        let path = std::path::absolute(&self.path).ok();
+        path.map_or_else(|| self.given.clone(), |path| path.to_string_lossy().into_owned())
+    }
+}
+
+/// What is at a path; `None` only if it is certain that nothing is.
+fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Error::io("look at", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_beside_is_a_path_that_goes_on() {
+        for (location, other) in [("/data/run", "/data/run.fit"), ("file:///data/run/", "file:///data/run.fit")] {
+            assert_eq!(Directories.read(location).unwrap().beside(".fit", 8), other);
+        }
+    }
+
+    #[test]
+    fn looking_makes_nothing_and_sees_what_is_no_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| Directories.read(folder.path().join(name).to_str().unwrap()).unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+        assert!(matches!(at("t").find(), Ok(Found::Nothing)));
+        assert!(matches!(at("file/t").find(), Ok(Found::Nothing)));
+        assert!(matches!(at("file").find(), Ok(Found::NoStore("it is a file, not a directory"))));
+        assert!(matches!(at("link").find(), Ok(Found::NoStore("it is a link that leads nowhere"))));
+        at("t").create().unwrap();
+        assert!(matches!(at("t").find(), Ok(Found::Store(_))) && !at("t").has_foreign().unwrap());
+        fs::write(folder.path().join("t/.hidden"), "").unwrap();
+        assert!(at("t").has_foreign().unwrap());
+    }
+}
