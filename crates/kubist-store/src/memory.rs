@@ -220,8 +220,13 @@ impl Scheme for Memories {
     }
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
-        let name = location.strip_prefix(PREFIX).ok_or_else(|| format!("a location is {PREFIX}name"))?;
-        names::check_part(name).map_err(|error| error.to_string())?;
+        let form = |why: &str| format!("a location is {PREFIX}name{why}");
+        let name = location.strip_prefix(PREFIX).ok_or_else(|| form(""))?;
+        // What was to be a location of another kind may hold a password.
+        names::check_part(name).map_err(|error| match error {
+            Error::InvalidName { why, .. } => form(&format!(": {why}")),
+            _ => form(""),
+        })?;
         Ok(Arc::new(Named { location: location.into() }))
     }
 }
