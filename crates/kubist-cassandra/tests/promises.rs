@@ -184,11 +184,7 @@ fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
         database.run(&format!("DELETE FROM {KEYSPACE}.kubist_log {remove}"), (id, lost as i64));
         let sound = store.read_sound_log("w", 0).unwrap();
         assert_eq!(sound.next, lost);
-        assert!(
-            matches!(sound.damage, Some(Error::Damaged { offset, .. }) if offset == lost),
-            "{:?}",
-            sound.damage
-        );
+        assert!(matches!(sound.damage, Some(Error::Damaged { offset, .. }) if offset == lost), "{:?}", sound.damage);
     }
 }
 
