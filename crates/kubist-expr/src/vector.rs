@@ -4,6 +4,7 @@ use crate::bound::Kind;
 use crate::cell::{Cell, foreign, with_native_values};
 use crate::error::ExprError;
 use arrow_array::Array;
+use arrow_array::cast::AsArray;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
