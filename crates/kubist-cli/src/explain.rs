@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use kubist::{Cancel, Explanation, Query, RequestTimes, Table};
 
+use crate::cost::cost;
 use crate::failure::Result;
 use crate::output::{PendingFile, print, print_json};
 use crate::plot::chart::{self, Chart, Series};
 use crate::plot::colormap::Color;
 use crate::plot::ticks::Scale;
-use crate::query::cost;
 use crate::{args, human, model, parse};
 
 /// What a stage of a request is called and drawn in, and between which moments it lies.

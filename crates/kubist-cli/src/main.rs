@@ -6,7 +6,9 @@
 
 mod alter;
 mod args;
+mod browser;
 mod copy;
+mod cost;
 mod drop;
 mod estimate;
 mod explain;
@@ -27,6 +29,7 @@ mod query;
 mod salvage;
 mod table;
 mod tail;
+mod token;
 mod tunnel;
 mod upkeep;
 mod verify;

@@ -21,9 +21,9 @@ use arrow_schema::{Field, Schema};
 use kubist::{Cancel, Query, Snapshot, Table, Value};
 
 use crate::args::{self, Aspect};
+use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{PendingFile, print_json, remark};
-use crate::query::cost;
 use crate::{human, parse};
 use points::Points;
 use spec::{Axis, Coloring, Picture};
