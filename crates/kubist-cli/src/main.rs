@@ -23,6 +23,7 @@ mod model;
 mod output;
 mod paraview;
 mod parse;
+mod picture;
 mod plot;
 mod progress;
 mod query;
