@@ -79,6 +79,17 @@ impl From<kubist_files::Error> for Failure {
     }
 }
 
+impl From<kubist_plot::Error> for Failure {
+    fn from(error: kubist_plot::Error) -> Failure {
+        use kubist_plot::Error::*;
+        let kind = match &error {
+            Missing { .. } | NotDrawable { .. } | Values { .. } => Kind::Usage,
+            _ => Kind::System,
+        };
+        Failure { kind, message: error.to_string() }
+    }
+}
+
 impl From<kubist::Error> for Failure {
     fn from(error: kubist::Error) -> Failure {
         use kubist::Error::*;

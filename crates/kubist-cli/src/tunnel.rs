@@ -18,10 +18,9 @@ use std::time::{Duration, Instant};
 
 use kubist::Cancel;
 
-use crate::args;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, remark};
-use crate::view::{attended, open};
+use crate::{args, browser, token};
 
 /// How often it is looked whether something has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -125,7 +124,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
     }
     let token = match command.token.as_deref() {
-        Some("-") => attended(cancel)?,
+        Some("-") => token::from_input(cancel)?,
         Some(token) => token.to_string(),
         None => random(16)?.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
@@ -156,7 +155,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         remark("Ctrl-C stops, here and there");
     }
     if command.open {
-        open(&url);
+        browser::open(&url);
     }
     while !cancel.is_set() {
         if ssh.has_ended()? {

@@ -425,7 +425,7 @@ pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estima
 }
 
 /// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
-/// that there is [`Snapshot::estimates`].
+/// that there is `Snapshot::estimates`.
 pub fn estimate_telling(
     snapshot: &Snapshot,
     options: &EstimateOptions,
@@ -442,7 +442,7 @@ pub fn estimate_telling(
 }
 
 /// The figures while they narrow, each record read once. Intervals are wider than those
-/// of [`Snapshot::estimate`], so that all of them hold together, whenever it is stopped.
+/// of `Snapshot::estimate`, so that all of them hold together, whenever it is stopped.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
     Estimation::new(snapshot, options, true)
 }

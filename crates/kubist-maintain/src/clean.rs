@@ -28,7 +28,7 @@ const KEPT_REWRITES: u64 = 64;
 /// has who writes a checkpoint.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 
-/// What [`Table::clean`] did.
+/// What `Table::clean` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Cleaning {
     pub segments_deleted: u64,

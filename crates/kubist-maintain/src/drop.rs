@@ -15,7 +15,7 @@ use kubist_format::names::{
 };
 use kubist_types::{Error, Result};
 
-/// What [`Table::drop_at`] removed.
+/// What `Table::drop_at` removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Dropped {
     pub files: u64,

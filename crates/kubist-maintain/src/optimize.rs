@@ -35,7 +35,7 @@ const NICE: i32 = 10;
 /// rewrite at its end: the next look may find better things to do.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// What a call of [`Table::optimize`] did.
+/// What a call of `Table::optimize` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,

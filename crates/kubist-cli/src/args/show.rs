@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use super::Region;
 use crate::location::Location;
 use crate::parse;
-use crate::plot::colormap::Colormap;
 
 /// Draw a picture of a region
 ///
@@ -64,6 +63,19 @@ pub struct Plot {
     /// Print the cost and what was drawn as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Colormap {
+    Viridis,
+    Magma,
+    Inferno,
+    Plasma,
+    Cividis,
+    Turbo,
+    /// Blue over grey to red, for values around a middle
+    Coolwarm,
+    Gray,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

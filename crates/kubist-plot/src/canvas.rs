@@ -2,18 +2,19 @@
 
 use std::io::Write;
 
-use super::colormap::Color;
-use crate::failure::{Failure, Kind, Result};
+use crate::colormap::Color;
+use crate::error::Error;
 
+/// A picture, drawn: rows of pixels from the top.
 pub struct Canvas {
-    pub width: usize,
-    pub height: usize,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     pixels: Vec<Color>,
 }
 
 /// Whole pixels: from `x`, `y` on, growing to the right and down.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rect {
+pub(crate) struct Rect {
     pub x: i64,
     pub y: i64,
     pub width: i64,
@@ -21,22 +22,22 @@ pub struct Rect {
 }
 
 impl Rect {
-    pub fn right(&self) -> i64 {
+    pub(crate) fn right(&self) -> i64 {
         self.x + self.width
     }
 
-    pub fn bottom(&self) -> i64 {
+    pub(crate) fn bottom(&self) -> i64 {
         self.y + self.height
     }
 }
 
 impl Canvas {
-    pub fn new(width: usize, height: usize, background: Color) -> Canvas {
+    pub(crate) fn new(width: usize, height: usize, background: Color) -> Canvas {
         Canvas { width, height, pixels: vec![background; width * height] }
     }
 
     /// Mixes `color` into a pixel; outside the canvas nothing happens.
-    pub fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
+    pub(crate) fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return;
         };
@@ -48,7 +49,7 @@ impl Canvas {
         }
     }
 
-    pub fn fill(&mut self, rect: Rect, color: Color) {
+    pub(crate) fn fill(&mut self, rect: Rect, color: Color) {
         for y in rect.y..rect.bottom() {
             for x in rect.x..rect.right() {
                 self.blend(x, y, color, 1.0);
@@ -57,7 +58,7 @@ impl Canvas {
     }
 
     /// A frame of `thickness` around the outside of `rect`.
-    pub fn frame(&mut self, rect: Rect, thickness: i64, color: Color) {
+    pub(crate) fn frame(&mut self, rect: Rect, thickness: i64, color: Color) {
         let Rect { x, y, width, height } = rect;
         let t = thickness;
         self.fill(Rect { x: x - t, y: y - t, width: width + 2 * t, height: t }, color);
@@ -67,7 +68,7 @@ impl Canvas {
     }
 
     /// Is a pixel neither black, white nor grey?
-    pub fn is_colored(&self, x: i64, y: i64) -> bool {
+    pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return false;
         };
@@ -75,8 +76,23 @@ impl Canvas {
         x < self.width && y < self.height && far(self.pixels[y * self.width + x])
     }
 
-    /// A PNG that carries `texts` (keyword, text) beside the pixels.
-    pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<()> {
+    /// Its width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Its height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Writes a PNG that carries `texts` (keyword, text) beside the pixels.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no PNG of it: no pixel, or a
+    /// keyword that the format does not allow.
+    pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<(), Error> {
         let (width, height) = (self.width as u32, self.height as u32);
         let written = (|| {
             let mut encoder = png::Encoder::new(out, width, height);
@@ -90,13 +106,13 @@ impl Canvas {
             writer.finish()
         })();
         written.map_err(|error| match error {
-            png::EncodingError::IoError(error) => Failure::io(std::path::Path::new("the picture"), &error),
-            error => Failure { kind: Kind::System, message: format!("the picture: {error}") },
+            png::EncodingError::IoError(error) => Error::Io(error),
+            error => Error::Encoding(error.to_string()),
         })
     }
 
     #[cfg(test)]
-    pub fn pixel(&self, x: usize, y: usize) -> Color {
+    pub(crate) fn pixel(&self, x: usize, y: usize) -> Color {
         self.pixels[y * self.width + x]
     }
 }

@@ -4,7 +4,7 @@
 //! Sums do not depend on the order of the points, so neither does the picture.
 
 /// What fell on the pixels of a plot, row by row from the top.
-pub struct Splats {
+pub(crate) struct Splats {
     pub width: usize,
     height: usize,
     /// Discs that cover the pixel.
@@ -16,7 +16,7 @@ pub struct Splats {
 
 /// One pixel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Splat {
+pub(crate) struct Splat {
     /// Discs that cover it.
     pub weight: f32,
     /// Their mean value, if any has one.
@@ -24,13 +24,13 @@ pub struct Splat {
 }
 
 impl Splats {
-    pub fn new(width: usize, height: usize, radius: f32) -> Splats {
+    pub(crate) fn new(width: usize, height: usize, radius: f32) -> Splats {
         Splats { width, height, weight: vec![0.0; width * height], valued: vec![(0.0, 0.0); width * height], radius }
     }
 
     /// A disc around `x`, `y` (pixels from the plot's top left corner). Its edge
     /// is one pixel soft. NaN is a point without a value.
-    pub fn add(&mut self, x: f64, y: f64, value: f32) {
+    pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
         let reach = f64::from(self.radius) + 0.5;
         let span = |center: f64, length: usize| {
             let first = (center - reach - 0.5).ceil().max(0.0) as usize;
@@ -53,7 +53,7 @@ impl Splats {
     }
 
     /// The pixels that something fell on: column, row, splat.
-    pub fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
         covered.map(|(pixel, (weight, (valued, sum)))| {
             let value = (*valued > 0.0).then(|| sum / valued);
@@ -62,7 +62,7 @@ impl Splats {
     }
 
     /// How many pixels one disc covers.
-    pub fn disc_pixels(&self) -> f64 {
+    pub(crate) fn disc_pixels(&self) -> f64 {
         let radius = f64::from(self.radius);
         // The cone of the soft edge: the disc of radius r + 1/2 less what it lacks.
         let (inner, outer) = ((radius - 0.5).max(0.0), radius + 0.5);

@@ -4,21 +4,27 @@
 //! CC0) and cividis, Google's turbo (Apache-2.0), Moreland's coolwarm, and grey,
 //! each by its equidistant stops.
 
-use clap::ValueEnum;
-
 /// Red, green, blue.
 pub type Color = [u8; 3];
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+/// A path of colours.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Colormap {
+    /// Purple over green to yellow, as light as it is high.
     Viridis,
+    /// Black over red to pale yellow.
     Magma,
+    /// Black over orange to pale yellow.
     Inferno,
+    /// Blue over red to yellow.
     Plasma,
+    /// Blue to yellow, alike for those who see no red or green.
     Cividis,
+    /// A rainbow: more steps to tell apart, uneven in lightness.
     Turbo,
-    /// Blue over grey to red, for values around a middle
+    /// Blue over grey to red, for values around a middle.
     Coolwarm,
+    /// Black to white.
     Gray,
 }
 
@@ -73,7 +79,7 @@ fn lightness([red, green, blue]: Color) -> f64 {
 
 /// The part of a map that can be told from the background.
 #[derive(Clone, Copy, Debug)]
-pub struct Ramp {
+pub(crate) struct Ramp {
     map: Colormap,
     from: f64,
     to: f64,

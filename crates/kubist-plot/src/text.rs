@@ -2,26 +2,26 @@
 
 use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
 
-use super::canvas::Canvas;
-use super::colormap::Color;
+use crate::canvas::Canvas;
+use crate::colormap::Color;
 
 /// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
-const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
+const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
 /// Which part of a text stands at its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
 }
 
-pub struct Typeface {
+pub(crate) struct Typeface {
     font: FontRef<'static>,
 }
 
 impl Typeface {
-    pub fn new() -> Typeface {
+    pub(crate) fn new() -> Typeface {
         Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
     }
 
@@ -33,7 +33,7 @@ impl Typeface {
         let font = self.font.as_scaled(scale);
         let mut glyphs: Vec<Glyph> = Vec::new();
         let mut pen = 0.0;
-        for character in kubist::printable(text).chars() {
+        for character in kubist_types::shown::printable(text).chars() {
             let id = font.glyph_id(character);
             if let Some(last) = glyphs.last() {
                 pen += font.kern(last.id, id);
@@ -44,12 +44,12 @@ impl Typeface {
         (glyphs, pen)
     }
 
-    pub fn width(&self, text: &str, pixels: f32) -> f32 {
+    pub(crate) fn width(&self, text: &str, pixels: f32) -> f32 {
         self.line(text, pixels).1
     }
 
     /// The text, or as much of it as `width` allows with an ellipsis.
-    pub fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
+    pub(crate) fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
         if self.width(text, pixels) <= width {
             return text.to_string();
         }
@@ -64,7 +64,7 @@ impl Typeface {
     }
 
     /// Writes along a baseline that begins, is centred or ends at `x`, `y`.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         canvas: &mut Canvas,
         text: &str,
@@ -81,7 +81,7 @@ impl Typeface {
     }
 
     /// The same, from bottom to top.
-    pub fn write_up(
+    pub(crate) fn write_up(
         &self,
         canvas: &mut Canvas,
         text: &str,

@@ -4,65 +4,67 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 
-use super::ticks::Scale;
-use crate::failure::{Failure, Result};
+use crate::error::Error;
 
 /// Where the points are and what colours them; missing numbers are NaN.
 #[derive(Clone, Debug, Default)]
 pub struct Points {
-    pub x: Vec<f64>,
-    pub y: Vec<f64>,
-    pub value: Option<Vec<f64>>,
+    axes: [String; 2],
+    color: Option<String>,
+    pub(crate) x: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+    /// As long as the others, if a column colours the points.
+    pub(crate) value: Option<Vec<f64>>,
 }
 
 impl Points {
-    /// Adds a batch; columns are found by name.
-    pub fn add(&mut self, batch: &RecordBatch, axes: [&str; 2], color: Option<&str>) -> Result<()> {
+    /// No points yet, of the columns of these names: across, up, and what colours them.
+    pub fn new(axes: [&str; 2], color: Option<&str>) -> Points {
+        Points {
+            axes: axes.map(str::to_owned),
+            color: color.map(str::to_owned),
+            value: color.map(|_| Vec::new()),
+            ..Points::default()
+        }
+    }
+
+    /// Adds the rows of a batch, whose columns are found by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if the batch lacks a column, [`Error::Values`] if its values are no
+    /// numbers; then no row is added.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let column = |name: &str| {
-            let array = batch.column_by_name(name).ok_or_else(|| Failure::usage(format!("no column {name:?}")))?;
+            let array = batch.column_by_name(name).ok_or_else(|| Error::Missing { column: name.to_owned() })?;
             numbers(name, array.as_ref())
         };
-        self.x.extend(column(axes[0])?);
-        self.y.extend(column(axes[1])?);
-        if let Some(name) = color {
-            self.value.get_or_insert_default().extend(column(name)?);
+        let (x, y) = (column(&self.axes[0])?, column(&self.axes[1])?);
+        let value = self.color.as_deref().map(column).transpose()?;
+        self.x.extend(x);
+        self.y.extend(y);
+        if let (Some(values), Some(value)) = (&mut self.value, value) {
+            values.extend(value);
         }
         Ok(())
     }
 
+    /// Whether there is no point.
+    pub fn is_empty(&self) -> bool {
+        self.x.is_empty()
+    }
+
+    /// How many points there are.
     pub fn len(&self) -> usize {
         self.x.len()
     }
 }
 
-/// How a column is drawn along an axis; a failure names one that cannot be.
-pub fn scale(field: &Field) -> Result<Scale> {
-    let mut data_type = field.data_type();
-    if let DataType::Dictionary(_, values) = data_type {
-        data_type = values;
-    }
-    match data_type {
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Ok(Scale::Calendar),
-        DataType::Boolean | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Ok(Scale::Linear),
-        data_type if data_type.is_numeric() => Ok(Scale::Linear),
-        data_type => Err(Failure::usage(format!("column {:?} ({data_type}) cannot be drawn", field.name()))),
-    }
-}
-
-/// The column's unit: its metadata's, or seconds for times.
-pub fn unit(field: &Field) -> Option<String> {
-    let told = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
-    match field.data_type() {
-        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Some("s".to_string()),
-        _ => told.filter(|unit| !unit.trim().is_empty()).cloned(),
-    }
-}
-
 /// Dates and times in seconds; what is missing as NaN.
-fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>> {
-    let failed = |error| Failure::usage(format!("column {name:?}: {error}"));
+fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
+    let failed = |source| Error::Values { column: name.to_owned(), source };
     let per_second = match array.data_type() {
         DataType::Date32 => 1.0 / 86_400.0,
         DataType::Date64 => 1e3,
@@ -90,7 +92,7 @@ fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>> {
 }
 
 /// The least and greatest finite number.
-pub fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     numbers.iter().filter(|number| number.is_finite()).fold(None, |extent, &number| match extent {
         None => Some((number, number)),
         Some((low, high)) => Some((number.min(low), number.max(high))),
@@ -98,7 +100,7 @@ pub fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// The numbers at these shares of the ascending finite ones.
-pub fn quantiles<const N: usize>(numbers: impl Iterator<Item = f64>, shares: [f64; N]) -> Option<[f64; N]> {
+pub(crate) fn quantiles<const N: usize>(numbers: impl Iterator<Item = f64>, shares: [f64; N]) -> Option<[f64; N]> {
     let mut finite: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
     let last = finite.len().checked_sub(1)?;
     Some(shares.map(|share| *finite.select_nth_unstable_by((share * last as f64).round() as usize, f64::total_cmp).1))
@@ -122,16 +124,28 @@ mod tests {
             ("s", Arc::new(StringArray::from(vec!["a", "b"])) as _),
         ])
         .unwrap();
-        let mut points = Points::default();
-        points.add(&batch, ["x", "t"], Some("b")).unwrap();
-        points.add(&batch, ["d", "t"], Some("b")).unwrap();
-        assert_eq!(points.x[0], 0.5);
+        let mut points = Points::new(["x", "t"], Some("b"));
+        points.add(&batch).unwrap();
+        points.add(&batch).unwrap();
+        assert_eq!((points.x[0], points.x[2], points.y[0]), (0.5, 0.5, 1.5));
         assert!(points.x[1].is_nan());
-        assert_eq!((points.x[2], points.y[0]), (86_400.0, 1.5));
         assert_eq!(points.value.as_deref(), Some(&[1.0, 0.0, 1.0, 0.0][..]));
-        let schema = batch.schema();
-        assert_eq!(scale(schema.field(1)).unwrap(), Scale::Calendar);
-        assert!(scale(schema.field(4)).unwrap_err().message.contains("\"s\" (Utf8) cannot be drawn"));
+        let mut days = Points::new(["d", "t"], None);
+        days.add(&batch).unwrap();
+        assert_eq!((days.x[0], days.value), (86_400.0, None));
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_read_adds_nothing() {
+        let batch = RecordBatch::try_from_iter([
+            ("x", Arc::new(Float32Array::from(vec![0.5])) as _),
+            ("s", Arc::new(StringArray::from(vec!["a"])) as _),
+        ])
+        .unwrap();
+        let mut points = Points::new(["x", "x"], Some("y"));
+        let missing = points.add(&batch).unwrap_err();
+        assert!(matches!(&missing, Error::Missing { column } if column == "y"), "{missing}");
+        assert!(points.is_empty() && points.value == Some(Vec::new()));
     }
 
     #[test]

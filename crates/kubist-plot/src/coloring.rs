@@ -1,13 +1,13 @@
 //! Which colour a pixel gets, and what the colour bar says.
 
-use super::colormap::{Color, Ramp};
-use super::points::{extent, quantiles};
-use super::spec::{Ends, Picture};
-use super::splat::{Splat, Splats};
-use super::ticks::{Scale, Ticks, ticks};
+use crate::colormap::{Color, Ramp};
+use crate::points::{extent, quantiles};
+use crate::spec::{Ends, Picture};
+use crate::splat::{Splat, Splats};
+use crate::ticks::{Scale, Ticks, ticks};
 
 /// A map from values, or from density, to colours.
-pub struct Colors {
+pub(crate) struct Colors {
     pub label: String,
     pub scale: Scale,
     /// In the scale's terms: exponents of ten if it is logarithmic. `None`: there
@@ -21,7 +21,7 @@ pub struct Colors {
 }
 
 impl Colors {
-    pub fn new(picture: &Picture, background: Color) -> Colors {
+    pub(crate) fn new(picture: &Picture, background: Color) -> Colors {
         let density = Colors {
             label: "points per pixel".to_string(),
             scale: Scale::Log,
@@ -62,7 +62,7 @@ impl Colors {
 
     /// The share of the colours at which a point's value lies: what splats
     /// average. Clamped, so that one extreme value does not drown its neighbours.
-    pub fn share(&self, value: f64) -> f32 {
+    pub(crate) fn share(&self, value: f64) -> f32 {
         match self.ends {
             Some(ends) if self.density.is_none() => ends.share(self.mapped(value)).clamp(0.0, 1.0) as f32,
             _ => f32::NAN,
@@ -70,7 +70,7 @@ impl Colors {
     }
 
     /// Settles the ends of a density, once all points have fallen.
-    pub fn settle(&mut self, splats: &Splats, precision: f64) {
+    pub(crate) fn settle(&mut self, splats: &Splats, precision: f64) {
         if self.density.is_none() || self.ends.is_none() {
             return;
         }
@@ -87,7 +87,7 @@ impl Colors {
     }
 
     /// The colour of a pixel; `None` where no point has a value.
-    pub fn color(&self, splat: &Splat) -> Option<Color> {
+    pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         match (self.density, self.ends, splat.value) {
             (Some(per_weight), Some(ends), _) => {
                 Some(self.ramp.color(ends.share((f64::from(splat.weight) * per_weight).log10())))
@@ -98,7 +98,7 @@ impl Colors {
     }
 
     /// The marks of a colour bar with room for so many.
-    pub fn marks(&self, most: usize) -> Ticks {
+    pub(crate) fn marks(&self, most: usize) -> Ticks {
         let Some(ends) = self.ends else {
             return Ticks::default();
         };
@@ -109,20 +109,20 @@ impl Colors {
     }
 
     /// Where a value lies on the colour bar: 0 at its foot, 1 at its head.
-    pub fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         self.ends.map_or(0.0, |ends| ends.share(self.mapped(value)))
     }
 
     /// The colour at a share of the colour bar.
-    pub fn at(&self, share: f64) -> Color {
+    pub(crate) fn at(&self, share: f64) -> Color {
         self.ramp.color(share)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::picture;
     use super::*;
+    use crate::tests::picture;
 
     #[test]
     fn extremes_do_not_take_the_colours() {

@@ -1,12 +1,12 @@
 //! Where everything in a picture stands. Lengths are at scale 1, a picture of
 //! 1200 x 900, and grow with it.
 
-use super::canvas::Rect;
-use super::coloring::Colors;
-use super::points::{Points, extent};
-use super::spec::{Axis, Ends, Picture};
-use super::text::Typeface;
-use super::ticks::{Scale, Ticks, ticks};
+use crate::canvas::Rect;
+use crate::coloring::Colors;
+use crate::points::{Points, extent};
+use crate::spec::{Axis, Ends, Picture, SIDES};
+use crate::text::Typeface;
+use crate::ticks::{Scale, Ticks, ticks};
 
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 900.0;
@@ -17,12 +17,12 @@ const SMALLEST_PLOT: f64 = 240.0;
 const COLOR_MARKS: usize = 10;
 
 /// Sizes of text.
-pub const MARK_TEXT: f32 = 16.0;
-pub const LABEL_TEXT: f32 = 18.0;
-pub const CAPTION_TEXT: f32 = 15.0;
-pub const TITLE_TEXT: f32 = 25.0;
+pub(crate) const MARK_TEXT: f32 = 16.0;
+pub(crate) const LABEL_TEXT: f32 = 18.0;
+pub(crate) const CAPTION_TEXT: f32 = 15.0;
+pub(crate) const TITLE_TEXT: f32 = 25.0;
 
-pub struct Layout {
+pub(crate) struct Layout {
     pub scale: f64,
     pub width: usize,
     pub height: usize,
@@ -36,9 +36,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn new(picture: &Picture, typeface: &Typeface, colors: &Colors) -> Layout {
+    pub(crate) fn new(picture: &Picture, typeface: &Typeface, colors: &Colors) -> Layout {
         let (x, y) = (ends(&picture.x, &picture.points.x), ends(&picture.y, &picture.points.y));
-        let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (width.into(), height.into()));
+        let side = |pixels: u32| f64::from(pixels.clamp(*SIDES.start(), *SIDES.end()));
+        let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (side(width), side(height)));
         let scale = (width * height / (WIDTH * HEIGHT)).sqrt().clamp(0.65, 8.0);
         let fitting = |length: f64, room: f64| ((length / (room * scale)) as usize).clamp(2, 12);
         let top = if picture.title.is_some() { 92.0 } else { 58.0 } * scale;
@@ -100,28 +101,28 @@ impl Layout {
     }
 
     /// A length of scale 1 in whole pixels, at least one.
-    pub fn pixels(&self, length: f64) -> i64 {
+    pub(crate) fn pixels(&self, length: f64) -> i64 {
         ((length * self.scale).round() as i64).max(1)
     }
 
     /// The pixel column of a share of the x axis.
-    pub fn column(&self, value: f64) -> i64 {
+    pub(crate) fn column(&self, value: f64) -> i64 {
         self.plot.x + (self.x.share(value) * self.plot.width as f64).round() as i64
     }
 
     /// The pixel row of a value of the y axis.
-    pub fn row(&self, value: f64) -> i64 {
+    pub(crate) fn row(&self, value: f64) -> i64 {
         self.plot.bottom() - (self.y.share(value) * self.plot.height as f64).round() as i64
     }
 
     /// How many marks a colour bar of this height has room for.
-    pub fn color_marks(&self, height: i64) -> usize {
+    pub(crate) fn color_marks(&self, height: i64) -> usize {
         ((height as f64 / (70.0 * self.scale)) as usize).clamp(2, COLOR_MARKS)
     }
 
     /// The radius that shows these points, if the user has no wish: they cover a
     /// good part of where they are, the more so the fewer pixels they fall on.
-    pub fn radius(&self, points: &Points) -> f32 {
+    pub(crate) fn radius(&self, points: &Points) -> f32 {
         const SHARE_COVERED: f64 = 0.35;
         let block = (32.0 * self.scale).max(8.0);
         let pixels = self.hit(points, 1.0).max(1) as f64;
@@ -161,8 +162,8 @@ fn ends(axis: &Axis, numbers: &[f64]) -> Ends {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::picture;
     use super::*;
+    use crate::tests::picture;
 
     fn layout(picture: &Picture) -> Layout {
         Layout::new(picture, &Typeface::new(), &Colors::new(picture, [255; 3]))

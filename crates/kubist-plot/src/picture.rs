@@ -1,13 +1,13 @@
 //! Draws a picture: points, axes, colour bar, words. Pure: a specification in,
 //! pixels out.
 
-use super::canvas::{Canvas, Rect};
-use super::coloring::Colors;
-use super::colormap::Color;
-use super::layout::{CAPTION_TEXT, LABEL_TEXT, Layout, MARK_TEXT, TITLE_TEXT};
-use super::spec::Picture;
-use super::splat::Splats;
-use super::text::{Anchor, Typeface};
+use crate::canvas::{Canvas, Rect};
+use crate::coloring::Colors;
+use crate::colormap::Color;
+use crate::layout::{CAPTION_TEXT, LABEL_TEXT, Layout, MARK_TEXT, TITLE_TEXT};
+use crate::spec::{Picture, RADII};
+use crate::splat::Splats;
+use crate::text::{Anchor, Typeface};
 
 struct Theme {
     background: Color,
@@ -37,7 +37,7 @@ const DARK: Theme = Theme {
     missing: [92, 97, 106],
 };
 
-/// The picture in pixels.
+/// Draws points in their axes, with the colours' meaning and the words around them.
 pub fn draw(picture: &Picture) -> Canvas {
     let theme = if picture.dark { &DARK } else { &LIGHT };
     let typeface = Typeface::new();
@@ -61,7 +61,8 @@ pub fn draw(picture: &Picture) -> Canvas {
 fn fall(picture: &Picture, layout: &Layout, colors: &Colors) -> Splats {
     let (width, height) = (layout.plot.width as usize, layout.plot.height as usize);
     let points = &picture.points;
-    let radius = picture.radius.unwrap_or_else(|| layout.radius(points));
+    let given = picture.radius.map(|radius| radius.clamp(*RADII.start(), *RADII.end()));
+    let radius = given.unwrap_or_else(|| layout.radius(points));
     let mut splats = Splats::new(width, height, radius);
     for index in 0..points.len() {
         let across = layout.x.share(points.x[index]) * width as f64;

@@ -1,15 +1,10 @@
-//! Charts: lines, dots and spans over two axes, side by side in one picture. Pure but for the
-//! last step, which writes the file.
+//! Charts: lines, dots and spans over two axes, side by side in one picture.
 
-use std::io::{BufWriter, Write};
-
-use super::canvas::{Canvas, Rect};
-use super::colormap::Color;
-use super::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
-use super::text::{Anchor, Typeface};
-use super::ticks::{Scale, Ticks, ticks};
-use crate::failure::{Failure, Result};
-use crate::output::PendingFile;
+use crate::canvas::{Canvas, Rect};
+use crate::colormap::Color;
+use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
+use crate::text::{Anchor, Typeface};
+use crate::ticks::{Scale, Ticks, ticks};
 
 /// Each chart, in pixels, and the row above them.
 const WIDTH: i64 = 620;
@@ -31,14 +26,19 @@ const GRID: Color = [233, 235, 238];
 const AXIS: Color = [90, 94, 102];
 const TEXT: Color = [34, 37, 43];
 
+/// One chart: series over two axes, which span all their points.
 pub struct Chart {
+    /// Above the axes.
     pub title: String,
     /// Label, and how values are mapped; values that have no logarithm are left out of one.
     pub x: (String, Scale),
+    /// The same, upwards.
     pub y: (String, Scale),
+    /// In the order in which they are drawn and listed.
     pub series: Vec<Series>,
 }
 
+/// Points of one name and colour.
 pub struct Series {
     name: String,
     color: Color,
@@ -57,10 +57,12 @@ enum Mark {
 }
 
 impl Series {
+    /// A line through points.
     pub fn line(name: &str, color: Color, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         Series { name: name.into(), color, mark: Mark::Line, points: points.into_iter().collect() }
     }
 
+    /// A dot for each point.
     pub fn dots(name: &str, color: Color, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         Series { name: name.into(), color, mark: Mark::Dots, points: points.into_iter().collect() }
     }
@@ -72,17 +74,8 @@ impl Series {
     }
 }
 
-/// Draws the charts side by side and gives the file its name.
-pub fn write(charts: &[Chart], title: &str, pending: PendingFile) -> Result<()> {
-    let canvas = draw(charts, title);
-    let mut out = BufWriter::new(pending.writer()?);
-    canvas.write_png(&mut out, &[("Software", "Kubist"), ("Title", title)])?;
-    out.flush().map_err(|error| Failure::io(std::path::Path::new("the picture"), &error))?;
-    drop(out);
-    pending.publish()
-}
-
-fn draw(charts: &[Chart], title: &str) -> Canvas {
+/// Draws charts side by side under one title.
+pub fn draw(charts: &[Chart], title: &str) -> Canvas {
     let width = (WIDTH * charts.len() as i64) as usize;
     let mut canvas = Canvas::new(width, (TITLE + HEIGHT) as usize, BACKGROUND);
     let typeface = Typeface::new();

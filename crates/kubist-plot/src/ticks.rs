@@ -3,6 +3,7 @@
 /// How an axis maps values to its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
+    /// In proportion.
     Linear,
     /// Values are positive.
     Log,
@@ -12,7 +13,7 @@ pub enum Scale {
 
 /// Marks in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ticks {
+pub(crate) struct Ticks {
     /// Value and label.
     pub major: Vec<(f64, String)>,
     pub minor: Vec<f64>,
@@ -21,7 +22,7 @@ pub struct Ticks {
 }
 
 /// About `most` marks between `low` and `high` (finite, ascending).
-pub fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
+pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
     match scale {
         Scale::Linear => linear(low, high, most),
         Scale::Log => logarithmic(low, high, most),
