@@ -1,8 +1,9 @@
 //! A store in memory: for tests, and for tables that need not outlive them.
 //!
-//! It promises no more than the trait: segments can be read only as far as they were
-//! synced, offsets do not begin at 0, and a log's positions count entries, not bytes. A
-//! caller that works on it relies on nothing beyond the trait.
+//! It keeps the letter of the trait rather than its convenience: segments can be
+//! read only as far as they were synced, offsets do not begin at 0, and a log's
+//! positions count entries, not bytes. A caller that works on it relies on
+//! nothing that the trait does not say.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

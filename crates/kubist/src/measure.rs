@@ -1,4 +1,4 @@
-//! Measures what requests to a location take: the constants of the scalability model.
+//! What requests to a place cost, measured: the constants of the scalability model.
 //!
 //! It writes some 20 MiB of bytes that no compression shortens into a store of its own beside
 //! the location, reads them in requests of many sizes, with 1 to 64 of them on their way, and
@@ -100,7 +100,7 @@ impl Field {
         field.write().map_err(store_error)?;
         for level in LEVELS {
             let store = match field.whole.hosts()[..] {
-                // A directory does not bound requests; the caller does.
+                // A directory does not bound requests: whoever asks does.
                 [] => field.whole.clone(),
                 _ => at(level)?.store()?,
             };
