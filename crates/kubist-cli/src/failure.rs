@@ -1,4 +1,4 @@
-//! How a command fails: one line for the person, one exit code for the script.
+//! How a command fails: one line for people, one exit code for scripts.
 //!
 //! The codes are a promise (`kubist --help` lists them) and say what to do next,
 //! like the kinds of [`kubist::Error`] from which most of them come.
@@ -22,11 +22,11 @@ pub enum Kind {
     System = 4,
     /// Ctrl-C or a request to terminate.
     Interrupted = 130,
-    /// Whoever read our output has gone: not worth a word.
+    /// The reader of our output is gone: no message.
     ReaderGone = 0,
 }
 
-/// A failure, ready to be told.
+/// A failure, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: Kind,
