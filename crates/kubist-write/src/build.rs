@@ -342,7 +342,8 @@ mod tests {
             if let Some(buckets) = &buckets {
                 keys = buckets.scatter(keys.into_iter());
             }
-            let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+            let ranges = buckets.as_ref().map_or(&[][..], |buckets| &buckets.rows);
+            let sorted = sort(&keys, ranges, &Cancel::default()).unwrap();
             assert!(sorted.is_sorted());
             let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
             assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));

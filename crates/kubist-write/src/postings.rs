@@ -18,6 +18,9 @@ use kubist_types::error::Result;
 const PAIR_BYTES: usize = 8;
 /// Fewer rows are not worth postings of their own, however little memory there is.
 const FEWEST_ROWS: usize = 1 << 10;
+/// More are not, so that with another part their zones stay within what a reader takes
+/// ([`postings::MOST_ZONES`]).
+const MOST_ROWS: usize = 1 << 24;
 /// Parts of a column's postings; a power of two.
 const PARTS: usize = 256;
 /// Fewer are joined with the next part, so that blocks are full.
@@ -46,7 +49,7 @@ impl Gathered {
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
-        let enough = (bytes / PAIR_BYTES).max(FEWEST_ROWS);
+        let enough = (bytes / PAIR_BYTES).clamp(FEWEST_ROWS, MOST_ROWS);
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 

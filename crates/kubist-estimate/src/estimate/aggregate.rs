@@ -236,7 +236,7 @@ fn split(inner: &str) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
     use arrow_schema::{DataType, Field};
 
     fn schema() -> Schema {

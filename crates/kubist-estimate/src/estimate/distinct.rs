@@ -62,7 +62,7 @@ impl Distinct {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 

@@ -112,7 +112,7 @@ pub fn missed_group(rows: f64, p: f64, alpha: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() <= 1e-4 * expected.abs().max(1e-3), "{found} is not {expected}");

@@ -109,7 +109,7 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
 
     #[test]
     fn every_value_is_in_one_bin() {

@@ -274,7 +274,7 @@ fn count(sums: &Sums, conditions: &Conditions) -> Interval {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
 
     const EXACT: Conditions = Conditions { p: 1.0, alpha: 0.05, rows: None, clustered: false, stratified: false };
 

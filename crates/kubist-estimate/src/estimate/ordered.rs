@@ -186,7 +186,7 @@ impl Ordered {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 

@@ -130,7 +130,7 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::*;
+    use super::*;
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 

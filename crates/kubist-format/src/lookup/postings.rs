@@ -110,6 +110,10 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
+/// The zones of a directory, and the numbers of zones in one of its blocks, are no more than
+/// this: so a few bytes cannot ask for much memory or time.
+pub const MOST_ZONES: u32 = 1 << 25;
+
 impl Directory {
     /// Reads a directory of `runs` runs whose blocks take so many bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
@@ -128,7 +132,7 @@ impl Directory {
         for _ in 0..runs {
             let zones = get_varint(&mut reader).map_err(short)?;
             let last = firsts.last().copied().unwrap_or_default();
-            firsts.push(last.checked_add(zones).ok_or_else(wrong)?);
+            firsts.push(last.checked_add(zones).filter(|zones| *zones <= MOST_ZONES).ok_or_else(wrong)?);
         }
         let (mut blocks, mut offset) = (Vec::new(), 0);
         for _ in 0..count {
@@ -183,6 +187,7 @@ impl Directory {
         let count = u32::from_le_bytes(count.try_into().ok()?);
         let (mut bits, mut key, mut zones) = (Bits::new(body), self.blocks[block].first_key, Vec::new());
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
+        let mut left = MOST_ZONES;
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
         for place in 0..count {
             if place > 0 {
@@ -197,6 +202,7 @@ impl Directory {
             if numbers == 0 || numbers - 1 > last_zone {
                 return None;
             }
+            left = left.checked_sub(numbers)?;
             bits.ascending(numbers, 0, last_zone, &mut zones)?;
             if wanted.is_none_or(|wanted| wanted.binary_search(&key).is_ok()) {
                 found(key, &zones);

@@ -200,7 +200,7 @@ impl<T> Drop for Pipeline<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::query::*;
+    use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
