@@ -21,8 +21,8 @@ use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
-    CommitOptions, Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions, Value,
-    VerifyOptions, WriterOptions,
+    CommitOptions, Dimension, Domain, Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions,
+    Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
