@@ -57,13 +57,17 @@ from ._errors import (
     Cancelled,
     Damaged,
     Error,
+    InternalError,
     InvalidInput,
     NewerFormat,
+    NoSpace,
     NotATable,
+    NotPermitted,
     Refused,
     SnapshotExpired,
     StorageError,
     TableExists,
+    Unavailable,
 )
 from ._estimate import Estimate
 from ._figures import (

@@ -447,6 +447,7 @@ class Table(InDirectory["Table"]):
         Returns:
             A report; ``report.ok``, or one line in ``report.findings`` for each
             thing that is wrong, and in ``report.losses`` what it costs.
+            ``report.unread`` lists what could not be read, of which nothing is known.
 
         Example:
             >>> t.verify(deep=True).ok

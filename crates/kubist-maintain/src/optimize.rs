@@ -24,7 +24,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
 use kubist_read::runs::read_run;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::{Error, Result};
+use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
@@ -235,7 +235,9 @@ impl Hands {
             let _ = rustix::process::nice(NICE);
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(polite).build();
-        Ok(Hands(Some(pool.map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?)))
+        Ok(Hands(Some(pool.map_err(|error| {
+            Error::storage(ErrorKind::Unavailable, format!("cannot start a thread: {error}"), error)
+        })?)))
     }
 
     /// What came of it, and the time of a core that it took, if it is one thread's.

@@ -100,7 +100,7 @@ pub struct Server {
 impl Server {
     /// Opens the tables and listens.
     pub fn start(options: &Options) -> kubist::Result<Server> {
-        let io = |what: &str, error: std::io::Error| kubist::Error::Io(format!("{what}: {error}"));
+        let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
             return Err(kubist::Error::Invalid(format!(
                 "{} can be reached from elsewhere: a token of at least 16 characters is needed",

@@ -199,6 +199,8 @@ pub struct Tail {
 /// records, and sees that every file is there. With --deep it reads every record and
 /// checks all that queries rely on. Prints each finding on a line of its own, with
 /// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
+/// What could not be read because the storage failed, several times, is printed apart:
+/// nothing is known of it, and the exit code is 4 if nothing else is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -221,8 +223,9 @@ pub struct Verify {
 ///
 /// Takes every page that can be read, lost records from replicas where there are any,
 /// and older states where newer ones cannot be read. Says for each damaged place what
-/// it cost, and what cannot be known; the exit code is then 1. The damaged table is
-/// not changed.
+/// it cost, and what cannot be known; the exit code is then 1. If the storage fails, several
+/// times, nobody knows what is lost: then the exit code is 4, and there is no new table. The
+/// damaged table is not changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -91,7 +91,7 @@ impl Task {
     /// The values of all arguments for scanned columns.
     pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>, cancel: &Cancel) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(Error::kernel)?;
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
         let stopped = || cancel.is_set();
         let of = |aggregate: &Aggregate| {
@@ -365,12 +365,12 @@ impl Accumulated {
             let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();
             match parts.is_empty() {
                 true => Ok(arrow_array::new_empty_array(fields.field(column).data_type())),
-                false => Ok(arrow_select::concat::concat(&parts)?),
+                false => Ok(arrow_select::concat::concat(&parts).map_err(Error::kernel)?),
             }
         });
         let options = RecordBatchOptions::new().with_row_count(Some(self.groups.len()));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
-        Ok(RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options).map_err(Error::kernel)?)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::estimate::distribution::{missed_group, unseen_share};
 use crate::estimate::extreme::{self, End};
 use crate::estimate::figure::{Estimate, Figure, Stop};
 use crate::estimate::interval::{Conditions, Interval, interval};
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 
 /// An interval is trusted while the estimate's distribution is no more skewed than this:
 /// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
@@ -221,9 +221,10 @@ impl Estimation {
             figures,
             groups: arrow_array::RecordBatch::try_new_with_options(
                 Arc::new(Schema::clone(&self.groups)),
-                columns.collect::<std::result::Result<_, _>>()?,
+                columns.collect::<std::result::Result<_, _>>().map_err(Error::kernel)?,
                 &options,
-            )?,
+            )
+            .map_err(Error::kernel)?,
             precision: share,
             confidence: self.options.confidence,
             stats: self.stats,

@@ -201,7 +201,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let path = path_of(store, writer, SUFFIX);
     let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
     let from = from.max(HEADER_BYTES);
-    let Ok((length, bytes)) = bytes_from(&*file, &path, from) else { return Ok(nothing(damage)) };
+    let (length, bytes) = bytes_from(&*file, &path, from)?;
     let Pieces { entries, mut broken, end } = pieces(&bytes, from);
     match read_acknowledgement(store, writer)? {
         // An append that was never finished is no loss.
