@@ -15,6 +15,7 @@ mod ratio;
 mod share;
 mod sum;
 mod variance;
+mod weighted_mean;
 
 use arrow_schema::Schema;
 use kubist_types::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::aggregate::{Bound, Definition};
 use crate::call::{Call, split};
 
 /// In the order in which messages and the documentation list them.
-const TABLE: [Definition; 12] = [
+const TABLE: [Definition; 13] = [
     count::DEFINITION,
     sum::DEFINITION,
     mean::DEFINITION,
@@ -36,6 +37,7 @@ const TABLE: [Definition; 12] = [
     ratio::DEFINITION,
     covariance::DEFINITION,
     correlation::DEFINITION,
+    weighted_mean::DEFINITION,
 ];
 
 /// Parses an aggregate and binds it to the columns of `schema`.
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn a_name_is_of_one_aggregate() {
         let listed = TABLE.map(|definition| definition.listed).join(", ");
-        let others = ["avg", "var", "stddev", "covariance", "correlation", "p5", "p99.9"];
+        let others = ["avg", "var", "stddev", "covar", "covariance", "correlation", "p5", "p99.9"];
         for name in listed.split([',', ' ', '(', ')']).chain(others).filter(|word| word.len() > 2) {
             let named = TABLE.iter().filter(|definition| (definition.is_named)(name)).count();
             let argument = ["any", "pNN", "bins", "bins_x", "bins_y"].contains(&name);
@@ -143,8 +145,9 @@ mod tests {
             ("quantile(greatest(x, n), 0.25)", "Quantile { share: 0.25 }", 1),
             ("count(distinct name)", "CountDistinct", 0),
             ("ratio(n * x, n)", "Ratio", 2),
-            ("cov(x, n)", "Covariance", 2),
+            ("covar(x, n)", "Covariance", 2),
             ("corr(x, n)", "Correlation", 2),
+            ("weighted_mean(x, n)", "WeightedMean", 2),
             ("histogram(x, 5, 0, 1)", "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)) }] }", 1),
             (
                 "histogram2d(x, n, 4, 8)",
@@ -203,6 +206,7 @@ mod tests {
             check("ratio(x, n)", &[&x, &y], &[shift, shift], 1.0);
             check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
             check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());
+            check("weighted_mean(x, n)", &[&x, &y], &[shift, -shift], 179.0 / 25.0);
         }
     }
 
@@ -219,6 +223,7 @@ mod tests {
             ("ratio(x, n)", linear),
             ("cov(x, n)", linear),
             ("corr(x, n)", f64::atanh),
+            ("weighted_mean(x, n)", linear),
         ] {
             let both: [&[f64]; 2] = [&x, &y];
             let values = &both[..bind(text, &schema()).unwrap().arguments.len()];
@@ -257,9 +262,16 @@ mod tests {
         assert!(count.high >= 35.0 && count.high < 37.0, "{count:?}");
         let clustered = Conditions { clustered: true, ..conditions };
         assert_eq!(nothing("count()", &clustered).high, f64::INFINITY);
-        for text in ["mean(x)", "share(on)", "std(x)", "ratio(x, n)", "cov(x, n)", "corr(x, n)"] {
+        for text in ["mean(x)", "share(on)", "std(x)", "ratio(x, n)", "cov(x, n)", "corr(x, n)", "weighted_mean(x, n)"]
+        {
             assert_eq!(nothing(text, &conditions), Interval::unknown(), "{text}");
         }
+    }
+
+    #[test]
+    fn weights_that_cancel_have_no_mean() {
+        let mut sums = accumulated("weighted_mean(x, n)", &[&[1.0, 5.0], &[2.0, -2.0]], &[0.0, 0.0], None);
+        assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
     /// Of what is alike in the sample an interval has no end where nothing bounds the rest.
@@ -268,7 +280,7 @@ mod tests {
         let alike = [3.0; 50];
         let priorities: Vec<u64> = (0..50).collect();
         let conditions = Conditions { p: 0.1, ..EXACT };
-        for (text, low) in [("std(x)", 0.0), ("ratio(x, n)", f64::NEG_INFINITY)] {
+        for (text, low) in [("std(x)", 0.0), ("weighted_mean(x, n)", f64::NEG_INFINITY)] {
             let mut sums = accumulated(text, &[&alike, &alike], &[3.0, 3.0], Some(&priorities));
             let interval = found(&mut *sums, &conditions);
             assert!(interval.constant, "{text}: {interval:?}");

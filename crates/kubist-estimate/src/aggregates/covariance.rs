@@ -8,8 +8,8 @@ use crate::totals::{Complete, Smooth};
 
 pub const DEFINITION: Definition = Definition {
     listed: "cov(x, y)",
-    documented: ["`cov(x, y)`", "divided by n - 1", "delta method, Student's t, corrected for skewness"],
-    is_named: |name| matches!(name, "cov" | "covariance"),
+    documented: ["`cov(x, y)`, also `covar`", "divided by n - 1", "delta method, Student's t, corrected for skewness"],
+    is_named: |name| matches!(name, "cov" | "covar" | "covariance"),
     bind: |call: &Call| {
         call.takes(2..=2, "two arguments")?;
         Ok(Bound::new(call.expressions(2)?, Covariance))
