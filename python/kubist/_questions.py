@@ -360,8 +360,8 @@ class Questions:
         Args:
             aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
                 std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
-                ratio(a, b) cov(x, y) corr(x, y) count_distinct(x) histogram(x, 20)
-                histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
+                ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
+                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
                 columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
                 condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
                 variances divide by n - 1.

@@ -104,8 +104,8 @@ pub struct Explain {
 /// Reads as little as the goal needs; what is read completely is exact, and says so.
 /// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
 /// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
-/// count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64). Without a goal and
-/// without a bound the goal is --error 1%.
+/// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
+/// Without a goal and without a bound the goal is --error 1%.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -88,7 +88,7 @@ pub struct Estimate {
 }
 
 /// Refuses names that the answer has for itself.
-pub(super) fn check_groups(groups: &Schema) -> Result<()> {
+pub fn check_groups(groups: &Schema) -> Result<()> {
     match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
         Some(field) => Err(Error::invalid(format!(
             "group_by: the answer has a column {:?} of its own; group by another column",
