@@ -7,7 +7,7 @@
 //! decided to be lost is not read again, and one that was sound must still be, else the
 //! repair ends with an error. Nothing is decided of a run that could not be read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kubist_catalog::error::{is_damage, is_unread};
@@ -16,19 +16,7 @@ use kubist_format::location::Location;
 use kubist_index::state::{Run, RunId};
 use kubist_types::error::{Error, ErrorKind, Result};
 
-use crate::readable::{Lost, Sound, read_decided, read_sound};
-
-/// What was decided of a run.
-#[derive(Debug, Default)]
-pub struct Decided {
-    /// Its zone map cannot be read, and so nothing of it.
-    pub all: bool,
-    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
-    /// all of the page.
-    pub pages: BTreeMap<usize, Option<Vec<usize>>>,
-    /// What that costs.
-    pub lost: Vec<Lost>,
-}
+use crate::readable::{Decided, Sound, read_decided, read_sound};
 
 /// The decisions of one repair.
 #[derive(Debug, Default)]

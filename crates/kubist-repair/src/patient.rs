@@ -18,7 +18,7 @@ use kubist_catalog::error::is_transient;
 use kubist_types::cancel::Cancel;
 
 /// Before each further try, in milliseconds.
-const PAUSES: [u64; 3] = [10, 50, 250];
+const PAUSES: [u64; 3] = [10, 40, 160];
 /// The longest stretch of a pause in which nobody looks whether the call was cancelled.
 const LOOK: u64 = 10;
 /// Reads that may fail for good before no other one is tried again.

@@ -23,8 +23,6 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::error::{Error, Result};
 
-use crate::ledger::Decided;
-
 /// A run, as far as it can be read.
 #[derive(Default)]
 pub struct Sound {
@@ -37,6 +35,18 @@ pub struct Sound {
     pub lost: Vec<Lost>,
     /// What the storage did not give: it may be sound.
     pub unread: Vec<Unread>,
+}
+
+/// What was decided of a run.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// Its zone map cannot be read, and so nothing of it.
+    pub all: bool,
+    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
+    /// all of the page.
+    pub pages: BTreeMap<usize, Option<Vec<usize>>>,
+    /// What that costs.
+    pub lost: Vec<Lost>,
 }
 
 /// Rows of which nothing is known.
