@@ -309,7 +309,7 @@ class _Figures:
 
 
 class _Estimates:
-    """Estimates as they come; whoever lets go of them stops the work over there."""
+    """Estimates as they come. Closing them stops the work on the server."""
 
     def __init__(self, wire: _kubist.Wire) -> None:
         self._wire = wire

@@ -1,4 +1,4 @@
-//! How a command fails: one line for the person, one exit code for the script.
+//! How a command fails: one line for people, one exit code for scripts.
 //!
 //! The codes are a promise (`kubist --help` lists them) and say what to do next,
 //! like the kinds of [`kubist::Error`] from which most of them come.
@@ -22,11 +22,11 @@ pub enum Kind {
     System = 4,
     /// Ctrl-C or a request to terminate.
     Interrupted = 130,
-    /// Whoever read our output has gone: not worth a word.
+    /// The reader of our output is gone: no message.
     ReaderGone = 0,
 }
 
-/// A failure, ready to be told.
+/// A failure, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: Kind,
@@ -74,6 +74,17 @@ impl From<kubist_files::Error> for Failure {
             kubist_files::Kind::Missing => Kind::Place,
             kubist_files::Kind::System => Kind::System,
             _ => Kind::Usage,
+        };
+        Failure { kind, message: error.to_string() }
+    }
+}
+
+impl From<kubist_plot::Error> for Failure {
+    fn from(error: kubist_plot::Error) -> Failure {
+        use kubist_plot::Error::*;
+        let kind = match &error {
+            Missing { .. } | NotDrawable { .. } | Values { .. } => Kind::Usage,
+            _ => Kind::System,
         };
         Failure { kind, message: error.to_string() }
     }

@@ -1,4 +1,4 @@
-//! The optimizer: the layout heals behind the writers' backs.
+//! The optimizer: it restores the layout while writers and readers go on.
 //!
 //! Small commits rest high in the tree and cubes gather many runs. The optimizer
 //! takes the runs of a part of the tree that the survey found worth it, places their
@@ -31,11 +31,11 @@ use kubist_write::seen::Seen;
 
 /// How much a thread that works beside others gives way to them, as nice(1) has it.
 const NICE: i32 = 10;
-/// In a round of its own it leaves what is small after so much work, but for the large
-/// rewrite at its end: the next look may find better things to do.
+/// In the background it stops with small rewrites after this time, does the large one at the
+/// end of the round, and surveys anew.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// What a call of [`Table::optimize`] did.
+/// What a call of `Table::optimize` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,
@@ -61,7 +61,7 @@ struct Turn {
     spent: Duration,
 }
 
-/// How the work goes: told to whoever waits for it.
+/// How fast the work may go, and who is told of its progress.
 pub struct Pace<'a> {
     /// The share of a core that it may take now.
     pub core_share: &'a dyn Fn() -> f64,
@@ -264,7 +264,7 @@ fn core_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// How long to rest after so much work.
+/// How long to rest after `spent` of work.
 fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }

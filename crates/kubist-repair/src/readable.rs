@@ -2,8 +2,8 @@
 //!
 //! A page is what is lost at once: without one column's chunk its rows are not
 //! whole. Where the bytes are those that were written, but some are no value of their
-//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all of a run is lost, for that holds the frames that
-//! values are packed in.
+//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all
+//! of a run is lost, for that holds the frames that values are packed in.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -63,6 +63,18 @@ pub struct Lost {
     pub zones: Option<Range<usize>>,
     /// Names the file, the place in it and the cube.
     pub why: String,
+}
+
+/// What was decided of a run.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// Its zone map cannot be read, and so nothing of it.
+    pub all: bool,
+    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
+    /// all of the page.
+    pub pages: BTreeMap<usize, Option<Vec<usize>>>,
+    /// What that costs.
+    pub lost: Vec<Lost>,
 }
 
 /// Where lost rows lie along one dimension, in the column's unit.

@@ -171,7 +171,9 @@ pub struct Request {
     pub asked: Instant,
     /// There was room for it.
     pub sent: Instant,
+    /// The answer was there.
     pub answered: Instant,
+    /// How many bytes it had.
     pub bytes: u64,
     /// Who answered; `None`: this machine.
     pub host: Option<String>,
@@ -183,16 +185,22 @@ pub type Watch<'a> = &'a (dyn Fn(Request) + Sync);
 /// Something that a store keeps, and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
+    /// What it is.
     pub kind: Kept,
+    /// Its name.
     pub name: String,
+    /// Bytes.
     pub bytes: u64,
 }
 
 /// What a store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
+    /// A small object, written once.
     Object,
+    /// A segment, appended to by one writer.
     Segment,
+    /// A writer's log.
     Log,
     /// On its way to a name, or left behind by a process that died.
     Temporary,
@@ -253,6 +261,7 @@ pub struct LogTail {
 pub struct LogEntry {
     /// Where the entry begins.
     pub position: u64,
+    /// What was appended.
     pub bytes: Bytes,
 }
 
@@ -272,6 +281,7 @@ pub struct SoundLog {
 /// What is left of an entry that is not whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenEntry {
+    /// Where it begins.
     pub position: u64,
     /// As far as they are there, and some of them wrong.
     pub bytes: Bytes,

@@ -214,7 +214,7 @@ impl SortedRows {
     }
 }
 
-/// The smallest and the largest zone, for so many rows wanted.
+/// The smallest and the largest zone, if `wanted` rows are wanted.
 fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }

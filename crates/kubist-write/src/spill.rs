@@ -40,7 +40,7 @@ pub struct Spill {
     stored: Vec<Stored>,
 }
 
-/// Bits of a key that lead to its part, or near it: so many for 1024 parts.
+/// Bits of a key that lead to its part, or near it: enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 /// The rows of one part so far.

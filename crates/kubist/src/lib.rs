@@ -8,6 +8,8 @@
 //! This crate is the face of the engine and holds none of it: it puts together what the layers
 //! below offer. ARCHITECTURE.md walks through them.
 
+#![deny(missing_docs)]
+
 mod explain;
 mod fitted;
 mod info;

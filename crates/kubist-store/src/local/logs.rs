@@ -314,7 +314,7 @@ fn damage(found: &Contents, acknowledged: Acknowledged, path: &Path) -> Option<E
 /// What there is of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Acknowledged {
-    /// The log's first so many bytes are durable.
+    /// This many bytes of the log, from its beginning, are durable.
     Up(u64),
     /// There was one, and it says nothing any more.
     Unreadable,
