@@ -37,18 +37,6 @@ pub struct Sound {
     pub unread: Vec<Unread>,
 }
 
-/// What was decided of a run.
-#[derive(Debug, Default)]
-pub struct Decided {
-    /// Its zone map cannot be read, and so nothing of it.
-    pub all: bool,
-    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
-    /// all of the page.
-    pub pages: BTreeMap<usize, Option<Vec<usize>>>,
-    /// What that costs.
-    pub lost: Vec<Lost>,
-}
-
 /// Rows of which nothing is known.
 pub struct Unread {
     pub rows: u64,
