@@ -18,7 +18,7 @@ use kubist_catalog::error::is_transient;
 use kubist_types::cancel::Cancel;
 
 /// Before each further try, in milliseconds.
-const PAUSES: [u64; 3] = [10, 50, 250];
+const PAUSES: [u64; 3] = [5, 40, 200];
 /// The longest stretch of a pause in which nobody looks whether the call was cancelled.
 const LOOK: u64 = 10;
 /// Reads that may fail for good before no other one is tried again.
@@ -123,7 +123,13 @@ impl Store for Patient {
         self.read_with(|| self.store.read_log(writer, from))
     }
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        self.read_with(|| self.store.read_logs(logs))
+        match self.store.read_logs(logs) {
+            // Each for itself: of many, one may always fail.
+            Err(error) if is_transient(&error) => {
+                logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
+            }
+            read => read,
+        }
     }
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.read_with(|| self.store.read_sound_log(writer, from))

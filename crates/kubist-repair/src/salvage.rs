@@ -107,7 +107,7 @@ pub fn salvage_in(
 ) -> Result<SalvageReport> {
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
-    // A pause before another try ends when the call is cancelled, with the error of the last.
+    // A cancelled call does not try again: the error is that of the last try.
     if saved.is_err() {
         cancel.check()?
     }

@@ -24,7 +24,7 @@ use kubist_index::state::{Run, RunId};
 use kubist_store::Store;
 
 use crate::gather::{self, Gaps};
-use crate::ledger::PageLedger;
+use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
 use crate::readable::loss;
 use crate::readable::{Loss, Lost, Unread};
@@ -146,8 +146,7 @@ impl VerifyReport {
 /// [`verify`] for the table at a location, of which only the header must be
 /// readable.
 pub fn verify_at(location: &str, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-    let store = Patient::new(Place::of(location)?.store()?, &options.cancel);
-    verify_patiently(store, options, progress)
+    verify_in(Place::of(location)?.store()?, options, progress)
 }
 
 /// Looks whether the table is sound and lists what is wrong; calls
@@ -157,9 +156,20 @@ pub fn verify_at(location: &str, options: &VerifyOptions, progress: &mut dyn FnM
 /// A table that is too damaged to be opened: [`verify_at`].
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
-    let seen = verify_patiently(Patient::new(core.store.clone(), &options.cancel), options, progress);
-    // A pause before another try ends when the call is cancelled, with the error of the last.
-    options.cancel.check()?;
+    verify_in(core.store.clone(), options, progress)
+}
+
+/// The same for the table in a store, of which only the header must be readable.
+fn verify_in(
+    store: Arc<dyn Store>,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    let seen = verify_patiently(Patient::new(store, &options.cancel), options, progress);
+    if seen.is_err() {
+        // A cancelled call does not try again: the error is that of the last try.
+        options.cancel.check()?;
+    }
     seen
 }
 
@@ -181,7 +191,7 @@ fn verify_patiently(
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
-            snapshot => snapshot?,
+            snapshot => snapshot.map_err(undecided)?,
         },
     };
     let directory = match snapshot.directory() {

@@ -334,10 +334,10 @@ fn of_what_can_never_be_read_nothing_is_said() {
     let folder = tempfile::tempdir().unwrap();
     for table in tables(folder.path()) {
         let (mut unread, mut unsaved) = (0, 0);
-        for file in segments(&table.at) {
+        for file in segments(&table.at).into_iter().take(3) {
             let segment = file.file_stem().unwrap().to_str().unwrap().to_string();
             let length = std::fs::metadata(&file).unwrap().len();
-            for (part, after) in [(1, 0), (5, 0), (9, 0), (3, 1), (7, 2), (9, 3)] {
+            for (part, after) in [(1, 0), (6, 0), (4, 1), (9, 2)] {
                 // One that was read before, too: in a later pass it is not lost but unknown.
                 let fault = Fault::Byte { segment: segment.clone(), byte: length * part / 10, after };
                 unread += u64::from(!table.verified(&fault, true));
@@ -354,7 +354,7 @@ fn of_what_can_never_be_read_nothing_is_said() {
 fn a_node_that_goes_away_is_no_damage() {
     let folder = tempfile::tempdir().unwrap();
     for table in tables(folder.path()) {
-        for part in [1, 3, 5, 7, 9] {
+        for part in [1, 5, 9] {
             for deep in [false, true] {
                 let read = table.reads_of_verify[deep as usize] * part / 10;
                 assert!(!table.verified(&Fault::Away(read.max(1)), deep));
