@@ -107,7 +107,8 @@ impl Core {
         let (header, schema): (Header, Schema) =
             header::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-        let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)?;
+        let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)
+            .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))?;
         Core::with(store, header, schema)
     }
 

@@ -24,7 +24,7 @@ const DEFAULT_CAPACITY: u32 = 2048;
 
 /// Makes a table in an empty store, or opens one that agrees if `exist_ok` says so.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
-    let bytes = header::encode_header(&plan.header, &plan.schema.user)?;
+    let bytes = header::encode_header(&plan.header, &plan.schema.user).map_err(Error::invalid)?;
     if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
         let core = Core::open(store)?;
         if exist_ok {

@@ -3,9 +3,9 @@
 //! A checkpoint of many runs keeps them in pages, in a segment of its own, and lists the
 //! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
 //! what came since. A question loads the pages that may meet its box and priorities, all
-//! in one go. Once as many pages were asked for as there are, all are loaded and stay, if
-//! that is not too much: then questions have cost no more than twice what the better way would
-//! have.
+//! in one go. Once questions have asked for as many pages as there are, all are loaded and
+//! stay, if they fit the bound (`hold_at_most`). Loading page by page and then all at once
+//! costs at most twice what the better of the two would have cost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use crate::files::TableFiles;
 pub type Directory = directory::Directory<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// A writer takes so many pages of a directory that is not held as a whole.
+/// Pages that a writer loads of a directory that is not held as a whole.
 const WRITER_PAGES: usize = 256;
 /// Pages that are read in one go.
 const AT_ONCE: usize = 64;
-/// So many runs a checkpoint holds itself.
+/// Runs that a checkpoint holds itself; more are in pages.
 pub const INLINE: u64 = 256;
 
-/// How many runs and cutoffs a page has at most, of so many runs: as many as there are
-/// pages then, so that neither the list of pages nor a page is large; 160 KB at most, and
-/// for every column that is no dimension some 8 more.
+/// How many runs and cutoffs a page has at most, in a directory of `runs` runs. A page has as
+/// many as there are pages, so that neither the list of pages nor a page is large: 160 KB at
+/// most, and about 8 KB more for every column that is no dimension.
 pub fn page_entries(runs: u64) -> usize {
     (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize
 }

@@ -160,7 +160,7 @@ pub fn is_bare(store: &dyn Store) -> kubist_store::Result<bool> {
 }
 
 fn cannot(operation: &str, path: &Path, error: io::Error) -> Error {
-    Error::Io(format!("cannot {operation} {}: {error}", path.display()))
+    Error::io(format!("cannot {operation} {}: {error}", path.display()), error)
 }
 
 /// The location of a place of its own beside this one, under a name that goes on with

@@ -19,8 +19,8 @@ use crate::segment::new_segment;
 use crate::settle::settle;
 use crate::view::View;
 
-/// A checkpoint is due after so many entries, or runs in them, and once these are a good
-/// share of all runs, or very many.
+/// A checkpoint is due after `ENTRIES` entries, or `RUNS` runs in them, once the new runs are
+/// a quarter of all runs, or `MANY_RUNS`.
 const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
@@ -110,7 +110,7 @@ fn write_if(core: &Core, anew: bool) -> Result<bool> {
     };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-    // Whoever loses the race has lost nothing: the other's is as new.
+    // Losing the race is harmless: the winner's checkpoint is as new.
     let name = format!("{CHECKPOINTS}{number:020}");
     let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
     // Its number was taken before, and that checkpoint cleaned away with the pages of this one.
@@ -129,8 +129,8 @@ fn write_if(core: &Core, anew: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Is so much new since the last checkpoint that one is worth writing? `unseen` runs came
-/// with an entry that was just written, which nobody has read yet.
+/// Is enough new since the last checkpoint to write another? `unseen` runs came with an
+/// entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

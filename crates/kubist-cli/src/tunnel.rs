@@ -1,10 +1,9 @@
 //! `kubist view ssh://user@host/path`: tables where the user may log in.
 //!
-//! The user's own ssh does it, in one connection: it runs `kubist view` over there and
-//! brings the port here. The token, without which other users of either machine could ask
-//! too, goes through ssh's standard input, never into a command line but the browser's, with
-//! `--open`. That input ends with this process, however it ends, and with it the server over
-//! there.
+//! The user's own ssh, in one connection, runs `kubist view` on the other machine and forwards
+//! its port. A token keeps out other users of either machine. It goes through ssh's standard
+//! input and on no command line, except the browser's with `--open`. The input ends when this
+//! process ends, and the server on the other machine ends with it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -4,10 +4,10 @@
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
 //! live writer may still append to is left alone, and so are the logs; that of a rewrite
-//! or a checkpoint is not noted for ten minutes after it was made. Who publishes one later
-//! than that sees the note and gives up, or is seen (`publish`).
+//! or a checkpoint is not noted for ten minutes after it was made. A rewriter that publishes
+//! later either sees the note and gives up, or is seen by the cleaner (`publish`).
 //!
-//! What can go is deleted before anything is written: people clean when the disk is full.
+//! Garbage is deleted before anything is written: users clean when the disk is full.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use kubist_types::error::Result;
 use kubist_write::publish::fence;
 
 const KEPT_REWRITES: u64 = 64;
-/// A rewriter publishes its segment within this time of making it, or has worked in vain; so
-/// has who writes a checkpoint.
+/// A rewrite or a checkpoint that takes longer than this, from its segment to its entry, may
+/// find the segment noted, and is then given up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 
 /// What `Table::clean` did.
@@ -107,7 +107,7 @@ impl Round<'_> {
 
     /// Deletes what has been garbage for the retention time, and says how many segments wait.
     /// What was never noted has been garbage for no time. Only with a fence do segments of
-    /// rewrites and checkpoints go, because who would publish one must see its note first;
+    /// rewrites and checkpoints go, because their publisher must see the note first;
     /// without one nothing is written.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;

@@ -11,8 +11,8 @@ use crate::error::Error;
 /// Where the points are and what colours them; missing numbers are NaN.
 #[derive(Clone, Debug, Default)]
 pub struct Points {
-    axes: [String; 2],
-    color: Option<String>,
+    pub(crate) axes: [String; 2],
+    pub(crate) color: Option<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
     /// As long as the others, if a column colours the points.

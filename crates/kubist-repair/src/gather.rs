@@ -54,7 +54,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
         if let Some(error) = vouched.short(core, writer, Some(end)) {
             gaps.notes.push(error.to_string());
             gaps.uncounted = true;
-        } else if state.position(writer) == 0 && is_unacknowledged(core, writer) {
+        } else if state.position(writer) == 0 && is_unacknowledged(core, writer)? {
             unacknowledged.insert(writer.clone());
         }
     }
@@ -71,8 +71,11 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
 }
 
 /// Is nothing of a log acknowledged, not even its beginning?
-fn is_unacknowledged(core: &Core, writer: &str) -> bool {
-    core.store.read_log(writer, 0).is_ok_and(|read| read.durable == 0 && read.next > 0)
+fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
+    match core.store.read_log(writer, 0).map_err(store_error) {
+        Err(error) if is_damage(&error) => Ok(false),
+        read => read.map(|read| read.durable == 0 && read.next > 0),
+    }
 }
 
 /// The columns that are known: those of the creation, and of alterations up to the
@@ -232,7 +235,7 @@ fn follow_rewrites(core: &Core, state: &mut State<Location>, history: &mut Histo
                 ));
             }
         }
-        state.rewrite(number, entry.rewrite).map_err(|error| Error::Io(error.to_string()))?;
+        state.rewrite(number, entry.rewrite).map_err(Error::internal)?;
     }
     Ok(())
 }

@@ -7,8 +7,12 @@
 //! taken from replicas where those cover them (`mend`). The new table has the same
 //! columns, grid, identity and seed, so the same records are in its samples. Rows
 //! keep their steps: each step is one commit of the writer `salvage`.
+//!
+//! The first look at a run decides which of its pages are sound, and every later pass follows
+//! that (`ledger`). Reads that fail are tried again (`patient`); if they go on failing, the
+//! salvage ends with an error, for what cannot be read now may be sound.
 
-pub use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -20,12 +24,14 @@ use kubist_index::state::{Run, RunId};
 use kubist_store::Store;
 
 use crate::gather;
+use crate::ledger::{PageLedger, undecided};
+use crate::patient::Patient;
 use crate::readable::Loss;
-use crate::readable::{loss, read_sound};
+use crate::readable::loss;
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{is_damage, store_error};
 use kubist_catalog::location::Place;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
@@ -36,7 +42,7 @@ use kubist_format::names::GRID;
 use kubist_format::names::SALVAGE;
 use kubist_maintain::drop::{drop_in, vacant_for_copy};
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_write::unfinished::Unfinished;
 use kubist_write::writer::Writer;
@@ -72,6 +78,7 @@ impl SalvageReport {
 /// Rows of a step that are yet to be written.
 struct Pass<'a> {
     step: i64,
+    pages: &'a mut PageLedger,
     writer: &'a mut Writer,
     cancel: &'a Cancel,
 }
@@ -80,13 +87,13 @@ struct Pass<'a> {
 /// at the location `to`, where nothing may be; calls `progress(done,
 /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
 /// that nothing can be saved without its cause being removed, such as a header
-/// that cannot be read, or a full disk. Then, and after a crash, `to` holds no table, and
+/// that cannot be read, a disk that fails, a node that does not answer, or a full disk. Then, and after a crash, `to` holds no table, and
 /// the call can be repeated.
 pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
     let (from, to) = (Place::of(from)?, Place::of(to)?);
     let from = from.store()?;
     // Read before anything is made.
-    Core::with_header(from.clone())?;
+    Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(&to)?;
     salvage_in(from, to, cancel, progress)
 }
@@ -98,9 +105,25 @@ pub fn salvage_in(
     cancel: &Cancel,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
+    let from: Arc<dyn Store> = Patient::new(from, cancel);
+    let saved = salvage_patiently(from, to, cancel, progress);
+    // A pause before another try ends when the call is cancelled, with the error of the last.
+    if saved.is_err() {
+        cancel.check()?
+    }
+    saved
+}
+
+fn salvage_patiently(
+    from: Arc<dyn Store>,
+    to: Arc<dyn Store>,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     let mut gaps = Gaps::default();
-    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut gaps)?;
+    let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps));
+    let snapshot = gathered.map_err(undecided)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
@@ -129,10 +152,11 @@ fn fill(
     copy_objects(from, to, snapshot, &mut report.notes)?;
     let directory = snapshot.directory()?;
     let runs = directory.runs();
-    let (damaged, steps) = look(snapshot, runs, report, cancel)?;
+    let mut pages = PageLedger::default();
+    let (damaged, steps) = look(snapshot, runs, &mut pages, report, cancel)?;
     let mended = match damaged.is_empty() {
         true => Vec::new(),
-        false => recover(&snapshot, &damaged, cancel)?,
+        false => recover(snapshot, &damaged, &mut pages, cancel).map_err(undecided)?,
     };
     report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
     let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
@@ -140,7 +164,7 @@ fn fill(
     let steps: BTreeSet<i64> =
         steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
     for step in steps {
-        let mut pass = Pass { step, writer: &mut writer, cancel };
+        let mut pass = Pass { step, pages: &mut pages, writer: &mut writer, cancel };
         for run in runs {
             report.rows += pass.take_run(snapshot, run)?;
             progress(report.rows, total);
@@ -182,7 +206,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
 /// Copies the alterations and, if it can be read, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
-        let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
+        let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
+        let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         to.put_if_absent(&name, &bytes).map_err(store_error)?;
     }
     // Only a grid that makes sense: otherwise the new table makes its own.
@@ -193,6 +218,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, no
     match grid {
         Ok(Some(bytes)) => drop(to.put_if_absent(GRID, &bytes).map_err(store_error)?),
         Ok(None) => {}
+        Err(error) if !is_damage(&error) => return Err(undecided(error)),
         Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
     }
     Ok(())
@@ -203,13 +229,14 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, no
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],
+    pages: &mut PageLedger,
     report: &mut SalvageReport,
     cancel: &Cancel,
 ) -> Result<(HashSet<RunId>, BTreeSet<i64>)> {
     let (mut damaged, mut steps) = (HashSet::new(), BTreeSet::new());
     for run in runs {
         cancel.check()?;
-        let sound = read_sound(&snapshot, run)?;
+        let sound = pages.read_whole(snapshot, run)?;
         for lost in &sound.lost {
             damaged.insert(run.id);
             report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
@@ -230,6 +257,7 @@ impl Pass<'_> {
     /// Takes the rows of the step from a run, if it can have any; how many.
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
+        // Without a zone map that was kept the run is read for every step.
         if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
@@ -237,7 +265,7 @@ impl Pass<'_> {
             }
         }
         let mut taken = 0;
-        for batch in read_sound(&snapshot, run)?.batches() {
+        for batch in self.pages.read_whole(snapshot, run)?.batches() {
             taken += self.take(snapshot, batch)?;
         }
         Ok(taken)
@@ -246,7 +274,7 @@ impl Pass<'_> {
     fn take(&mut self, snapshot: &Snapshot, batch: &RecordBatch) -> Result<u64> {
         let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
         let of_step: BooleanArray = steps.values().iter().map(|step| Some(*step == self.step)).collect();
-        let rows = filter_record_batch(batch, &of_step)?;
+        let rows = filter_record_batch(batch, &of_step).map_err(Error::kernel)?;
         let taken = rows.num_rows() as u64;
         if taken > 0 {
             self.writer.keep(rows)?;

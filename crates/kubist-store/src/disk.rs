@@ -200,7 +200,7 @@ pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) ->
     Ok(done)
 }
 
-/// The bytes from `offset`, so many or up to the end of the file.
+/// `length` bytes from `offset` on, fewer at the end of the file.
 pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

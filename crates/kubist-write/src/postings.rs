@@ -1,5 +1,5 @@
 //! Postings on their way to a segment: gathered run by run, written once there are
-//! enough of them, so that memory stays bounded and few keys are said twice.
+//! enough of them, so that memory stays bounded and few keys are stored twice.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Gathered {
     /// Of each run the number of its zones.
     zones: Vec<u32>,
     next_zone: u32,
-    /// Postings of so many rows are written.
+    /// Postings are written once they are of this many rows.
     enough: usize,
 }
 
@@ -45,7 +45,7 @@ struct Pairs {
 }
 
 impl Gathered {
-    /// Holds about so many bytes for each column, and those of one more part.
+    /// Holds about `bytes` bytes for each column, and those of one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
@@ -53,7 +53,7 @@ impl Gathered {
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
-    /// Takes the postings of a run with so many zones.
+    /// Takes the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();
@@ -69,7 +69,7 @@ impl Gathered {
         self.pairs.iter().any(|pairs| pairs.count >= self.enough)
     }
 
-    /// Writes what is gathered, of the last so many of `runs`; how many bytes.
+    /// Writes what is gathered, which is of the last of `runs`, and returns the number of bytes.
     pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Arc<Run<Location>>]) -> Result<u64> {
         if self.pairs.is_empty() || self.zones.is_empty() {
             return Ok(0);

@@ -128,8 +128,8 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an entry that says nothing: who has not published by now sees what was
-/// noted as garbage before.
+/// Takes a number by an empty entry (the fence): a rewriter that has not published by now sees
+/// what was noted as garbage before.
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())

@@ -143,10 +143,10 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| {
         let data = array.to_data();
         let mut copy = MutableArrayData::new(vec![&data], false, data.len());
-        copy.try_extend(0, 0, data.len())?;
+        copy.try_extend(0, 0, data.len()).map_err(Error::invalid)?;
         Ok(arrow_array::make_array(copy.freeze()))
     });
-    Ok(RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?)?)
+    Ok(RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)?)
 }
 
 /// The rows of a batch in slices that fit into memory once they are written out, whatever
@@ -301,8 +301,9 @@ impl Writer {
     }
 
     fn note(&mut self, error: &Error) {
-        if let Error::Io(cause) | Error::Refused(cause) = error {
-            self.failed.get_or_insert_with(|| cause.clone());
+        use Error::{NoSpace, Permission, Refused, Unavailable, Unsupported};
+        if matches!(error, Unavailable(_) | NoSpace(_) | Permission(_) | Unsupported(_) | Refused(_)) {
+            self.failed.get_or_insert_with(|| error.to_string());
         }
     }
 

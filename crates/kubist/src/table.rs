@@ -139,7 +139,7 @@ impl Table {
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
     /// at a step, see a step once all of them committed or abandoned it. Can be
-    /// said once; saying the same again is fine.
+    /// declared once; declaring the same again is fine.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ pub struct Plot {
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    /// At most so many points, a uniform sample [default: 200000, without --precision]
+    /// At most this many points, a uniform sample [default: 200000, without --precision]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub points: Option<u64>,
     /// Colours on a logarithmic scale
@@ -111,7 +111,7 @@ pub struct View {
     /// The address to listen on; any but this machine's own demands a token
     #[arg(long, default_value = "127.0.0.1")]
     pub address: std::net::IpAddr,
-    /// What who asks must show: at least 16 letters and digits
+    /// What clients must show: at least 16 letters and digits
     ///
     /// With - it is the first line of standard input, which other users of this machine
     /// cannot see; the server then ends when standard input does.
@@ -123,7 +123,7 @@ pub struct View {
     /// Start the browser
     ///
     /// It gets the address with the token on its command line, which other users of this
-    /// machine can see: where there are such, open the printed address yourself.
+    /// machine can see: on a shared machine open the printed address yourself.
     #[arg(long)]
     pub open: bool,
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::wire::{Reader, Short};
 
-/// A block ends with the key that fills so many bytes: few keys are decoded to find one.
+/// A block ends with the key that fills this many bytes: few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
 /// The postings of some runs: blocks, and the directory that leads to them.
@@ -44,7 +44,7 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone` of runs with so many zones each. The pairs of a part
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part
 /// are in any order, perhaps repeated; its keys are above those of the part before.
 pub fn encode(mut parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     parts.par_iter_mut().for_each(|pairs| {
@@ -115,7 +115,7 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
-    /// Reads a directory of `runs` runs whose blocks take so many bytes.
+    /// Reads a directory of `runs` runs whose blocks take `blocks_length` bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
         let short = |_: Short| "the directory of a lookup ends too early".to_string();
@@ -401,7 +401,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in so many parts: the blocks in one piece, and their directory.
+    /// Encodes in `parts` parts: the blocks in one piece, and their directory.
     fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {

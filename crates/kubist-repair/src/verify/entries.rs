@@ -11,7 +11,6 @@ use kubist_store::Store;
 use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::bad_entry;
-use kubist_catalog::error::is_damage;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
@@ -19,7 +18,7 @@ use kubist_format::error::EntryError;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::Cancel;
-use kubist_types::error::{Error, Result};
+use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
@@ -27,26 +26,26 @@ use crate::verify::VerifyReport;
 pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option<Snapshot>> {
     let core = &match Core::with_header(store.clone()) {
         Ok(core) => core,
-        Err(error) => return found(error, report).map(|()| None),
+        Err(error) => return report.note(error).map(|()| None),
     };
     if let Err(error) = core.frame() {
-        found(error, report)?;
+        report.note(error)?;
     }
     let snapshot = match Snapshot::now(core) {
         Ok(snapshot) => Some(snapshot),
-        Err(error) => found(error, report).map(|()| None)?,
+        Err(error) => report.note(error).map(|()| None)?,
     };
     let mut said = HashMap::new();
     for writer in core.store.logs().map_err(store_error)? {
         if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said) {
-            found(error, report)?;
+            report.note(error)?;
         }
     }
     let mut names = core.store.list(REWRITES).map_err(store_error)?;
     names.sort_unstable_by_key(|name| number_of(name));
     for name in &names {
         if let Err(error) = check_rewrite(core, name, &mut said) {
-            found(error, report)?;
+            report.note(error)?;
         }
     }
     for pair in names.windows(2).filter(|pair| number_of(&pair[0]) + 1 != number_of(&pair[1])) {
@@ -58,24 +57,15 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option
     for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
         if let Err(error) = checkpoint::read(core, &name).and_then(|held| held.map(|held| held.whole(core)).transpose())
         {
-            found(error, report)?;
+            report.note(error)?;
         }
     }
     if let Some(snapshot) = &snapshot {
         if let Err(error) = check_cutoffs(snapshot, &said, report) {
-            found(error, report)?;
+            report.note(error)?;
         }
     }
     Ok(snapshot)
-}
-
-/// Damage is a finding; anything else stops the check.
-fn found(error: Error, report: &mut VerifyReport) -> Result<()> {
-    match is_damage(&error) {
-        true => report.find(error.to_string()),
-        false => return Err(error),
-    }
-    Ok(())
 }
 
 type Said = HashMap<CubeId, Threshold>;

@@ -88,7 +88,7 @@ pub struct Estimate {
 }
 
 /// Refuses names that the answer has for itself.
-pub(super) fn check_groups(groups: &Schema) -> Result<()> {
+pub fn check_groups(groups: &Schema) -> Result<()> {
     match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
         Some(field) => Err(Error::invalid(format!(
             "group_by: the answer has a column {:?} of its own; group by another column",
@@ -129,7 +129,7 @@ impl Estimate {
         for group in self.groups.columns() {
             columns.push(match group.is_empty() {
                 true => new_null_array(group.data_type(), self.figures.len()),
-                false => take(group, &places, None)?,
+                false => take(group, &places, None).map_err(Error::kernel)?,
             });
         }
         for [mut lower, mut upper] in bins {
@@ -142,7 +142,7 @@ impl Estimate {
         columns.push(Arc::new(rows.finish()));
         columns.push(Arc::new(rows_read.finish()));
         columns.push(Arc::new(exact.finish()));
-        Ok(RecordBatch::try_new(self.schema(directions), columns)?)
+        Ok(RecordBatch::try_new(self.schema(directions), columns).map_err(Error::kernel)?)
     }
 
     fn schema(&self, directions: usize) -> SchemaRef {

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::estimate::distinct::MOST_VALUES;
-use crate::estimate::figure::{Figure, Stop};
-use crate::estimate::ordered::MOST_UNSEEN;
-use crate::estimate::{Estimation, Kind};
+use super::Estimation;
+use crate::figure::{Figure, Stop};
 
 /// Read so much further than the spread so far calls for, because it is not the last word.
 const MARGIN: f64 = 1.1;
@@ -21,6 +19,9 @@ const NEARLY_ALL: f64 = 0.5;
 const PART_OF_TIME: f64 = 0.5;
 /// The part of the rows or bytes left: deeper in the tree more are looked at for each.
 const PART_OF_REST: f64 = 0.75;
+
+/// Records that are read before accumulators that keep every value are thinned, at most.
+const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl Estimation {
     /// Why to stop here, or that it goes on.
@@ -102,10 +103,10 @@ impl Estimation {
             };
             let relative = self.options.error.map_or(0.0, |error| half / scale / error);
             let absolute = self.options.absolute.map_or(0.0, |absolute| half / absolute);
-            let kind = self.task.aggregates.iter().find(|aggregate| aggregate.name == figure.aggregate);
-            match kind.map(|aggregate| &aggregate.kind) {
+            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+            match asked.and_then(|asked| asked.bound.properties.end) {
                 // A sample bounds them, and no interval narrows.
-                Some(Kind::Min | Kind::Max) => 0.0,
+                Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,
                 _ => relative.max(absolute),
             }
@@ -130,9 +131,9 @@ impl Estimation {
             let more = PART_OF_TIME * left / seconds.max(1e-6) * share;
             bounds.push((1.0 + more / p, Stop::Time));
         }
-        let values = self.accumulated.distinct_values();
-        if values > 0 {
-            bounds.push((MOST_VALUES as f64 / values as f64, Stop::Memory));
+        let fullness = self.accumulated.fullness();
+        if fullness > 0.0 {
+            bounds.push((1.0 / fullness, Stop::Memory));
         }
         bounds
     }

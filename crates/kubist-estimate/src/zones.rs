@@ -10,16 +10,11 @@ use kubist_expr::{Nulls, Zone};
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 
+use crate::aggregate::End;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::query::{Question, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum End {
-    Least,
-    Most,
-}
 
 /// The values of a zone that are numbers; infinite where a NaN hides them, `None` if there
 /// are none.

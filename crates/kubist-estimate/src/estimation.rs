@@ -10,29 +10,21 @@
 //! intervals that are wide enough for that: look k spends `alpha / (k (k + 1))` of the error
 //! probability, so that with probability `1 - alpha` all intervals of all looks hold.
 
-mod accumulate;
-mod aggregate;
-mod distinct;
-mod distribution;
-mod extreme;
-mod figure;
 mod figures;
-mod histogram;
-mod interval;
-mod ordered;
 mod plan;
-mod sums;
 mod tails;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
 use kubist_index::priority::{PriorityRange, Threshold, is_identity_type};
 
-use accumulate::{Accumulated, Lesson, Task, Values};
-use aggregate::{Aggregate, Kind};
-pub use figure::{Estimate, Figure, Stop};
+use crate::accumulate::{Accumulated, Asked, Lesson, Task, Values};
+use crate::aggregates;
+use crate::call::several;
+use crate::figure::{Estimate, Stop, check_groups};
+use crate::options::{EstimateOptions, check};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::query::{Question, Wanted};
 use kubist_read::question::Query;
@@ -51,57 +43,6 @@ const COUNTED_ROWS: u64 = 2_000_000;
 
 /// Aggregates of one question, at most.
 const MOST_AGGREGATES: usize = 64;
-
-/// What to estimate, of which records, and how well.
-///
-/// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
-/// bounds (`query.precision`, `within`, `rows`, `bytes`). Without any of them the goal is a
-/// relative error of 1 %.
-#[derive(Clone, Debug)]
-pub struct EstimateOptions {
-    /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
-    /// docs/estimates.md.
-    pub aggregates: Vec<String>,
-    /// Columns by whose values records are grouped.
-    pub group_by: Vec<String>,
-    /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
-    /// are read, and figures are of all records.
-    /// It takes no limit, no cells and no columns.
-    pub query: Query,
-    /// Half of each interval is at most this share of its value.
-    pub error: Option<f64>,
-    /// Half of each interval is at most this, in the unit of the value.
-    pub absolute: Option<f64>,
-    /// Time to answer in.
-    pub within: Option<Duration>,
-    /// About so many records are read.
-    pub rows: Option<u64>,
-    /// About so many bytes are read.
-    pub bytes: Option<u64>,
-    /// How often intervals hold the truth.
-    pub confidence: f64,
-    /// This share of the records at either end of each argument's values is read whatever
-    /// its priority, so that a heavy tail adds no chance. For sums, means, ratios and
-    /// variances of columns.
-    pub tails: Option<f64>,
-}
-
-impl Default for EstimateOptions {
-    fn default() -> EstimateOptions {
-        EstimateOptions {
-            aggregates: vec![],
-            group_by: vec![],
-            query: Query::default(),
-            error: None,
-            absolute: None,
-            within: None,
-            rows: None,
-            bytes: None,
-            confidence: 0.95,
-            tails: None,
-        }
-    }
-}
 
 /// Estimates of growing precision; the last one says why it is the last.
 pub struct Estimation {
@@ -150,8 +91,10 @@ impl Estimation {
         }
         let schema = &snapshot.view.schema;
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
-        let asked = options.aggregates.iter().flat_map(|text| aggregate::several(text));
-        let aggregates = asked.map(|text| Aggregate::parse(text, &visible)).collect::<Result<Vec<Aggregate>>>()?;
+        let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
+        let aggregates = asked
+            .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
+            .collect::<Result<Vec<Asked>>>()?;
         if aggregates.len() > MOST_AGGREGATES {
             return Err(Error::invalid(format!(
                 "{} aggregates are more than {MOST_AGGREGATES} at once",
@@ -162,14 +105,14 @@ impl Estimation {
             options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
         let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
         let groups = Arc::new(Schema::new(group_fields.collect::<Vec<_>>()));
-        figure::check_groups(&groups)?;
+        check_groups(&groups)?;
         if let Some(field) = groups.fields().iter().find(|field| !is_identity_type(field.data_type())) {
             let (name, kind) = (field.name(), field.data_type());
             return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
         }
-        let distinct_columns = aggregates.iter().map(|aggregate| aggregate.column.map(|place| schema.places[place]));
+        let distinct_columns = aggregates.iter().map(|asked| asked.bound.column.map(|place| schema.places[place]));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
-        let arguments = aggregates.iter().flat_map(|aggregate| &aggregate.arguments);
+        let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
             arguments.flat_map(|argument| argument.columns()).map(|place| schema.places[place]).collect();
         columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
@@ -353,7 +296,7 @@ impl Estimation {
 
     /// How many records there are, if the tree knows or is quick to tell.
     fn count(&mut self) -> Result<()> {
-        let needed = |aggregate: &Aggregate| matches!(aggregate.kind, Kind::Count | Kind::Sum | Kind::CountDistinct);
+        let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
             return Ok(());
         }
@@ -425,7 +368,7 @@ pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estima
 }
 
 /// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
-/// that there is `Snapshot::estimates`.
+/// that there is [`estimates`].
 pub fn estimate_telling(
     snapshot: &Snapshot,
     options: &EstimateOptions,
@@ -442,7 +385,7 @@ pub fn estimate_telling(
 }
 
 /// The figures while they narrow, each record read once. Intervals are wider than those
-/// of `Snapshot::estimate`, so that all of them hold together, whenever it is stopped.
+/// of [`estimate()`], so that all of them hold together, whenever it is stopped.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
     Estimation::new(snapshot, options, true)
 }
@@ -453,37 +396,4 @@ fn range(low: f64, high: f64) -> Option<PriorityRange> {
 
 fn empty(schema: &Schema) -> Vec<arrow_array::ArrayRef> {
     schema.fields().iter().map(|field| arrow_array::new_empty_array(field.data_type())).collect()
-}
-
-fn check(options: &EstimateOptions) -> Result<()> {
-    let EstimateOptions { query, confidence, error, absolute, tails, .. } = options;
-    if options.aggregates.is_empty() {
-        return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
-    }
-    if query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some() {
-        return Err(Error::invalid(
-            "an estimate takes no limit, no per_cell and no columns: rows= bounds what is read",
-        ));
-    }
-    if let Some(precision) = query.precision {
-        let low = query.window.map_or(0.0, |window| window.0);
-        if !(precision > low && precision <= 1.0) {
-            return Err(Error::invalid(format!("precision must be above {low} and at most 1, found {precision}")));
-        }
-    }
-    if !(*confidence > 0.0 && *confidence < 1.0) {
-        return Err(Error::invalid(format!("confidence must be between 0 and 1, found {confidence}")));
-    }
-    for (name, value) in [("error", error), ("absolute", absolute)] {
-        if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
-            return Err(Error::invalid(format!("{name} must be above 0, found {value}")));
-        }
-    }
-    if let Some(share) = tails.filter(|share| !(*share > 0.0 && *share <= 0.1)) {
-        return Err(Error::invalid(format!("tails must be in (0, 0.1], found {share}")));
-    }
-    if options.rows == Some(0) || options.bytes == Some(0) {
-        return Err(Error::invalid("rows and bytes must be above 0"));
-    }
-    Ok(())
 }

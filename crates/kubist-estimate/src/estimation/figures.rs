@@ -5,14 +5,13 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use kubist_index::order;
 
-use crate::estimate::Estimation;
-use crate::estimate::accumulate::{Group, Lesson, State};
-use crate::estimate::aggregate::{Aggregate, Kind};
-use crate::estimate::distribution::{missed_group, unseen_share};
-use crate::estimate::extreme::{self, End};
-use crate::estimate::figure::{Estimate, Figure, Stop};
-use crate::estimate::interval::{Conditions, Interval, interval};
-use kubist_types::error::Result;
+use super::Estimation;
+use crate::accumulate::{Asked, Group};
+use crate::distribution::{missed_group, unseen_share};
+use crate::figure::{Estimate, Figure, Stop};
+use crate::interval::{Conditions, Interval};
+use crate::zones;
+use kubist_types::error::{Error, Result};
 
 /// An interval is trusted while the estimate's distribution is no more skewed than this:
 /// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
@@ -44,30 +43,28 @@ impl Estimation {
         let (task, share) = (self.task.clone(), self.share());
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
-            let states = self.task.empty(&lesson);
-            self.accumulated.groups.push(Group { label: vec![], states, rows: 0 });
+            let accumulators = self.task.empty(&lesson);
+            self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
         for (place, group) in self.accumulated.groups.iter_mut().enumerate() {
-            for (number, (aggregate, state)) in task.aggregates.iter().zip(&mut group.states).enumerate() {
-                let found = of_state(aggregate, state, &lesson, number, &conditions);
-                let read = |rows: f64| rows as u64;
-                figures.extend(found.into_iter().map(|(bin, found, rows)| Figure {
-                    aggregate: aggregate.name.clone(),
+            for (asked, accumulator) in task.aggregates.iter().zip(&mut group.accumulators) {
+                figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
+                    aggregate: asked.name.clone(),
                     group: place,
-                    bin,
-                    value: found.value,
-                    low: found.low,
-                    high: found.high,
+                    bin: found.bin,
+                    value: found.interval.value,
+                    low: found.interval.low,
+                    high: found.interval.high,
                     precision: share,
-                    rows: read(rows),
-                    exact: share >= 1.0 && found.value.is_some(),
+                    rows: found.records as u64,
+                    exact: share >= 1.0 && found.interval.value.is_some(),
                 }));
             }
         }
         if let Some(rows) = self.rows {
-            let counts = task.aggregates.iter().filter(|a| a.kind == Kind::Count && a.arguments.is_empty());
-            let names: Vec<&str> = counts.map(|aggregate| aggregate.name.as_str()).collect();
+            let counts = task.aggregates.iter().filter(|asked| asked.bound.properties.is_number_of_records);
+            let names: Vec<&str> = counts.map(|asked| asked.name.as_str()).collect();
             for figure in figures.iter_mut().filter(|figure| names.contains(&figure.aggregate.as_str())) {
                 let all = rows as f64;
                 *figure = Figure {
@@ -87,7 +84,7 @@ impl Estimation {
     /// What is known before anything was read.
     fn nothing(&self) -> Vec<Figure> {
         let Interval { value, low, high, .. } = Interval::unknown();
-        let names = self.task.aggregates.iter().map(|aggregate| aggregate.name.clone());
+        let names = self.task.aggregates.iter().map(|asked| asked.name.clone());
         names
             .map(|aggregate| Figure {
                 aggregate,
@@ -106,13 +103,12 @@ impl Estimation {
     /// A sample that is all alike of a column that is: then there is nothing more to read for.
     pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
-        for aggregate in task.aggregates.iter().filter(|aggregate| aggregate.kind == Kind::Mean) {
-            let Some(column) = aggregate.arguments[0].column() else { continue };
+        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
+            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
             let column = self.snapshot.view.schema.places[column];
-            let alike =
-                |figure: &Figure| figure.aggregate == aggregate.name && !figure.exact && figure.low == figure.high;
+            let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
             if figures.iter().any(alike) {
-                let ends = self.in_time(|| extreme::bounds(&self.whole, column, self.deadline))?.flatten();
+                let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
                 for figure in figures.iter_mut().filter(|figure| alike(figure)) {
                     figure.exact = ends == Some((figure.low, figure.high));
                 }
@@ -125,51 +121,46 @@ impl Estimation {
     /// which ends all values lie.
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
-        for aggregate in &task.aggregates {
-            let Some(column) = aggregate.arguments.first().and_then(|argument| argument.column()) else {
-                if aggregate.kind == Kind::Mean {
-                    unbind_constants(&mut figures, &aggregate.name);
+        for asked in &task.aggregates {
+            let properties = asked.bound.properties;
+            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else {
+                if properties.alike_asks_zones {
+                    unbind_constants(&mut figures, &asked.name);
                 }
                 continue;
             };
             let column = self.snapshot.view.schema.places[column];
-            let ends = match aggregate.kind {
-                Kind::Min => Some(End::Least),
-                Kind::Max => Some(End::Most),
-                _ => None,
-            };
-            let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == aggregate.name);
+            let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
             if let (Some(end), true, [(place, figure)]) =
-                (ends, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
+                (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
+                && !figure.exact
+                && self.whole_range()
             {
-                if !figure.exact && self.whole_range() {
-                    let (place, seen) = (*place, figure.value);
-                    let found = self.in_time(|| extreme::exact(&self.whole, column, end, seen, self.deadline))?;
-                    if let Some((value, stats)) = found {
-                        self.stats.add(&stats);
-                        let figure = &mut figures[place];
-                        if let Some(value) = value {
-                            (figure.value, figure.low, figure.high) = (Some(value), value, value);
-                        }
-                        (figure.precision, figure.exact) = (1.0, value.is_some());
-                        continue;
+                let (place, seen) = (*place, figure.value);
+                let found = self.in_time(|| zones::exact(&self.whole, column, end, seen, self.deadline))?;
+                if let Some((value, stats)) = found {
+                    self.stats.add(&stats);
+                    let figure = &mut figures[place];
+                    if let Some(value) = value {
+                        (figure.value, figure.low, figure.high) = (Some(value), value, value);
                     }
+                    (figure.precision, figure.exact) = (1.0, value.is_some());
+                    continue;
                 }
             }
             let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
             let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
-            let bounded = matches!(aggregate.kind, Kind::Mean | Kind::Min | Kind::Max | Kind::Quantile(_));
-            if !bounded || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
+            if !properties.lies_among_values || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
                 continue;
             }
-            let Some(Some((low, high))) = self.in_time(|| extreme::bounds(&self.whole, column, self.deadline))? else {
-                unbind_constants(&mut figures, &aggregate.name);
+            let Some(Some((low, high))) = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))? else {
+                unbind_constants(&mut figures, &asked.name);
                 continue;
             };
             let alpha = self.alpha();
             let together = self.lesson.as_ref().map_or(1.0, |lesson| lesson.together);
-            for figure in figures.iter_mut().filter(|figure| figure.aggregate == aggregate.name && !figure.exact) {
-                if figure.low == figure.high && aggregate.kind == Kind::Mean {
+            for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
+                if figure.low == figure.high && properties.alike_asks_zones {
                     // All alike: of those that were missed no more is known than where they lie.
                     let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
@@ -221,9 +212,10 @@ impl Estimation {
             figures,
             groups: arrow_array::RecordBatch::try_new_with_options(
                 Arc::new(Schema::clone(&self.groups)),
-                columns.collect::<std::result::Result<_, _>>()?,
+                columns.collect::<std::result::Result<_, _>>().map_err(Error::kernel)?,
                 &options,
-            )?,
+            )
+            .map_err(Error::kernel)?,
             precision: share,
             confidence: self.options.confidence,
             stats: self.stats,
@@ -237,23 +229,23 @@ impl Estimation {
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
         let conditions = self.conditions(self.alpha());
-        let (Some(lesson), true) = (self.lesson.clone(), conditions.p < 1.0) else {
-            return if self.lesson.is_none() { vec!["there was no time to read anything".into()] } else { vec![] };
-        };
+        if self.lesson.is_none() {
+            return vec!["there was no time to read anything".into()];
+        }
+        if conditions.p >= 1.0 {
+            return vec![];
+        }
         let mut warnings = Vec::new();
-        for (number, aggregate) in self.task.clone().aggregates.iter().enumerate() {
+        let task = self.task.clone();
+        let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
+        for (number, Asked { name, .. }) in leaning {
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
-            for group in &self.accumulated.groups {
-                let State::Sums(sums) = &group.states[number] else { continue };
-                if matches!(aggregate.kind, Kind::Count | Kind::Share) {
-                    continue;
-                }
-                let found = interval(&aggregate.kind, sums, &lesson.shifts[number], &conditions);
-                few += (sums.records() < FEW_RECORDS) as u32;
-                skewed += (found.skewness.abs() > MOST_SKEWNESS && sums.records() >= FEW_RECORDS) as u32;
-                constant += found.constant as u32;
+            let groups = self.accumulated.groups.iter_mut();
+            for found in groups.flat_map(|group| group.accumulators[number].figures(&conditions)) {
+                few += (found.records < FEW_RECORDS) as u32;
+                skewed += (found.interval.skewness.abs() > MOST_SKEWNESS && found.records >= FEW_RECORDS) as u32;
+                constant += found.interval.constant as u32;
             }
-            let name = &aggregate.name;
             let whose = |groups: u32| match self.groups.fields().is_empty() {
                 true => String::new(),
                 false => format!(" in {groups} groups"),
@@ -290,47 +282,5 @@ fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
     let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
     for figure in figures.iter_mut().filter(alike) {
         (figure.low, figure.high) = (f64::NEG_INFINITY, f64::INFINITY);
-    }
-}
-
-/// A bin, if it is one, the interval, and the records that it comes from.
-type Found = (Vec<(f64, f64)>, Interval, f64);
-
-fn of_state(
-    aggregate: &Aggregate,
-    state: &mut State,
-    lesson: &Lesson,
-    number: usize,
-    conditions: &Conditions,
-) -> Vec<Found> {
-    let Conditions { p, alpha, clustered, rows, .. } = *conditions;
-    let one = |found: Interval, rows: f64| vec![(vec![], found, rows)];
-    match state {
-        State::Sums(sums) => one(interval(&aggregate.kind, sums, &lesson.shifts[number], conditions), sums.records()),
-        State::Ordered(ordered) => {
-            let rank = ordered.quantile(p, alpha, clustered);
-            let found = Interval { value: rank.value, low: rank.low, high: rank.high, ..Interval::unknown() };
-            one(found, ordered.records())
-        }
-        State::Distinct(distinct) => {
-            let (value, low, high) = distinct.estimate(p, alpha, rows.unwrap_or(f64::INFINITY));
-            one(Interval { value: Some(value), low, high, ..Interval::unknown() }, distinct.values() as f64)
-        }
-        State::Histogram(histogram) => {
-            let bins = histogram.bins(p, alpha);
-            bins.map(|(ends, [value, low, high, rows])| (ends, Interval { low, high, ..Interval::exact(value) }, rows))
-                .collect()
-        }
-        State::Extremes(least, most) => {
-            let (value, any) =
-                if aggregate.kind == Kind::Min { (*least, *least <= *most) } else { (*most, *least <= *most) };
-            let found = match (any, p >= 1.0, &aggregate.kind) {
-                (false, ..) => Interval::unknown(),
-                (true, true, _) => Interval::exact(value),
-                (true, false, Kind::Min) => Interval { low: f64::NEG_INFINITY, ..Interval::exact(value) },
-                (true, false, _) => Interval { high: f64::INFINITY, ..Interval::exact(value) },
-            };
-            one(found, 0.0)
-        }
     }
 }

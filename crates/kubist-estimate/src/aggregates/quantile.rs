@@ -1,4 +1,5 @@
-//! Quantiles: the values of a sample, of which only those near the quantile are kept.
+//! Quantiles, the median among them: the values of a sample, of which only those near the
+//! quantile are kept.
 //!
 //! The interval comes from order statistics: the share of values below the quantile is a
 //! share like any other, its interval is one of ranks, and the values at those ranks are
@@ -7,18 +8,69 @@
 //! is replaced by the number of independent ones that would spread as much (Korn and
 //! Graubard, Survey Methodology 24, 1998).
 
-use crate::estimate::distribution::share;
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::call::Call;
+use crate::distribution::share;
+use crate::interval::{Conditions, Interval};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "median, p95 (or any pNN), quantile(x, q)",
+    documented: [
+        "`median(x)`, `p95(x)`, `quantile(x, q)`",
+        "between neighbours by proportion, as numpy does",
+        "order statistics",
+    ],
+    is_named: |name| matches!(name, "median" | "quantile") || percent(name).is_some(),
+    bind,
+};
+
+fn bind(call: &Call) -> Result<Bound, String> {
+    let share = match call.name.as_str() {
+        "quantile" => {
+            call.takes(2..=2, "a value and a share, like quantile(x, 0.95)")?;
+            let share = call.number(1)?;
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("the share must be in [0, 1], found {share}"));
+            }
+            share
+        }
+        name => {
+            call.takes(1..=1, "one argument")?;
+            percent(name).unwrap_or(50.0) / 100.0
+        }
+    };
+    Ok(Bound::new(call.expressions(1)?, Quantile { share }))
+}
+
+/// 95 of `p95`; the median has none.
+fn percent(name: &str) -> Option<f64> {
+    let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent)
+}
+
+#[derive(Clone, Debug)]
+struct Quantile {
+    share: f64,
+}
+
+impl Aggregate for Quantile {
+    fn properties(&self) -> Properties {
+        Properties { lies_among_values: true, ..Properties::default() }
+    }
+
+    fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Ordered::new(self.share, pilot.groups))
+    }
+}
 
 /// So many values are kept as they are, of all groups together, and the least of each.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
 /// Beyond, those within so many standard errors of the quantile.
 const SAFE: f64 = 10.0;
-/// So many records may come before there is a bracket.
-pub const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 #[derive(Clone, Debug)]
-pub struct Ordered {
+struct Ordered {
     share: f64,
     groups: usize,
     /// Value and random group.
@@ -34,24 +86,24 @@ pub struct Ordered {
 /// A quantile of a sample, and the ends of its interval; infinite where the sample is too
 /// small to say.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rank {
+struct Rank {
     pub value: Option<f64>,
     pub low: f64,
     pub high: f64,
 }
 
 impl Ordered {
-    pub fn new(share: f64, groups: usize) -> Ordered {
+    fn new(share: f64, groups: usize) -> Ordered {
         Ordered { share, groups, values: vec![], bracket: None, below: vec![], above: vec![], left: 0 }
     }
 
-    /// For more of the same: nothing in it yet, but the same bracket.
-    pub fn hollow(&self) -> Ordered {
+    /// Nothing in it yet, but the same bracket.
+    fn emptied(&self) -> Ordered {
         let none = vec![0.0; self.below.len()];
         Ordered { bracket: self.bracket, below: none.clone(), above: none, ..Ordered::new(self.share, self.groups) }
     }
 
-    pub fn add(&mut self, values: &[f64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
+    fn add_values(&mut self, values: &[f64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         let mask = self.groups as u64 - 1;
         for row in rows {
             let value = values[row];
@@ -71,25 +123,21 @@ impl Ordered {
     }
 
     /// Adds what another holds, which has the same bracket or none.
-    pub fn merge(&mut self, other: Ordered) {
+    fn join(&mut self, other: Ordered) {
         other.values.into_iter().for_each(|(value, group)| self.put(value, group));
         let add = |mine: &mut Vec<f64>, theirs: &[f64]| mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
         add(&mut self.below, &other.below);
         add(&mut self.above, &other.above);
     }
 
-    pub fn keeps_all(&self) -> bool {
-        self.bracket.is_none()
-    }
-
-    pub fn records(&self) -> f64 {
+    fn records(&self) -> f64 {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
     /// Lets go of values that cannot be the quantile or an end of its interval, if there are
     /// too many, one of `states` such accumulators. What it holds must be a sample of all:
     /// the values of one corner of space would tell nothing of the others.
-    pub fn thin(&mut self, states: usize) {
+    fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
         if self.values.len() <= most {
             return;
@@ -163,7 +211,7 @@ impl Ordered {
     }
 
     /// The quantile from a sample of share `p`, with confidence `1 - alpha`.
-    pub fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank {
+    fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank {
         if self.values.is_empty() {
             return Rank { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY };
         }
@@ -184,6 +232,33 @@ impl Ordered {
     }
 }
 
+impl Accumulator for Ordered {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        self.add_values(records.features[0], rows, priorities);
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        self.join(same(other));
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(self.emptied())
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let Rank { value, low, high } = self.quantile(conditions.p, conditions.alpha, conditions.clustered);
+        Found::new(Interval { value, low, high, ..Interval::unknown() }, self.records())
+    }
+
+    fn thin(&mut self, groups: usize) {
+        self.narrow(groups);
+    }
+
+    fn keeps_all(&self) -> bool {
+        self.bracket.is_none()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +270,7 @@ mod tests {
         let values: Vec<f64> = (0..101).rev().map(f64::from).collect();
         for (share, expected) in [(0.0, 0.0), (0.5, 50.0), (0.25, 25.0), (0.999, 99.9), (1.0, 100.0)] {
             let mut ordered = Ordered::new(share, 1024);
-            ordered.add(&values, 0..101, None);
+            ordered.add_values(&values, 0..101, None);
             let rank = ordered.quantile(1.0, 0.05, false);
             assert!((rank.value.unwrap() - expected).abs() < 1e-9 && rank.low == rank.high, "{rank:?}");
         }
@@ -205,11 +280,11 @@ mod tests {
     fn values_that_were_let_go_are_not_made_up() {
         let mut ordered = Ordered::new(0.5, 64);
         // A corner of space: what comes after it is not like it.
-        ordered.add(&(0..2_000_000).map(f64::from).collect::<Vec<f64>>(), 0..2_000_000, None);
-        ordered.thin(1);
-        let mut rest = ordered.hollow();
-        rest.add(&(2_000_000..9_000_000).map(f64::from).collect::<Vec<f64>>(), 0..7_000_000, None);
-        ordered.merge(rest);
+        ordered.add_values(&(0..2_000_000).map(f64::from).collect::<Vec<f64>>(), 0..2_000_000, None);
+        ordered.narrow(1);
+        let mut rest = ordered.emptied();
+        rest.add_values(&(2_000_000..9_000_000).map(f64::from).collect::<Vec<f64>>(), 0..7_000_000, None);
+        ordered.join(rest);
         assert_eq!(ordered.records(), 9e6);
         assert_eq!(ordered.quantile(1.0, 0.05, false).value, None);
     }
@@ -219,11 +294,11 @@ mod tests {
         // The classic: for the median of 100 independent values, the 40th and the 61st.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut ordered = Ordered::new(0.5, 1024);
-        ordered.add(&values, 0..100, Some(&vec![0; 100]));
+        ordered.add_values(&values, 0..100, Some(&vec![0; 100]));
         let rank = ordered.quantile(1e-9, 0.05, false);
         assert!((39.0..=40.0).contains(&rank.low) && (61.0..=62.0).contains(&rank.high), "{rank:?}");
         let mut few = Ordered::new(0.99, 1024);
-        few.add(&values[..10], 0..10, Some(&[0; 10]));
+        few.add_values(&values[..10], 0..10, Some(&[0; 10]));
         assert_eq!(few.quantile(0.01, 0.05, false).high, f64::INFINITY);
     }
 
@@ -234,10 +309,10 @@ mod tests {
         for _ in 0..3 {
             let values: Vec<f64> = (0..2_000_000).map(|_| random.random::<f64>().powi(3)).collect();
             let priorities: Vec<u64> = values.iter().map(|_| random.random()).collect();
-            let mut part = thinned.hollow();
-            part.add(&values, 0..values.len(), Some(&priorities));
-            thinned.merge(part);
-            thinned.thin(1);
+            let mut part = thinned.emptied();
+            part.add_values(&values, 0..values.len(), Some(&priorities));
+            thinned.join(part);
+            thinned.narrow(1);
             all.extend(values);
         }
         assert!(thinned.values.len() < 200_000, "{}", thinned.values.len());

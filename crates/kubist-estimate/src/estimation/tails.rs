@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 
-use crate::estimate::accumulate::{Task, Values};
-use crate::estimate::aggregate::Kind;
-use crate::estimate::{Accumulated, Estimation};
+use super::Estimation;
+use crate::accumulate::{Accumulated, Task, Values};
 use kubist_read::query::Question;
 use kubist_read::question::Query;
 use kubist_types::error::{Error, Result};
@@ -27,25 +26,15 @@ pub struct Tails {
 impl Tails {
     pub fn new(task: &Task, share: f64, visible: &Schema) -> Result<Tails> {
         let mut columns: Vec<(usize, usize, String)> = Vec::new();
-        for (number, aggregate) in task.aggregates.iter().enumerate() {
-            let smooth = matches!(
-                aggregate.kind,
-                Kind::Sum
-                    | Kind::Mean
-                    | Kind::Variance
-                    | Kind::Std
-                    | Kind::Ratio
-                    | Kind::Covariance
-                    | Kind::Correlation
-            );
-            let plain = aggregate.arguments.iter().all(|argument| argument.column().is_some());
-            if !smooth || !plain {
+        for (number, asked) in task.aggregates.iter().enumerate() {
+            let plain = asked.bound.arguments.iter().all(|argument| argument.column().is_some());
+            if !asked.bound.properties.bell_curve || !plain {
                 return Err(Error::invalid(format!(
                     "tails: {} has none to read apart: it is for sums, means, ratios and variances of columns",
-                    aggregate.name
+                    asked.name
                 )));
             }
-            for (argument, expression) in aggregate.arguments.iter().enumerate() {
+            for (argument, expression) in asked.bound.arguments.iter().enumerate() {
                 let name = expression.column().map(|place| visible.field(place).name().clone());
                 columns.extend(name.map(|name| (number, argument, name)));
             }

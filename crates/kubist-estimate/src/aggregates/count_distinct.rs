@@ -10,22 +10,68 @@
 
 use std::collections::HashMap;
 
-use crate::estimate::distribution::normal;
+use kubist_index::priority::is_identity_type;
+
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::call::Call;
+use crate::distribution::normal;
+use crate::interval::{Conditions, Interval};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "count_distinct",
+    documented: [
+        "`count_distinct(x)`",
+        "different values; nulls are not counted, NaN is one value",
+        "from what was seen once and more often; wide, as it has to be",
+    ],
+    is_named: |name| name == "count_distinct",
+    bind: |call: &Call| {
+        call.takes(1..=1, "one argument")?;
+        of(call.arguments[0], call)
+    },
+};
+
+/// How many different values a column has, by its name.
+pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
+    let fields = call.schema.fields();
+    let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    let (place, field) = fields.find(plain).ok_or_else(|| {
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        format!("there is no column {plain:?}; there are {}", names.join(", "))
+    })?;
+    match is_identity_type(field.data_type()) {
+        true => Ok(Bound { column: Some(place), ..Bound::new(vec![], CountDistinct) }),
+        false => Err(format!("column {plain:?} is of type {}, whose values cannot be told apart", field.data_type())),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CountDistinct;
+
+impl Aggregate for CountDistinct {
+    fn properties(&self) -> Properties {
+        Properties { uses_number_of_records: true, ..Properties::default() }
+    }
+
+    fn accumulator(&self, _pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Distinct::default())
+    }
+}
 
 /// Of one identity, of several, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// So many values are told apart.
-pub const MOST_VALUES: usize = 1 << 23;
+/// So many values are told apart, of all groups together.
+const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]
-pub struct Distinct {
+struct Distinct {
     /// By the value's hash: the priority of the only identity that has it, or `SEVERAL`.
     seen: HashMap<u64, u64>,
 }
 
 impl Distinct {
-    pub fn add(&mut self, hashes: &[u64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
+    fn add_hashes(&mut self, hashes: &[u64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         rows.for_each(|row| self.put(hashes[row], priorities.map_or(SEVERAL, |priorities| priorities[row])));
     }
 
@@ -36,17 +82,13 @@ impl Distinct {
         }
     }
 
-    pub fn merge(&mut self, other: Distinct) {
-        other.seen.into_iter().for_each(|(hash, identity)| self.put(hash, identity));
-    }
-
-    pub fn values(&self) -> usize {
+    fn values(&self) -> usize {
         self.seen.len()
     }
 
     /// About how many there are, and between how many, from a sample of share `p` of
     /// `rows` records at most.
-    pub fn estimate(&self, p: f64, alpha: f64, rows: f64) -> (f64, f64, f64) {
+    fn estimate(&self, p: f64, alpha: f64, rows: f64) -> (f64, f64, f64) {
         let seen = self.seen.len() as f64;
         if p >= 1.0 {
             return (seen, seen, seen);
@@ -57,6 +99,32 @@ impl Distinct {
         let most = (once + z * (once + 1.0).sqrt() + z * z) / p + several + z * several.sqrt();
         let most = most.min(rows.max(seen));
         ((once / p.sqrt() + several).clamp(seen, most), seen, most)
+    }
+}
+
+impl Accumulator for Distinct {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        if let Some((hashes, array)) = records.told_apart {
+            self.add_hashes(hashes, rows.filter(|row| array.is_valid(*row)), priorities);
+        }
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        same::<Distinct>(other).seen.into_iter().for_each(|(hash, identity)| self.put(hash, identity));
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(Distinct::default())
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let rows = conditions.rows.unwrap_or(f64::INFINITY);
+        let (value, low, high) = self.estimate(conditions.p, conditions.alpha, rows);
+        Found::new(Interval { value: Some(value), low, high, ..Interval::unknown() }, self.values() as f64)
+    }
+
+    fn fullness(&self) -> f64 {
+        self.values() as f64 / MOST_VALUES as f64
     }
 }
 
@@ -92,7 +160,7 @@ mod tests {
     #[test]
     fn records_of_one_identity_are_one_sighting() {
         let mut distinct = Distinct::default();
-        distinct.add(&[7, 7, 7, 8, 8], 0..5, Some(&[1, 1, 1, 1, 2]));
+        distinct.add_hashes(&[7, 7, 7, 8, 8], 0..5, Some(&[1, 1, 1, 1, 2]));
         let (_, low, high) = distinct.estimate(0.5, 0.05, 1e9);
         assert_eq!(low, 2.0);
         assert!(high > 4.0);
