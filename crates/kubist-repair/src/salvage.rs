@@ -100,7 +100,7 @@ pub fn salvage_in(
 ) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     let mut gaps = Gaps::default();
-    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut gaps)?;
+    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut gaps, cancel)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
@@ -127,7 +127,7 @@ fn fill(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     copy_objects(from, to, snapshot, &mut report.notes)?;
-    let directory = snapshot.directory()?;
+    let directory = snapshot.view.runs.whole(&snapshot.core, cancel)?;
     let runs = directory.runs();
     let (damaged, steps) = look(snapshot, runs, report, cancel)?;
     let mended = match damaged.is_empty() {

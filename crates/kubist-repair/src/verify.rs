@@ -118,12 +118,12 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
     let gathered = |report: &mut VerifyReport| {
         let mut gaps = Gaps::default();
-        let snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut gaps)?;
+        let snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut gaps, &options.cancel)?;
         gaps.notes.into_iter().for_each(|note| report.find(note));
         report.rows_lost += gaps.rows;
         Ok(snapshot)
     };
-    let mut snapshot = match entries::check(&core.store, &mut report)? {
+    let mut snapshot = match entries::check(&core.store, &mut report, &options.cancel)? {
         Some(snapshot) => snapshot,
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
@@ -131,11 +131,12 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
             snapshot => snapshot?,
         },
     };
-    let directory = match snapshot.directory() {
+    let whole = |snapshot: &Snapshot| snapshot.view.runs.whole(&snapshot.core, &options.cancel);
+    let directory = match whole(&snapshot) {
         // The list of runs is damaged, which was found. The logs, or an older list, say the same.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
-            snapshot.directory()?
+            whole(&snapshot)?
         }
         directory => directory?,
     };
