@@ -78,6 +78,7 @@ impl Snapshot {
     /// are read; `Cancelled`.
     pub fn at(core: &Arc<Core>, moment: &Moment, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
+        cancel.check()?;
         if core.header.id != moment.table {
             let why = "another table was made in the place of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });

@@ -28,6 +28,7 @@ const MANY_RUNS: u64 = 1 << 18;
 /// Pages on their way to a segment.
 struct Pages<'a> {
     geometry: &'a Geometry,
+    cancel: &'a Cancel,
     segment: Box<dyn Segment>,
     dealer: Dealer<Location>,
     leaves: Vec<u8>,
@@ -42,6 +43,7 @@ impl Pages<'_> {
     }
 
     fn append(&mut self, (summary, page): (Summary, Page)) -> Result<()> {
+        self.cancel.check()?;
         let bytes = encode_page(page, self.geometry);
         let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
         let leaf = Leaf { offset, length: bytes.len() as u32, summary };
@@ -61,7 +63,7 @@ fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<(Vec<u
     let segment = new_segment(core, PAGES_SEGMENT, number)?;
     let name = segment.name().to_string();
     let dealer = Dealer::new(core.geometry, page_entries(runs));
-    let mut pages = Pages { geometry: &core.geometry, segment, dealer, leaves: Vec::new() };
+    let mut pages = Pages { geometry: &core.geometry, cancel, segment, dealer, leaves: Vec::new() };
     view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
     let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(core.geometry, 1));
     dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
