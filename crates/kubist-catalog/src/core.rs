@@ -219,11 +219,9 @@ impl Core {
 
     /// Entries and runs in them since the last checkpoint, and live runs, as of the last view.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
-        let followed = self.followed();
-        let Some((_, view)) = &followed.last else { return (0, 0, 0) };
-        let (joined, held) = (view.joined, followed.checkpointed);
-        let (view, since) = (view.clone(), |all: u64, held: u64| all.saturating_sub(held));
-        drop(followed);
+        let Some(view) = self.last_view() else { return (0, 0, 0) };
+        let (joined, held) = (view.joined, self.followed().checkpointed);
+        let since = |all: u64, held: u64| all.saturating_sub(held);
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
