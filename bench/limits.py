@@ -15,7 +15,7 @@ _V2 = Path("/sys/fs/cgroup")
 
 @contextmanager
 def confined(memory_bytes: int | None) -> Iterator[None]:
-    """Moves this process into a group that may use so much memory, page cache included."""
+    """Moves this process into a group that may use this much memory, page cache included."""
     if memory_bytes is None:
         yield
         return

@@ -22,7 +22,7 @@ class Question:
     share: float | None = None
     """A uniform sample of this share, the same each time, nested in larger ones."""
     limit: int | None = None
-    """So many records, chosen uniformly from those that match."""
+    """This many records, chosen uniformly from those that match."""
     any_rows: bool = False
     """The limit's records need not be chosen uniformly: what `LIMIT` alone means."""
     where: tuple[str, str, float] | None = None

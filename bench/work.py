@@ -1,7 +1,7 @@
 """What is asked: boxes of known sizes at several places, samples, limits, filters.
 
 Boxes are found by calibration: around each place, the half width at which a
-cube holds so many rows. Their ends are exact in float32, so that all systems
+cube holds the wanted number of rows. Their ends are exact in float32, so that all systems
 mean the same box.
 """
 

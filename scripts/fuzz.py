@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "target" / "fuzz"
-#: One input of 1 KiB may cost a second, and so many MB.
+#: An input of 1 KiB may take a second and this many MB.
 LONGEST, SECONDS, MEGABYTES = 1024, 1, 256
 COVERAGE = [
     "-Cpasses=sancov-module",

@@ -25,7 +25,7 @@ Look, while they write:
 >>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
 ...     draw(r.to_arrow(), r.precision)
 >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)   # a number and its error bar
->>> s = t.snapshot()                              # pinned: one moment, whoever is writing
+>>> s = t.snapshot()                              # pinned, while others write
 >>> len(s), s.count(where="deposited")
 
 Keep:
@@ -57,13 +57,17 @@ from ._errors import (
     Cancelled,
     Damaged,
     Error,
+    InternalError,
     InvalidInput,
     NewerFormat,
+    NoSpace,
     NotATable,
+    NotPermitted,
     Refused,
     SnapshotExpired,
     StorageError,
     TableExists,
+    Unavailable,
 )
 from ._estimate import Estimate
 from ._figures import (
@@ -104,9 +108,12 @@ __all__ = [
     "Estimate",
     "Explanation",
     "Info",
+    "InternalError",
     "InvalidInput",
     "NewerFormat",
+    "NoSpace",
     "NotATable",
+    "NotPermitted",
     "OptimizeReport",
     "Refused",
     "RemoteSnapshot",
@@ -122,6 +129,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableExists",
+    "Unavailable",
     "VerifyReport",
     "Writer",
     "WriterInfo",

@@ -13,13 +13,17 @@ __all__ = [
     "Cancelled",
     "Damaged",
     "Error",
+    "InternalError",
     "InvalidInput",
     "NewerFormat",
+    "NoSpace",
     "NotATable",
+    "NotPermitted",
     "Refused",
     "SnapshotExpired",
     "StorageError",
     "TableExists",
+    "Unavailable",
 ]
 
 
@@ -79,6 +83,22 @@ class Refused(Error, RuntimeError):
 
 class StorageError(Error, OSError):
     """The operating system said no: a full disk, missing permission, a broken device."""
+
+
+class Unavailable(StorageError):
+    """The storage failed or did not answer: nothing is known of the bytes there, try again."""
+
+
+class NoSpace(StorageError):
+    """The disk or the quota is full: make room."""
+
+
+class NotPermitted(StorageError, PermissionError):
+    """The operating system does not permit it."""
+
+
+class InternalError(Error):
+    """A mistake in Kubist itself: please report it."""
 
 
 # Tracebacks and help() show the name that users import.

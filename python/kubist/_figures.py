@@ -313,17 +313,24 @@ class VerifyReport:
     losses: list[dict[str, Any]] = field(default_factory=list)
     """For each damaged place ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
     ``extents``: where the rows lie, along each dimension."""
+    rows_unread: int = 0
+    """Rows that could not be read because the storage failed: they may be sound."""
+    unread: list[str] = field(default_factory=list)
+    """One line for each thing that could not be read, which is no damage: try again."""
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong."""
-        return not self.findings
+        """Everything could be read, and nothing is wrong."""
+        return not self.findings and not self.unread
 
     def __repr__(self) -> str:
-        verdict = "sound" if self.ok else f"{len(self.findings)} findings"
+        wrong = [f"{len(self.findings)} findings"] if self.findings else []
+        wrong += [f"{len(self.unread)} could not be read"] if self.unread else []
+        verdict = ", ".join(wrong) or "sound"
         read = f"{self.rows:,} rows, {self.pages:,} pages, {size(self.bytes)}"
         head = f"<kubist.VerifyReport {verdict}: {read}>"
-        return "\n".join([head, *(f"  {printable(finding)}" for finding in self.findings)])
+        lines = [*self.findings, *(f"could not be read: {line}" for line in self.unread)]
+        return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ NAN_GREATEST = frozenset({">", ">=", "<>"})
 
 @dataclass(frozen=True)
 class Moment:
-    """A time: so many ``ticks`` of so many ``nanoseconds``; what: instant, clock or span."""
+    """A time: ``ticks`` of ``nanoseconds`` each; what: instant, clock or span."""
 
     what: str
     ticks: int

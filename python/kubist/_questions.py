@@ -1,6 +1,6 @@
 """What can be asked of a table and of a snapshot alike, here and over HTTP.
 
-Arguments are checked for shape and become a question in the words of whoever answers: the
+Arguments are checked for shape and become a question in the words of what answers it: the
 engine in this process, or a server.
 """
 
@@ -37,7 +37,7 @@ class Questions:
 
     _Query: Callable[..., Any]
     _Wish: Callable[..., Any]
-    """A question, and what is to be estimated of it, in the words of whoever answers."""
+    """A question, and what is to be estimated of it, in the words of what answers it."""
 
     def _pinned(self) -> Pinned:
         raise NotImplementedError
@@ -88,7 +88,7 @@ class Questions:
                 sample of that share.
             window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
                 that do not overlap are independent samples.
-            limit: At most so many records: those of lowest priority, in ascending
+            limit: At most this many records: those of lowest priority, in ascending
                 order, a uniform sample of that size. Applied last.
             columns: The columns to return, in this order; None: all.
             where: An SQL condition over any columns, as
@@ -360,8 +360,8 @@ class Questions:
         Args:
             aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
                 std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
-                ratio(a, b) cov(x, y) corr(x, y) count_distinct(x) histogram(x, 20)
-                histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
+                ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
+                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
                 columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
                 condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
                 variances divide by n - 1.
@@ -370,9 +370,9 @@ class Questions:
             group_by: Columns by whose values records are grouped, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value.
             absolute: Stop when half of each interval is at most this, in the value's unit.
-            within: Answer within so many seconds, with the best interval reached.
-            rows: Read about so many records at most.
-            bytes: Read about so many bytes at most.
+            within: Answer within this many seconds, with the best interval reached.
+            rows: Read about this many records at most.
+            bytes: Read about this many bytes at most.
             precision: Read the records with a priority below it at most. Without any of
                 these the goal is ``error=0.01``.
             confidence: How often the intervals hold the truth.

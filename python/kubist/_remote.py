@@ -29,6 +29,9 @@ _KINDS: dict[str, type[Error]] = {
     "busy": _errors.Busy,
     "damaged": _errors.Damaged,
     "newer": _errors.NewerFormat,
+    "unavailable": _errors.Unavailable,
+    "no_space": _errors.NoSpace,
+    "not_permitted": _errors.NotPermitted,
     "token": _errors.Refused,
     "forbidden": _errors.Refused,
     "too_long": _errors.Refused,
@@ -306,7 +309,7 @@ class _Figures:
 
 
 class _Estimates:
-    """Estimates as they come; whoever lets go of them stops the work over there."""
+    """Estimates as they come. Closing them stops the work on the server."""
 
     def __init__(self, wire: _kubist.Wire) -> None:
         self._wire = wire

@@ -278,7 +278,7 @@ class Table(InDirectory["Table"]):
 
         Example:
             >>> s = t.snapshot()
-            >>> len(s), s.count(where="deposited")   # of one moment, whoever is writing
+            >>> len(s), s.count(where="deposited")   # of one snapshot, while others write
         """
         pinned = self._pinned()
         return Snapshot(
@@ -382,7 +382,7 @@ class Table(InDirectory["Table"]):
         self._table.set_metadata(_box.metadata(values), column=column)
 
     def declare_writers(self, writers: Sequence[str] | int) -> None:
-        """Says whom every step waits for: these writers, or so many different ones.
+        """Declares the writers that every step waits for, by name or by their number.
 
         `query` with ``steps`` and `snapshot` at a step see a step only once all of
         them have committed or abandoned it. Can be said once; the same again is fine.
@@ -447,6 +447,7 @@ class Table(InDirectory["Table"]):
         Returns:
             A report; ``report.ok``, or one line in ``report.findings`` for each
             thing that is wrong, and in ``report.losses`` what it costs.
+            ``report.unread`` lists what could not be read, of which nothing is known.
 
         Example:
             >>> t.verify(deep=True).ok

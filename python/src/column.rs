@@ -1,4 +1,4 @@
-//! Columns of an answer as NumPy has them, for whom pyarrow is too much: NumPy reads the
+//! Columns of an answer as NumPy has them, for users without pyarrow: NumPy reads the
 //! memory through `__array_interface__`, without a copy where the layouts agree.
 
 use std::sync::Arc;

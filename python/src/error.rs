@@ -4,7 +4,7 @@
 //! built-in parents (`ValueError`, `FileNotFoundError`, …); here is only which
 //! kind of error becomes which class.
 
-use kubist::Error;
+use kubist::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 /// The exception for an engine error.
@@ -19,8 +19,14 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::SnapshotExpired { .. } => "SnapshotExpired",
         Error::Cancelled => "Cancelled",
         Error::Forked { .. } | Error::Refused(_) => "Refused",
-        Error::Io(_) => "StorageError",
-        _ => "Error",
+        other => match other.kind() {
+            ErrorKind::Unavailable => "Unavailable",
+            ErrorKind::NoSpace => "NoSpace",
+            ErrorKind::Permission => "NotPermitted",
+            ErrorKind::Unsupported => "StorageError",
+            ErrorKind::Internal => "InternalError",
+            _ => "Error",
+        },
     };
     raise(py, class, &error.to_string())
 }
@@ -42,7 +48,7 @@ pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
-    raise(py, "Error", &format!("a bug in Kubist stopped this call: {said}"))
+    raise(py, "InternalError", &format!("a bug in Kubist stopped this call: {said}"))
 }
 
 fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {

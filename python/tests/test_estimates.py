@@ -52,6 +52,8 @@ def test_whole_tables_agree_with_numpy(table: kubist.Table, data: dict[str, np.n
         "share(speed > 6)": (speed > 6).mean(),
         "ratio(speed, x)": speed.sum() / data["x"].sum(),
         "cov(x, speed)": np.cov(data["x"], speed)[0, 1],
+        "covar(x, speed)": np.cov(data["x"], speed)[0, 1],
+        "weighted_mean(speed, x)": np.average(speed, weights=data["x"]),
         "corr(x, speed)": np.corrcoef(data["x"], speed)[0, 1],
         "count_distinct(name)": 9,
     }

@@ -164,7 +164,7 @@ export class Tree {
         openHigh[k] = false;
       }
     }
-    // So many records have come from here at this precision; ROWS more are wanted.
+    // These records have come from here at this precision; ROWS more are wanted.
     const begin = parent.window[1];
     const end = Math.min(1, begin * (1 + ROWS / (parent.below[octant] + 1)));
     // A small remainder is included rather than left for another cell.

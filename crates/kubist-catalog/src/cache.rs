@@ -69,7 +69,7 @@ impl<K: Eq + Hash, V: Held> Generations<K, V> {
 }
 
 impl<K: Eq + Hash, V: Held> Cache<K, V> {
-    /// Keeps about so many bytes.
+    /// A cache of about `bound` bytes.
     pub fn new(bound: usize) -> Cache<K, V> {
         let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
         Cache { bound, generations: Mutex::new(generations) }

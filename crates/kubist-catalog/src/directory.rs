@@ -3,9 +3,9 @@
 //! A checkpoint of many runs keeps them in pages, in a segment of its own, and lists the
 //! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
 //! what came since. A question loads the pages that may meet its box and priorities, all
-//! in one go. Once as many pages were asked for as there are, all are loaded and stay, if
-//! that is not too much: then questions have cost no more than twice what the better way would
-//! have.
+//! in one go. Once questions have asked for as many pages as there are, all are loaded and
+//! stay, if they fit the bound (`hold_at_most`). Loading page by page and then all at once
+//! costs at most twice what the better of the two would have cost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use crate::files::TableFiles;
 pub type Directory = directory::Directory<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// A writer takes so many pages of a directory that is not held as a whole.
+/// Pages that a writer loads of a directory that is not held as a whole.
 const WRITER_PAGES: usize = 256;
 /// Pages that are read in one go.
 const AT_ONCE: usize = 64;
-/// So many runs a checkpoint holds itself.
+/// Runs that a checkpoint holds itself; more are in pages.
 pub const INLINE: u64 = 256;
 
-/// How many runs and cutoffs a page has at most, of so many runs: as many as there are
-/// pages then, so that neither the list of pages nor a page is large; 160 KB at most, and
-/// for every column that is no dimension some 8 more.
+/// How many runs and cutoffs a page has at most, in a directory of `runs` runs. A page has as
+/// many as there are pages, so that neither the list of pages nor a page is large: 160 KB at
+/// most, and about 8 KB more for every column that is no dimension.
 pub fn page_entries(runs: u64) -> usize {
     (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize
 }
@@ -97,9 +97,10 @@ impl Base {
     }
 
     /// Calls with every page, some of which are in memory at a time.
-    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
+    pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
+            cancel.check()?;
             for page in self.load(files, some, &mut Stats::default())? {
                 work(&page)?;
             }
@@ -108,9 +109,9 @@ impl Base {
     }
 
     /// What the pages of one tier hold, in depth-first order.
-    fn entries<'a>(&'a self, files: &'a TableFiles, upper: bool) -> Entries<'a> {
+    fn entries<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, upper: bool) -> Entries<'a> {
         let of_tier = (0..self.pages.len()).filter(|page| self.pages[*page].summary.upper == upper);
-        Entries { base: self, files, left: of_tier.collect(), ready: VecDeque::new() }
+        Entries { base: self, files, cancel, left: of_tier.collect(), ready: VecDeque::new() }
     }
 }
 
@@ -125,6 +126,7 @@ fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
 struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,
+    cancel: &'a Cancel,
     left: VecDeque<usize>,
     ready: VecDeque<Entry>,
 }
@@ -135,7 +137,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty() {
             let some: Vec<usize> = self.left.drain(..self.left.len().min(AT_ONCE)).collect();
-            match self.base.load(self.files, &some, &mut Stats::default()) {
+            let loaded = self.cancel.check().and_then(|()| self.base.load(self.files, &some, &mut Stats::default()));
+            match loaded {
                 Ok(pages) => pages.iter().for_each(|page| self.ready.extend(in_order(page))),
                 Err(error) => return Some(Err(error)),
             }
@@ -282,10 +285,10 @@ impl Runs {
     }
 
     /// Calls with all live runs, some of which are in memory at a time.
-    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
+    pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent.all().for_each(&mut work);
         match &self.base {
-            Some(base) => base.each(files, |page| {
+            Some(base) => base.each(files, cancel, |page| {
                 page.runs.iter().filter(|run| self.lives(run)).for_each(&mut work);
                 Ok(())
             }),
@@ -295,7 +298,12 @@ impl Runs {
 
     /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
     /// cubes; some are in memory at a time.
-    pub fn in_order(&self, files: &TableFiles, mut work: impl FnMut(Entry) -> Result<()>) -> Result<()> {
+    pub fn in_order(
+        &self,
+        files: &TableFiles,
+        cancel: &Cancel,
+        mut work: impl FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
         let mut recent: Vec<Entry> = self.recent.all().cloned().map(Entry::Run).collect();
         recent.extend(self.recent.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
         recent.sort_by_key(Entry::cube);
@@ -304,7 +312,8 @@ impl Runs {
         sources.push(recent.peekable());
         for upper in [true, false] {
             if let Some(base) = &self.base {
-                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> = Box::new(base.entries(files, upper));
+                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> =
+                    Box::new(base.entries(files, cancel, upper));
                 sources.push(of_tier.peekable());
             }
         }

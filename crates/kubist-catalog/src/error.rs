@@ -1,9 +1,9 @@
 //! Errors of stores and of stored bytes as the engine's.
 
 use kubist_format::error::EntryError;
-use kubist_types::Error;
+use kubist_types::{Error, ErrorKind};
 
-/// A store's error as the engine's.
+/// A store's error as the engine's, with the store's as its source where that says more.
 pub fn store_error(error: kubist_store::Error) -> Error {
     use kubist_store::Error as Store;
     match error {
@@ -16,8 +16,23 @@ pub fn store_error(error: kubist_store::Error) -> Error {
             Error::Damaged { file, offset: 0, what: format!("it is {found}, not {wanted}") }
         }
         Store::Missing { file } => Error::Damaged { file, offset: 0, what: "the file is missing".into() },
-        other => Error::Io(other.to_string()),
+        failed => Error::storage(storage_kind(&failed), failed.to_string(), failed),
     }
+}
+
+/// Which of the kinds of a failing storage a store's error is of.
+fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
+    match error {
+        kubist_store::Error::NoSpace { .. } => ErrorKind::NoSpace,
+        kubist_store::Error::Io { source, .. } => ErrorKind::of_io(source),
+        _ => ErrorKind::Unavailable,
+    }
+}
+
+/// May the same operation succeed when it is tried again? It says nothing of the bytes.
+pub fn is_transient(error: &kubist_store::Error) -> bool {
+    matches!(error, kubist_store::Error::Unreachable { .. } | kubist_store::Error::Io { .. })
+        && storage_kind(error) == ErrorKind::Unavailable
 }
 
 /// Stored bytes that cannot be read, as an error that names the file and the place in it.
@@ -28,7 +43,42 @@ pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> 
     }
 }
 
-/// Is this an error of bytes, not of the moment?
+/// Are stored bytes not what was written? Repair acts on nothing else: of what could not be
+/// read for another reason, nothing is known.
 pub fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Damaged { .. } | Error::Newer(_) | Error::Invalid(_) | Error::Io(_))
+    error.kind() == ErrorKind::Corrupt
+}
+
+/// Did the storage not answer, or failed to? The bytes may be sound.
+pub fn is_unread(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io;
+
+    fn of_io(kind: io::ErrorKind) -> kubist_store::Error {
+        kubist_store::Error::Io { operation: "read", file: "t/segments/a.seg".into(), source: kind.into() }
+    }
+
+    #[test]
+    fn a_failing_storage_is_no_damage_and_stays_reachable() {
+        let unreachable = kubist_store::Error::Unreachable { place: "host".into(), why: "no answer".into() };
+        for error in [unreachable, of_io(io::ErrorKind::Other), of_io(io::ErrorKind::TimedOut)] {
+            assert!(is_transient(&error));
+            let error = store_error(error);
+            assert!(is_unread(&error) && !is_damage(&error), "{error:?}");
+            assert!(error.source().is_some_and(|source| source.is::<kubist_store::Error>()));
+        }
+        let error = store_error(of_io(io::ErrorKind::PermissionDenied));
+        assert_eq!(error.kind(), ErrorKind::Permission);
+        let cause = error.source().and_then(|of_store| of_store.source());
+        let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::PermissionDenied));
+        let missing = store_error(kubist_store::Error::Missing { file: "a".into() });
+        assert!(is_damage(&missing) && !is_damage(&Error::Newer("a".into())));
+    }
 }

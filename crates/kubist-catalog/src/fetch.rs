@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kubist_format::names::TABLE;
 use kubist_types::{Cost, Error, Result};
 
-use crate::error::store_error;
+use crate::error::{is_unread, store_error};
 use crate::files::TableFiles;
 use crate::trace;
 
@@ -76,11 +76,15 @@ impl Unread {
         if files.store.get(TABLE).is_ok_and(|header| header.is_none()) {
             return Error::NotATable { location: location(), why: "it was dropped after it was opened".into() };
         }
-        if is_needed(&segment).is_ok_and(|needed| !needed) {
-            let why = format!("{file} was cleaned away; take a fresh snapshot");
-            return Error::SnapshotExpired { location: location(), why };
+        match is_needed(&segment) {
+            Ok(false) => {
+                let why = format!("{file} was cleaned away; take a fresh snapshot");
+                Error::SnapshotExpired { location: location(), why }
+            }
+            // Nobody can say now whether it is needed.
+            Err(error) if is_unread(&error) => error,
+            _ => store_error(kubist_store::Error::Missing { file }),
         }
-        store_error(kubist_store::Error::Missing { file })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A table's store, its header and what is kept in memory of its files.
 //!
-//! The lowest floor of a handle: it reads named objects and pieces of segments, and knows
+//! The lowest layer of a handle: it reads named objects and pieces of segments, and knows
 //! nothing of logs or of any state of the table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -131,7 +131,7 @@ impl TableFiles {
         Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
     }
 
-    /// May so many runs be held in memory?
+    /// May `runs` runs be held in memory?
     pub fn holds(&self, runs: u64) -> bool {
         runs <= self.most_held.load(Ordering::Relaxed)
     }

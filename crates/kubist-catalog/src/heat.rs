@@ -1,5 +1,5 @@
-//! Where queries of this process examined rows in vain: what the optimizer mends
-//! first, and mends at all where the layout's debt alone would not be worth it.
+//! Read amplification: where queries of this process examined rows in vain. The optimizer
+//! rewrites these parts first, also where the layout's debt alone would not be worth it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};

@@ -1,5 +1,5 @@
-//! The lookups into the primary runs of a view, so that a question which says no more
-//! than a value need not look at every run.
+//! The lookups into the primary runs of a view, so that a question for a value alone
+//! need not look at every run.
 
 use std::collections::HashMap;
 use std::sync::Arc;

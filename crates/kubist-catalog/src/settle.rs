@@ -1,4 +1,4 @@
-//! Waiting until what is depended on is durable.
+//! Waiting until the entries that a commit or a rewrite depends on are durable.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
-//! Which moment a snapshot is of, in words that another process understands.
+//! The name of a snapshot, for other processes.
 //!
 //! A snapshot is the join of the logs up to some positions, so the positions name it.
-//! They are small, and pin nothing: once the files of that moment were cleaned away, who
-//! comes back to it gets `SnapshotExpired`, and never other rows.
+//! They are small, and pin nothing: once the snapshot's files were cleaned away, its name
+//! leads to `SnapshotExpired`, and never to other rows.
 
 use kubist_format::history::Declared;
 use kubist_format::location::Location;

@@ -1,8 +1,8 @@
 //! Where a query's time goes, request by request: the four stages of the scalability paper
 //! (section V B), as a client sees them.
 //!
-//! A query that is traced says so on its threads while they read; one that is not costs a look
-//! at a thread's own variable for each read.
+//! A traced query sets a variable of each thread while the thread reads. Without a trace each
+//! read costs one look at that variable.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `kubist alter`: columns that come later, units, and what is said about a table.
+//! `kubist alter`: columns that come later, units, and metadata.
 
 use arrow_schema::Field;
 use kubist::{Metadata, NewColumn, Table, Value};

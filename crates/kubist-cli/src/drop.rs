@@ -1,4 +1,4 @@
-//! `kubist drop`: a table's end, if that is what is wanted.
+//! `kubist drop`: deletes a table, after asking.
 
 use std::io::{BufRead, IsTerminal, Write};
 

@@ -3,14 +3,12 @@
 use std::fmt::Write as _;
 
 use kubist::{Cancel, Explanation, Query, RequestTimes, Table};
+use kubist_plot::{Chart, Color, Scale, Series};
 
+use crate::cost::cost;
 use crate::failure::Result;
 use crate::output::{PendingFile, print, print_json};
-use crate::plot::chart::{self, Chart, Series};
-use crate::plot::colormap::Color;
-use crate::plot::ticks::Scale;
-use crate::query::cost;
-use crate::{args, human, model, parse};
+use crate::{args, human, model, parse, picture};
 
 /// What a stage of a request is called and drawn in, and between which moments it lies.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
@@ -38,7 +36,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     let explanation = snapshot.explain(&query, fitted.as_ref())?;
     if let Some(picture) = picture {
         let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);
-        chart::write(&[stages(&explanation)], &title, picture)?;
+        picture::write_charts(&[stages(&explanation)], &title, picture)?;
     }
     if command.json { print_json(&explanation) } else { print(&page(&explanation)) }
 }

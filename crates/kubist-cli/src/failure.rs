@@ -1,4 +1,4 @@
-//! How a command fails: one line for the person, one exit code for the script.
+//! How a command fails: one line for people, one exit code for scripts.
 //!
 //! The codes are a promise (`kubist --help` lists them) and say what to do next,
 //! like the kinds of [`kubist::Error`] from which most of them come.
@@ -22,11 +22,11 @@ pub enum Kind {
     System = 4,
     /// Ctrl-C or a request to terminate.
     Interrupted = 130,
-    /// Whoever read our output has gone: not worth a word.
+    /// The reader of our output is gone: no message.
     ReaderGone = 0,
 }
 
-/// A failure, ready to be told.
+/// A failure, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: Kind,
@@ -79,15 +79,25 @@ impl From<kubist_files::Error> for Failure {
     }
 }
 
+impl From<kubist_plot::Error> for Failure {
+    fn from(error: kubist_plot::Error) -> Failure {
+        use kubist_plot::Error::*;
+        let kind = match &error {
+            Missing { .. } | NotDrawable { .. } | Values { .. } => Kind::Usage,
+            _ => Kind::System,
+        };
+        Failure { kind, message: error.to_string() }
+    }
+}
+
 impl From<kubist::Error> for Failure {
     fn from(error: kubist::Error) -> Failure {
-        use kubist::Error::*;
-        let kind = match &error {
-            Cancelled => return Failure::interrupted(),
-            Invalid(_) => Kind::Usage,
-            Damaged { .. } => Kind::Unsound,
-            NotATable { .. } | Exists { .. } | Newer(_) => Kind::Place,
-            // Busy, expired, refused, forked, I/O, and whatever comes later.
+        let kind = match error.kind() {
+            kubist::ErrorKind::Cancelled => return Failure::interrupted(),
+            kubist::ErrorKind::InvalidInput => Kind::Usage,
+            kubist::ErrorKind::Corrupt => Kind::Unsound,
+            kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Place,
+            // Busy, expired, no space, no permission, no answer, and whatever comes later.
             _ => Kind::System,
         };
         Failure { kind, message: error.to_string() }
@@ -103,7 +113,10 @@ mod tests {
         let kind = |error: kubist::Error| Failure::from(error).kind;
         assert_eq!(kind(kubist::Error::Invalid("x".into())), Kind::Usage);
         assert_eq!(kind(kubist::Error::Cancelled), Kind::Interrupted);
-        assert_eq!(kind(kubist::Error::Io("disk full".into())), Kind::System);
+        for failed in [ErrorKind::StorageFull, ErrorKind::PermissionDenied, ErrorKind::TimedOut] {
+            assert_eq!(kind(kubist::Error::io("cannot write t", failed.into())), Kind::System);
+        }
+        assert_eq!(kind(kubist::Error::internal("x")), Kind::System);
         assert_eq!(kind(kubist::Error::Damaged { file: "f".into(), offset: 1, what: "w".into() }), Kind::Unsound);
         assert_eq!(kind(kubist::Error::NotATable { location: "t".into(), why: "w".into() }), Kind::Place);
     }

@@ -1,4 +1,4 @@
-//! Whether a file's columns are the table's, and making them so.
+//! Whether a file's columns fit the table's, and their conversion.
 //!
 //! A table has one schema. A file that lacks a column, brings one more or has
 //! another type is refused with file and column named; a type that the table's

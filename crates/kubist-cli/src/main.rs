@@ -6,7 +6,9 @@
 
 mod alter;
 mod args;
+mod browser;
 mod copy;
+mod cost;
 mod drop;
 mod estimate;
 mod explain;
@@ -21,12 +23,14 @@ mod model;
 mod output;
 mod paraview;
 mod parse;
+mod picture;
 mod plot;
 mod progress;
 mod query;
 mod salvage;
 mod table;
 mod tail;
+mod token;
 mod tunnel;
 mod upkeep;
 mod verify;

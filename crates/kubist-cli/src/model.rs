@@ -6,14 +6,13 @@ use std::path::Path;
 
 use kubist::model::{Advice, Bound, Fit, Model, ReplicaSelection, Workload};
 use kubist::{Cancel, Fitted};
+use kubist_plot::{Chart, Scale, Series};
 use serde::Serialize;
 
 use crate::args;
 use crate::failure::{Failure, Result};
 use crate::output::{PendingFile, json, print, print_json, remark};
-use crate::plot::chart::{self, Chart, Series};
-use crate::plot::ticks::Scale;
-use crate::{human, table};
+use crate::{human, picture, table};
 
 const KIB: f64 = 1024.0;
 /// Requests that were measured: the model says nothing of others.
@@ -36,7 +35,7 @@ pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
         pending.publish()?;
     }
     if let Some(picture) = picture {
-        chart::write(&fit_charts(&fitted.fit), &format!("Requests to {}", fitted.location), picture)?;
+        picture::write_charts(&fit_charts(&fitted.fit), &format!("Requests to {}", fitted.location), picture)?;
     }
     if command.json { print_json(&fitted) } else { print(&fit_page(&fitted)) }
 }
@@ -148,7 +147,7 @@ pub fn advise(command: &args::Advise, cancel: &Cancel) -> Result<()> {
     if let Some(picture) = picture {
         let charts = advice_charts(&fitted.fit.model, &counsel, &work);
         let title = format!("{} of {}", human::counted(counsel.rows, "record"), fitted.location);
-        chart::write(&charts, &title, picture)?;
+        picture::write_charts(&charts, &title, picture)?;
     }
     if command.json { print_json(&counsel) } else { print(&advice_page(&counsel)) }
 }

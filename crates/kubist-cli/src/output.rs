@@ -89,6 +89,11 @@ impl PendingFile {
         self.file.try_clone().map_err(|error| Failure::io(&self.destination, &error))
     }
 
+    /// Where it will be.
+    pub fn destination(&self) -> &Path {
+        &self.destination
+    }
+
     /// Gives the file its name, after its bytes are safe.
     pub fn publish(mut self) -> Result<()> {
         let Some(temporary) = self.temporary.take() else {

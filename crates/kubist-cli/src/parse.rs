@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use arrow_schema::{DataType, Schema};
 use kubist::{Bound, Dimension, Domain, PerCell, Value};
+use kubist_plot::SIDES;
 
 use crate::failure::{Failure, Result};
 
@@ -355,10 +356,9 @@ fn data_type(name: &str) -> Result<DataType, String> {
 
 /// A picture's size in pixels: `1200x900`.
 pub fn size(text: &str) -> Result<(u32, u32), String> {
-    let allowed = 200..=16_384;
     match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
-        Some((Ok(width), Ok(height))) if allowed.contains(&width) && allowed.contains(&height) => Ok((width, height)),
-        _ => Err("expected WIDTHxHEIGHT, each 200 to 16384 pixels".to_string()),
+        Some((Ok(width), Ok(height))) if SIDES.contains(&width) && SIDES.contains(&height) => Ok((width, height)),
+        _ => Err(format!("expected WIDTHxHEIGHT, each {} to {} pixels", SIDES.start(), SIDES.end())),
     }
 }
 

@@ -7,10 +7,11 @@ use kubist::{Cancel, QueryStream, Snapshot, Stats, Table};
 use serde::Serialize;
 
 use crate::args::{self, Format};
+use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
+use crate::parse;
 use crate::table::Preview;
-use crate::{human, parse};
 
 /// Records shown to a person who did not say how many.
 const PREVIEW_RECORDS: usize = 40;
@@ -139,55 +140,4 @@ fn tell(command: &args::Query, path: Option<&Path>, stream: &QueryStream) -> Res
     }
     remark(&cost(&stats, precision));
     Ok(())
-}
-
-/// What a query cost, on one line.
-pub fn cost(stats: &Stats, precision: f64) -> String {
-    let per_record = if stats.rows_returned == 0 {
-        String::new()
-    } else {
-        format!(", {:.2} each", stats.rows_read as f64 / stats.rows_returned as f64)
-    };
-    let looked_up = match stats.runs_looked_up {
-        0 => String::new(),
-        runs => format!(", {} looked up", human::counted(runs, "run")),
-    };
-    let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
-    format!(
-        "{}{sample}; {} read{per_record}; {} in {} of {}{looked_up}, {}; {}",
-        human::counted(stats.rows_returned, "record"),
-        human::count(stats.rows_read),
-        human::bytes(stats.bytes_read),
-        human::counted(stats.pages_read, "page"),
-        human::counted(stats.cubes_visited, "cube"),
-        human::counted(stats.round_trips, "round trip"),
-        human::duration(stats.seconds)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cost_reads_well() {
-        let stats = Stats {
-            rows_returned: 1000,
-            rows_read: 1220,
-            bytes_read: 1536,
-            pages_read: 1,
-            cubes_visited: 12,
-            runs_looked_up: 0,
-            round_trips: 3,
-            seconds: 0.0042,
-        };
-        let line = cost(&stats, 0.01);
-        assert_eq!(
-            line,
-            "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes, 3 round trips; 4.2 ms"
-        );
-        let line = cost(&Stats { runs_looked_up: 12, ..stats }, 1.0);
-        assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up, 3 round trips; 4.2 ms"), "{line}");
-        assert!(cost(&Stats::default(), 1.0).starts_with("0 records; 0 read; "));
-    }
 }

@@ -1,10 +1,9 @@
 //! `kubist view ssh://user@host/path`: tables where the user may log in.
 //!
-//! The user's own ssh does it, in one connection: it runs `kubist view` over there and
-//! brings the port here. The token, without which other users of either machine could ask
-//! too, goes through ssh's standard input, never into a command line but the browser's, with
-//! `--open`. That input ends with this process, however it ends, and with it the server over
-//! there.
+//! The user's own ssh, in one connection, runs `kubist view` on the other machine and forwards
+//! its port. A token keeps out other users of either machine. It goes through ssh's standard
+//! input and on no command line, except the browser's with `--open`. The input ends when this
+//! process ends, and the server on the other machine ends with it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,10 +17,9 @@ use std::time::{Duration, Instant};
 
 use kubist::Cancel;
 
-use crate::args;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, remark};
-use crate::view::{attended, open};
+use crate::{args, browser, token};
 
 /// How often it is looked whether something has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -125,7 +123,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
     }
     let token = match command.token.as_deref() {
-        Some("-") => attended(cancel)?,
+        Some("-") => token::from_input(cancel)?,
         Some(token) => token.to_string(),
         None => random(16)?.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
@@ -156,7 +154,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         remark("Ctrl-C stops, here and there");
     }
     if command.open {
-        open(&url);
+        browser::open(&url);
     }
     while !cancel.is_set() {
         if ssh.has_ended()? {

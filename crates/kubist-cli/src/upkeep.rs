@@ -1,4 +1,4 @@
-//! `kubist optimize` and `kubist clean`: the layout, and files nobody needs.
+//! `kubist optimize` and `kubist clean`: restore the layout, delete files that nothing needs.
 
 use std::time::Duration;
 

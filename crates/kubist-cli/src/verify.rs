@@ -36,13 +36,26 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     );
     if command.json {
         print_json(&report)?;
-    } else if report.findings.is_empty() {
+    } else if report.is_sound() {
         print(&format!("sound: {checked}\n"))?;
     } else {
-        print(&report.findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?;
+        let unread = report.unread.iter().map(|what| format!("could not be read: {what}\n"));
+        print(&report.findings.iter().map(|finding| format!("{finding}\n")).chain(unread).collect::<String>())?;
     }
-    if report.findings.is_empty() {
+    if report.is_sound() {
         return Ok(());
+    }
+    let unread = match report.unread.len() as u64 {
+        0 => String::new(),
+        places => format!(
+            "; {} could not be read, with {}, and nothing is known of them",
+            human::counted(places, "place"),
+            human::counted(report.rows_unread, "record")
+        ),
+    };
+    if report.findings.is_empty() {
+        let message = format!("{}: no finding among {checked}{unread}", command.table);
+        return Err(Failure { kind: Kind::System, message });
     }
     let findings = human::counted(report.findings.len() as u64, "finding");
     let lost = match (report.rows_lost, report.rows_mendable) {
@@ -52,5 +65,8 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
             format!("; {} lost, of which replicas hold {}", human::counted(lost, "record"), human::count(mendable))
         }
     };
-    Err(Failure { kind: Kind::Unsound, message: format!("{}: {findings} among {checked}{lost}", command.table) })
+    Err(Failure {
+        kind: Kind::Unsound,
+        message: format!("{}: {findings} among {checked}{lost}{unread}", command.table),
+    })
 }

@@ -1,16 +1,13 @@
 //! `kubist view`: tables in the browser, and for programs over HTTP.
 
-use std::io::{BufRead, Read};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use kubist::Cancel;
 use kubist_server::{Options, Server};
 
-use crate::args;
 use crate::failure::{Failure, Result};
 use crate::output::{print, remark};
-use crate::tunnel;
+use crate::{args, browser, token, tunnel};
 
 pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     if command.tables.iter().any(|table| tunnel::is_remote(table)) {
@@ -25,7 +22,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
                 command.address
             )));
         }
-        Some(token) if token == "-" => Some(attended(cancel)?),
+        Some(token) if token == "-" => Some(token::from_input(cancel)?),
         token => token.clone(),
     };
     let attended = command.token.as_deref() == Some("-");
@@ -44,34 +41,11 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         remark("Ctrl-C stops");
     }
     if command.open {
-        open(&url);
+        browser::open(&url);
     }
     while !cancel.is_set() {
         std::thread::sleep(Duration::from_millis(50));
     }
     server.stop();
     Ok(())
-}
-
-/// Starts the browser.
-pub fn open(url: &str) {
-    let mut browser = Command::new("xdg-open");
-    browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if browser.spawn().is_err() {
-        remark("no browser could be started: open the address yourself");
-    }
-}
-
-/// The token from standard input, whose end then ends the server.
-pub fn attended(cancel: &Cancel) -> Result<String> {
-    let mut token = String::new();
-    let read = std::io::stdin().lock().read_line(&mut token);
-    read.map_err(|error| Failure::io(std::path::Path::new("standard input"), &error))?;
-    let cancel = cancel.clone();
-    std::thread::spawn(move || {
-        let mut rest = [0; 256];
-        while matches!(std::io::stdin().lock().read(&mut rest), Ok(1..)) {}
-        cancel.set();
-    });
-    Ok(token.trim().to_string())
 }

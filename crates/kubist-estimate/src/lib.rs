@@ -4,6 +4,20 @@
 //! They read through the same questions as everybody else, and know nothing of how rows are
 //! stored or where they lie.
 
-mod estimate;
+mod accumulate;
+mod aggregate;
+mod aggregates;
+mod call;
+mod distribution;
+mod estimation;
+mod figure;
+mod interval;
+mod options;
+mod sums;
+mod totals;
+mod zones;
 
-pub use estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop, estimate, estimate_telling, estimates};
+pub use aggregates::documentation;
+pub use estimation::{Estimation, estimate, estimate_telling, estimates};
+pub use figure::{Estimate, Figure, Stop};
+pub use options::EstimateOptions;

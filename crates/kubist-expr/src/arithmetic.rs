@@ -1,15 +1,16 @@
 //! Binding of operators and functions: which kind of number they work in, and
 //! what they come to if no column takes part.
 
-use crate::bind::{Meaning, computed, describe, describe_operand, family, kind_of};
 use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
-use crate::compute::{Values, vector};
+use crate::compute::vector;
 use crate::domain::{Family, Range};
 use crate::error::{ExprError, shortened};
+use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind_of};
 use crate::never;
 use crate::number::{Decimal, Number};
 use crate::rows::Rows;
 use crate::value::Literal;
+use crate::vector::Values;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;

@@ -5,10 +5,11 @@
 //! one operand with several others, and hold it once.
 
 use crate::arithmetic::call;
-use crate::bound::{Column, Compute, Kind, Known, Operand, PointList, Points, Sides, Step, Test};
-use crate::domain::{Family, Mismatch, Place, Range, Width};
+use crate::bound::{Column, Compute, Known, Operand, PointList, Points, Sides, Step, Test};
+use crate::domain::{Family, Mismatch, Place, Range};
 use crate::error::ExprError;
 use crate::like::Pattern;
+use crate::meaning::{Meaning, computed, describe, describe_operand, family};
 use crate::moment::Moment;
 use crate::names::Names;
 use crate::number::Number;
@@ -17,31 +18,6 @@ use crate::value::Literal;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
 use std::sync::Arc;
-
-/// What an expression turns out to be.
-pub(crate) enum Meaning {
-    Literal(Literal),
-    Operand(Box<Operand>),
-    Test(Box<Test>),
-}
-
-impl From<Test> for Meaning {
-    fn from(test: Test) -> Meaning {
-        Meaning::Test(Box::new(test))
-    }
-}
-
-impl From<Operand> for Meaning {
-    fn from(operand: Operand) -> Meaning {
-        Meaning::Operand(Box::new(operand))
-    }
-}
-
-impl From<Number> for Meaning {
-    fn from(number: Number) -> Meaning {
-        Meaning::Literal(Literal::Number(number))
-    }
-}
 
 /// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
 const MOST_PARTS: usize = 1 << 18;
@@ -198,32 +174,6 @@ fn not(test: Test) -> Test {
     }
 }
 
-pub(crate) fn describe(bound: &Meaning) -> String {
-    match bound {
-        Meaning::Literal(literal) => literal.described(),
-        Meaning::Operand(operand) => describe_operand(operand),
-        Meaning::Test(_) => "a condition".to_owned(),
-    }
-}
-
-pub(crate) fn describe_operand(operand: &Operand) -> String {
-    match operand {
-        Operand::Column(column) => format!("column `{}` of type {}", column.name, column.data_type),
-        Operand::Compute(_) => "a computed number".to_owned(),
-    }
-}
-
-pub(crate) fn family(operand: &Operand) -> Family {
-    match operand {
-        Operand::Column(column) => Family::of(&column.data_type),
-        Operand::Compute(compute) => match compute.kind {
-            Kind::Int => Family::Int { first: i128::MIN, last: i128::MAX },
-            Kind::F32 => Family::Float(Width::F32),
-            Kind::F64 => Family::Float(Width::F64),
-        },
-    }
-}
-
 pub(crate) fn as_test(bound: Meaning) -> Result<Test, ExprError> {
     match bound {
         Meaning::Test(test) => Ok(*test),
@@ -358,23 +308,6 @@ fn scale(family: &Family) -> i32 {
     match family {
         Family::Decimal { scale, .. } => i32::from(*scale),
         _ => 0,
-    }
-}
-
-/// An operand as a number in the kind of its own type.
-pub(crate) fn computed(operand: Operand) -> Compute {
-    match operand {
-        Operand::Compute(compute) => compute,
-        Operand::Column(column) => Compute { kind: kind_of(&column), step: Step::Column(column) },
-    }
-}
-
-/// The kind of number that a column holds.
-pub(crate) fn kind_of(column: &Column) -> Kind {
-    match Family::of(&column.data_type) {
-        Family::Float(Width::F16 | Width::F32) => Kind::F32,
-        Family::Float(Width::F64) | Family::Decimal { .. } => Kind::F64,
-        _ => Kind::Int,
     }
 }
 

@@ -1,7 +1,9 @@
 //! The native values of fixed-width columns, and how they take part in ranges,
 //! comparisons and arithmetic.
 
+use crate::error::ExprError;
 use arrow_buffer::i256;
+use arrow_schema::DataType;
 use half::f16;
 
 /// A native value of a fixed-width column.
@@ -74,4 +76,37 @@ impl Cell for i256 {
     fn as_i128(self) -> i128 {
         i256::as_i128(self)
     }
+}
+
+/// Runs `$body` with `$values` bound to the native values of a fixed-width array. Where it is
+/// used, `AsArray` must be in scope.
+macro_rules! with_native_values {
+    ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
+        let array: &dyn arrow_array::Array = $array;
+        kubist_index::with_exact_primitive!(
+            array.data_type(),
+            T => {
+                let $values: &[<T as arrow_array::ArrowPrimitiveType>::Native] = array.as_primitive::<T>().values();
+                $body
+            },
+            _ => match array.data_type() {
+                arrow_schema::DataType::Decimal128(_, _) => {
+                    let $values: &[i128] = array.as_primitive::<arrow_array::types::Decimal128Type>().values();
+                    $body
+                }
+                arrow_schema::DataType::Decimal256(_, _) => {
+                    let $values: &[arrow_buffer::i256] =
+                        array.as_primitive::<arrow_array::types::Decimal256Type>().values();
+                    $body
+                }
+                _ => $otherwise,
+            }
+        )
+    }};
+}
+pub(crate) use with_native_values;
+
+/// The error for a type whose values the test at hand cannot read.
+pub(crate) fn foreign(data_type: &DataType) -> ExprError {
+    ExprError::Evaluation { message: format!("values of type {data_type} cannot be compared so") }
 }

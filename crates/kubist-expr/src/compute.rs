@@ -6,50 +6,10 @@
 
 use crate::bound::{Compute, Function, Kind, Known, Step};
 use crate::error::ExprError;
-use crate::evaluate::values_of;
 use crate::rows::Rows;
+use crate::vector::{Values, Vector};
 use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-
-/// One number a row.
-#[derive(Clone)]
-pub(crate) struct Vector {
-    pub values: Values,
-    pub nulls: Option<NullBuffer>,
-}
-
-#[derive(Clone)]
-pub(crate) enum Values {
-    Int(Vec<i128>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-}
-
-impl Values {
-    /// In another kind: wider, so that only integers beyond 2^53 are rounded.
-    fn into_kind(self, kind: Kind) -> Values {
-        match (kind, self) {
-            (Kind::F64, Values::Int(values)) => Values::F64(values.into_iter().map(|value| value as f64).collect()),
-            (Kind::F64, Values::F32(values)) => Values::F64(values.into_iter().map(f64::from).collect()),
-            (Kind::F32, Values::Int(values)) => Values::F32(values.into_iter().map(|value| value as f32).collect()),
-            (_, same) => same,
-        }
-    }
-
-    pub(crate) fn into_f64(self) -> Vec<f64> {
-        match self.into_kind(Kind::F64) {
-            Values::F64(values) => values,
-            _ => Vec::new(),
-        }
-    }
-
-    pub(crate) fn into_ints(self) -> Vec<i128> {
-        match self {
-            Values::Int(values) => values,
-            _ => Vec::new(),
-        }
-    }
-}
 
 /// Computes one number for each row.
 pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprError> {
@@ -66,7 +26,7 @@ pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprE
         }
         Step::Column(column) => {
             let array = rows.array(column)?;
-            Vector { values: values_of(array.as_ref(), compute.kind)?, nulls: array.nulls().cloned() }
+            Vector { values: Values::of(array.as_ref(), compute.kind)?, nulls: array.nulls().cloned() }
         }
         Step::Known(Known(number)) => match rows.known(number) {
             Some(known) => known,

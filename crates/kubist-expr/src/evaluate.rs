@@ -6,21 +6,21 @@
 //! being in neither, need no bookkeeping. Time is that of the tests' number: none is asked
 //! twice, and before each the caller may stop.
 
-use crate::bound::{Kind, Operand, PointList, Sides, Test};
-use crate::cell::Cell;
-use crate::compute::{Values, Vector, vector};
+use crate::bound::{Operand, PointList, Sides, Test};
+use crate::cell::{Cell, foreign, with_native_values};
+use crate::compute::vector;
 use crate::domain::Range;
 use crate::error::ExprError;
 use crate::like::Pattern;
 use crate::rows::Rows;
 use crate::syntax::Op;
+use crate::vector::{Values, Vector};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
-use kubist_index::with_exact_primitive;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -205,31 +205,6 @@ fn each_value<const N: usize>(
     }
 }
 
-/// Runs `$body` with `$values` bound to the native values of a fixed-width array.
-macro_rules! with_native_values {
-    ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
-        let array: &dyn Array = $array;
-        with_exact_primitive!(
-            array.data_type(),
-            T => {
-                let $values: &[<T as arrow_array::ArrowPrimitiveType>::Native] = array.as_primitive::<T>().values();
-                $body
-            },
-            _ => match array.data_type() {
-                DataType::Decimal128(_, _) => {
-                    let $values: &[i128] = array.as_primitive::<Decimal128Type>().values();
-                    $body
-                }
-                DataType::Decimal256(_, _) => {
-                    let $values: &[i256] = array.as_primitive::<Decimal256Type>().values();
-                    $body
-                }
-                _ => $otherwise,
-            }
-        )
-    }};
-}
-
 /// Runs `$body` with `$row` bound to a function from a row to its bytes.
 macro_rules! with_bytes {
     ($array:expr, $row:ident => $body:expr) => {{
@@ -273,10 +248,6 @@ macro_rules! with_bytes {
             other => return Err(foreign(other)),
         }
     }};
-}
-
-fn foreign(data_type: &DataType) -> ExprError {
-    ExprError::Evaluation { message: format!("values of type {data_type} cannot be compared so") }
 }
 
 /// One bit a value. Whole words at a time, so that the compiler can vectorise
@@ -546,33 +517,4 @@ fn wide(array: &dyn Array, factor: i256) -> Result<Vec<i256>, ExprError> {
         return Ok(scaled(array.values(), factor, |value| value));
     }
     with_native_values!(array, values => Ok(widened(values, factor)), _ => Err(foreign(array.data_type())))
-}
-
-/// The values of a fixed-width array as numbers of a kind. Decimals are scaled
-/// by a division, which rounds once for up to 15 digits.
-pub(crate) fn values_of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
-    fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
-        match kind {
-            Kind::Int => Values::Int(values.iter().map(|value| value.as_i128()).collect()),
-            Kind::F32 => Values::F32(values.iter().map(|value| value.as_f64() as f32).collect()),
-            Kind::F64 => Values::F64(values.iter().map(|value| value.as_f64()).collect()),
-        }
-    }
-    let mut numbers = with_native_values!(
-        array,
-        values => numbers(values, kind),
-        _ => return Err(foreign(array.data_type()))
-    );
-    let scale = match array.data_type() {
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => i32::from(*scale),
-        _ => 0,
-    };
-    if let (Values::F64(values), true) = (&mut numbers, scale != 0) {
-        let size = 10f64.powi(scale.abs());
-        values.iter_mut().for_each(|value| *value = if scale > 0 { *value / size } else { *value * size });
-    }
-    Ok(numbers)
 }

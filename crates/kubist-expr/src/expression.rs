@@ -1,12 +1,13 @@
 //! Values computed for each row: a column, arithmetic over columns, or a condition
 //! read as 1 and 0. What sums, means and quantiles are taken of.
 
-use crate::bind::{self, Meaning, computed, describe, describe_operand, family};
+use crate::bind;
 use crate::bound::{Column, Compute, Kind, Operand, Step, Test};
 use crate::compute::vector;
 use crate::domain::Family;
 use crate::error::ExprError;
 use crate::evaluate;
+use crate::meaning::{Meaning, computed, describe, describe_operand, family};
 use crate::parse;
 use crate::rows::{Rows, parts};
 use arrow_array::RecordBatch;

@@ -83,6 +83,7 @@ mod expression;
 mod keys;
 mod lex;
 mod like;
+mod meaning;
 mod moment;
 mod names;
 mod number;
@@ -91,6 +92,7 @@ mod points;
 mod rows;
 mod syntax;
 mod value;
+mod vector;
 mod zone;
 
 pub use error::ExprError;

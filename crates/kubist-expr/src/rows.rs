@@ -2,9 +2,9 @@
 //! already, and whether to go on.
 
 use crate::bound::{Column, Compute};
-use crate::compute::Vector;
 use crate::domain::value_type;
 use crate::error::ExprError;
+use crate::vector::Vector;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::take::take;

@@ -192,7 +192,7 @@ fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Text> 
     Ok(text)
 }
 
-/// Text out of a packed file: so much, and no more, whether or not there are records in it.
+/// Text out of a packed file, up to the limit of inflation, whether or not it has records.
 struct Inflated<R> {
     reader: R,
     packed: u64,

@@ -1,7 +1,7 @@
 //! A panic while decoding a foreign file is an error of that file.
 //!
-//! The decoders are other people's and check much, not everything: a crafted or
-//! damaged file may still run into an assertion.
+//! Decoders of other crates check much, not everything: a crafted or damaged file may still
+//! run into an assertion.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -5,8 +5,8 @@
 //! [`Input::inspect`] looks at a file's head, [`Input::read`] reads its rows. Every reader
 //! streams: what it holds in memory is a batch of rows, however long the file.
 //!
-//! Files are not trusted. What a file says about its own lengths is held against its size and
-//! the [`Limits`] before memory is taken for it; values are validated (UTF-8, offsets, keys of
+//! Files are not trusted. What a file says about its own lengths is compared with its size
+//! and the [`Limits`] before memory is taken for it; values are validated (UTF-8, offsets, keys of
 //! dictionaries); a panic in a decoder is an error too. A file that is damaged, or too large
 //! in some respect, is an error of one line that names it.
 //!

@@ -1,7 +1,7 @@
 //! How large the parts of a file may be.
 //!
-//! Files come from anybody. A format's own lengths, and what its bytes inflate to, are held
-//! against these limits before memory is taken for them. So memory is bounded by
+//! Files may come from strangers. Lengths that a file names, and what its bytes inflate to, are
+//! compared with these limits before memory is taken for them. Memory is therefore bounded by
 //! [`Limits::batch_bytes`] and a few pieces, whatever the file says.
 
 use arrow_array::RecordBatch;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub const BATCH_ROWS: usize = 64 * 1024;
 /// Bytes, written out, that such a batch should not exceed; one record may.
 pub const PIECE_BYTES: usize = 64 << 20;
-/// Inflation is judged once so much has come out: small files may be very regular.
+/// Inflation is judged once this many bytes have come out: small files may be very regular.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
 /// How large the parts of a file may be.
@@ -26,7 +26,7 @@ pub struct Limits {
     /// Bytes that a file's records take, for each byte of the file. Files that give less than
     /// 256 MiB are not judged.
     pub inflation: u64,
-    /// Bytes of what a file makes one whole: a batch of Arrow IPC, inflated; the pages of
+    /// Bytes of what can only be read as one: a batch of Arrow IPC, inflated; the pages of
     /// Parquet that are read at once; all dictionaries.
     pub batch_bytes: u64,
 }

@@ -1,7 +1,7 @@
 //! The lengths in a Parquet file, looked at before its reader takes memory for them.
 //!
 //! The schema in the footer may nest without end, and each page says how long it is once it is
-//! inflated. Both are read here, and held against the file and the limits; the pages also
+//! inflated. Both are read here, and compared with the file and the limits; the pages also
 //! tell how many rows can be read at once.
 
 use std::fs::File;

@@ -49,15 +49,15 @@ impl Alteration {
             Alteration::AddColumn { .. } => Head::AddColumn,
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
         };
-        let json = serde_json::to_vec(&head).map_err(|error| Error::Invalid(error.to_string()))?;
+        let json = serde_json::to_vec(&head).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
         out.extend_from_slice(&json);
         if let Alteration::AddColumn { field, default } = self {
-            let value = arrow_cast::cast(default, field.data_type())?;
+            let value = arrow_cast::cast(default, field.data_type()).map_err(Error::invalid)?;
             let schema = Arc::new(Schema::new(vec![field.clone()]));
-            let mut writer = StreamWriter::try_new(&mut out, &schema)?;
-            writer.write(&RecordBatch::try_new(schema, vec![value])?)?;
-            writer.finish()?;
+            let mut writer = StreamWriter::try_new(&mut out, &schema).map_err(Error::internal)?;
+            let batch = RecordBatch::try_new(schema, vec![value]).map_err(Error::invalid)?;
+            writer.write(&batch).and_then(|()| writer.finish()).map_err(Error::internal)?;
         }
         Ok(out)
     }

@@ -121,7 +121,7 @@ pub fn value(bytes: &[u8], width: u32, place: usize) -> u64 {
     (u128::from_le_bytes(word) >> shift & ((1 << width) - 1)) as u64
 }
 
-/// Unpacking a block reads so many bytes beyond it at most; they need not mean anything.
+/// Unpacking a block reads at most this many bytes beyond it, and ignores them.
 const REACH: usize = 16;
 
 /// Appends `base` plus each of the values at `places`; `bytes` begins with the first of

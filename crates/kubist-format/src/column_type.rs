@@ -102,7 +102,7 @@ pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> 
         (Float16, Float32 | Float64) | (Float32, Float64) => true,
         (found, wanted) => found == wanted,
     };
-    same.then(|| Ok(arrow_cast::cast(array, wanted)?))
+    same.then(|| arrow_cast::cast(array, wanted).map_err(Error::invalid))
 }
 
 /// Refuses values too long to be held in a page of thousands of them.

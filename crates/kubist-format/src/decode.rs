@@ -35,7 +35,7 @@ pub struct Pick {
     pub rows: Rows,
 }
 
-/// All rows of a zone with so many.
+/// All rows of a zone with `count` rows.
 pub fn all_rows(count: u8) -> Rows {
     if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
 }
@@ -90,13 +90,13 @@ pub struct PageColumn<'a> {
 pub trait Column: Send {
     /// Appends rows of one page. `Err` says what is wrong with the bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
-    /// Appends the first value of an array of the column's type so many times: for
-    /// rows of a run that has the column not.
+    /// Appends the first value of an array of the column's type `count` times: for
+    /// rows of a run that lacks the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 
-/// An empty column of a stored type, for about so many rows.
+/// An empty column of a stored type, with room for about `rows` rows.
 pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
     match data_type {

@@ -1,7 +1,7 @@
 //! One plain value as a column of one row: the default of an added column.
 //!
-//! A default must be said exactly: what the column's type cannot hold is refused,
-//! rather than rounded to something that every old row would then show. Only a
+//! A default must be exact: a value that the column's type cannot hold is refused. If it
+//! were rounded, every old row would show the rounded value. Only a
 //! float may be rounded to the column's precision.
 
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Lookups: which zones hold a value of a column, so that "all records of one
 //! particle" reads those and scans nothing.
 //!
-//! Whoever writes runs (a commit, a rewrite) also writes, into the same segment, the
-//! postings of the table's lookup columns over these runs, and says in its entry where
-//! they lie. So postings live and die with their runs, and each run either knows
-//! those that cover it or is read by its zone maps, as in a table without lookups:
-//! nothing but speed depends on them. Zones of the covered runs are numbered one after
-//! the other, in the order of the runs in their entry.
+//! A commit and a rewrite also write, into the segment of their runs, the postings of the
+//! table's lookup columns over these runs, and store in their entry where the postings
+//! lie. Postings therefore live and die with their runs. A run that no postings cover is
+//! read by its zone maps, as in a table without lookups: only speed depends on them. Zones
+//! of the covered runs are numbered one after the other, in the order of the runs in their
+//! entry.
 //!
 //! A value's key is the highest 32 bits of the priority that a record would have whose
 //! identity it is: canonical, whatever its type's layout. Two values may share a key,

@@ -1,10 +1,10 @@
 //! Ranges: what runs hold of columns that are no dimensions, so that a condition on such
 //! a column rules out whole runs before their zone maps are read.
 //!
-//! Whoever writes runs (a commit, a rewrite) knows the smallest and the largest key of
-//! each column, and says them in its entry beside the runs; a page of a checkpoint says
-//! them of the runs on it. A run of which nothing is said (its writer, or the writer of a
-//! checkpoint, did not know of ranges) is judged by its zone map. `verify` compares both.
+//! A commit and a rewrite know the smallest and the largest key of each column, and store
+//! them in their entry beside the runs; a page of a checkpoint stores them for its runs. A
+//! run without ranges (its writer, or the writer of a checkpoint, did not know them) is
+//! judged by its zone map. `verify` compares both.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -104,7 +104,7 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// The coordinates of a key with only so many of their highest bits.
+    /// The coordinates of a key with only their highest bits, `count` bits in all.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let mut coordinates = [0; MAX_DIMENSIONS];
         let mut shift = KEY_BITS;

@@ -12,7 +12,7 @@
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
-/// One coordinate in so many is the share of either tail.
+/// Either tail has one in this many of all coordinates.
 const TAIL_SHARE: u64 = 64;
 /// Doublings of the domain's width that a tail spans: more than `f64` has.
 const TAIL_DOUBLINGS: f64 = 2200.0;

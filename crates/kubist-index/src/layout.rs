@@ -6,8 +6,8 @@
 //! buffer that later, larger moves push down.
 //!
 //! Cutoffs need no reads: priorities are uniform, so a run of n rows over the
-//! priorities [a, b) has about n (t - a) / (b - a) rows below t (DESIGN: the
-//! sum over a cube's runs meets the capacity). The capacity is a soft target;
+//! priorities [a, b) has about n (t - a) / (b - a) rows below t, and the sum over a
+//! cube's runs meets the capacity. The capacity is a soft target;
 //! correctness never depends on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
@@ -18,7 +18,7 @@ use crate::priority::Threshold;
 pub struct Capacity {
     /// Rows that a cube wants to keep.
     pub rows: usize,
-    /// A cube that nobody split yet keeps up to so many.
+    /// A cube that is not split yet keeps up to this many rows.
     pub leaf_rows: usize,
     /// Fewer rows than this rest where they are instead of being distributed.
     pub worth_distributing: usize,

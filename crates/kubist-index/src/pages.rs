@@ -1,10 +1,10 @@
 //! The directory of many runs, dealt to pages of neighbours.
 //!
-//! Whoever asks for a box and a range of priorities needs only the pages that may meet
-//! them, and a list of all pages with what is in each says at once which these are: no
-//! descent, however deep the tree is. For that a page must be compact in space. Runs in
-//! depth-first order are, but for those of large inner cubes that come between; so these
-//! are dealt to pages of their own, of which there are few.
+//! A question for a box and a range of priorities needs only the pages that may meet them.
+//! A list of all pages, with the box and the priorities of each, says at once which these
+//! are, however deep the tree is. For that a page must be compact in space. Pages of runs in
+//! depth-first order are compact, except where runs of large inner cubes come between; these
+//! have pages of their own, of which there are few.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub struct Dealer<L> {
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// Pages of at most so many entries, one at least.
+    /// Pages of at most `most` entries, one at least.
     pub fn new(geometry: Geometry, most: usize) -> Dealer<L> {
         let (upper, lower) = Default::default();
         Dealer { geometry, most: most.max(1), ahead: VecDeque::new(), fitting: 0, upper, lower }

@@ -1,7 +1,7 @@
 //! How large values are when they are written out plainly.
 //!
-//! A dictionary or a view may name one large value in a hundred thousand rows. Whoever
-//! turns such a column into plain values asks here first, and goes in parts that fit
+//! A dictionary or a view may name one large value in a hundred thousand rows. Code
+//! that turns such a column into plain values asks here first, and works in parts that fit
 //! into memory.
 
 use arrow_array::cast::AsArray;

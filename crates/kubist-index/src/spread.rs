@@ -1,7 +1,7 @@
 //! Hashing of names that are spread already.
 //!
-//! Keys begin with a hash or a name, and only neighbours differ in little: no more hashing
-//! is needed than to bring their parts together.
+//! Keys begin with a hash or a name, and neighbours differ in little. Combining their parts
+//! is hashing enough.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -152,11 +152,12 @@ impl Drop for Healer {
     }
 }
 
-/// Rows that queries examine in vain before it looks whether something is worth mending.
+/// Rows that queries examine in vain before it looks whether a part is worth rewriting.
 const WASTED_ROWS: u64 = 1 << 16;
 
-/// Mends, while it is kept, the parts of the table where this process' queries examine
-/// the most rows in vain: once they have wasted as many as the mending costs.
+/// Rewrites, while it is kept, the parts of the table where this process' queries examine
+/// most rows in vain. A part is rewritten once queries have wasted as many rows on it as
+/// rewriting costs.
 pub struct Healing {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,

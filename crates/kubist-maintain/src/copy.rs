@@ -192,7 +192,8 @@ fn copy_rows(
     let (begin, schema) = (Instant::now(), &snapshot.view.schema);
     for number in 1..=schema.version {
         let name = name_of(number);
-        let missing = || Error::Io(format!("{}/{name} is gone", snapshot.core.store.location()));
+        let missing =
+            || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", snapshot.core.store.location()) });
         let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         table.store.put_if_absent(&name, &bytes).map_err(store_error)?;
     }

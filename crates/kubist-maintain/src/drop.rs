@@ -1,8 +1,8 @@
 //! The end of a table: all of its files, and nothing else.
 //!
-//! A mark is made durable before the first file goes, and goes last itself. While
-//! it is there, whatever else is there is no table: it cannot be opened or created,
-//! only dropped again. So it does not matter where a drop is interrupted.
+//! A mark is made durable before the first file is deleted, and is deleted last. While it
+//! is there the rest is no table: it cannot be opened or created, only dropped again. A
+//! drop can therefore be interrupted anywhere.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use kubist_format::names::{
 };
 use kubist_types::{Error, Result};
 
-/// What [`Table::drop_at`] removed.
+/// What `Table::drop_at` removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Dropped {
     pub files: u64,

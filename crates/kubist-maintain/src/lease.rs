@@ -61,7 +61,7 @@ fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
 mod tests {
     use super::*;
     use arrow_schema::{DataType, Field, Schema};
-    use kubist::table::Table;
+    use kubist_catalog::create::{Plan, make};
     use kubist_store::MemoryStore;
     use kubist_types::options::{Dimension, Domain, TableOptions};
 
@@ -73,8 +73,7 @@ mod tests {
             ..TableOptions::default()
         };
         let store = Arc::new(MemoryStore::new("leases"));
-        let table = Table::create_in(store.clone(), schema, &options).unwrap();
-        let core = &table.core;
+        let core = &make(store.clone(), Plan::new(&schema, &options).unwrap(), false).unwrap();
         let children: Vec<CubeId> = core.geometry.children(CubeId::ROOT).collect();
         let grandchild = core.geometry.children(children[0]).next().unwrap();
         let first = Lease::take(core, children[0]).unwrap();

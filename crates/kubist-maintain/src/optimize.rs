@@ -1,4 +1,4 @@
-//! The optimizer: the layout heals behind the writers' backs.
+//! The optimizer: it restores the layout while writers and readers go on.
 //!
 //! Small commits rest high in the tree and cubes gather many runs. The optimizer
 //! takes the runs of a part of the tree that the survey found worth it, places their
@@ -24,18 +24,18 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
 use kubist_read::runs::read_run;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::{Error, Result};
+use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
 /// How much a thread that works beside others gives way to them, as nice(1) has it.
 const NICE: i32 = 10;
-/// In a round of its own it leaves what is small after so much work, but for the large
-/// rewrite at its end: the next look may find better things to do.
+/// In the background it stops with small rewrites after this time, does the large one at the
+/// end of the round, and surveys anew.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// What a call of [`Table::optimize`] did.
+/// What a call of `Table::optimize` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,
@@ -61,7 +61,7 @@ struct Turn {
     spent: Duration,
 }
 
-/// How the work goes: told to whoever waits for it.
+/// How fast the work may go, and who is told of its progress.
 pub struct Pace<'a> {
     /// The share of a core that it may take now.
     pub core_share: &'a dyn Fn() -> f64,
@@ -103,7 +103,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     for pass in 0.. {
-        let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
+        let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
         let survey = Survey::new(&snapshot.view, &directory, &adding, &core.heat);
         (pace.surveyed)(&survey);
@@ -139,7 +139,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         }
     }
     let policy = options.replication.unwrap_or(core.header.replication);
-    let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
+    let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
     let snapshot = Snapshot::new(core.clone(), view);
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };
@@ -184,7 +184,7 @@ fn turn(
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
-        write_checkpoint::write(core)?;
+        write_checkpoint::write(core, &options.cancel)?;
     }
     Ok(report)
 }
@@ -198,7 +198,7 @@ fn rewrite(
     adding: &Capacity,
     cancel: &Cancel,
 ) -> Result<Option<Written>> {
-    let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
+    let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
     let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
     let read = one.runs.par_iter().map(|run| {
         cancel.check()?;
@@ -235,7 +235,9 @@ impl Hands {
             let _ = rustix::process::nice(NICE);
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(polite).build();
-        Ok(Hands(Some(pool.map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?)))
+        Ok(Hands(Some(pool.map_err(|error| {
+            Error::storage(ErrorKind::Unavailable, format!("cannot start a thread: {error}"), error)
+        })?)))
     }
 
     /// What came of it, and the time of a core that it took, if it is one thread's.
@@ -262,7 +264,7 @@ fn core_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// How long to rest after so much work.
+/// How long to rest after `spent` of work.
 fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }

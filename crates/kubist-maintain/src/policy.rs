@@ -1,4 +1,4 @@
-//! The policy of the optimizer: how far it goes, and what it leaves to others.
+//! The policy of the optimizer: how far it goes, and what it leaves to other optimizers.
 
 use kubist_types::{Cancel, Replication};
 

@@ -14,7 +14,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::order::Keyed;
 use kubist_read::runs::read_run;
-use kubist_types::{Cancel, Result};
+use kubist_types::{Cancel, Error, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{Replacement, create_segment, publish};
@@ -34,8 +34,8 @@ pub struct Retraction {
 /// the writers of the old attempt first: what they commit afterwards counts.
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     loop {
-        let snapshot = Snapshot::now(core)?;
-        let (column, directory) = (core.created.step(), snapshot.directory()?);
+        let snapshot = Snapshot::now(core, cancel)?;
+        let (column, directory) = (core.created.step(), snapshot.view.runs.whole(core, cancel)?);
         let (maps, _) = snapshot.maps(directory.runs().iter())?;
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
         for (run, map) in directory.runs().iter().zip(maps) {
@@ -57,7 +57,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                 let (batch, _) = read_run(&snapshot, &run)?;
                 let steps = batch.column(column).as_primitive::<Int64Type>();
                 let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
-                let batch = filter_record_batch(&batch, &kept)?;
+                let batch = filter_record_batch(&batch, &kept).map_err(Error::kernel)?;
                 report.rows += run.rows - batch.num_rows() as u64;
                 report.runs_rewritten += 1;
                 let sorted = SortedRows::new(&frame, &batch.schema(), &[batch], cancel)?;

@@ -2,7 +2,7 @@
 //! model of C. Cugnasco, Y. Becerra, J. Torres, E. Ayguadé, "Exploiting key-value data
 //! stores scalability for HPC" (2017), which is section 2.11 of Cugnasco's thesis.
 //!
-//! A query of so many elements is cut into requests of one size each. One client sends them
+//! A query of n elements is cut into requests of one size each. One client sends them
 //! all, the nodes serve them, the client takes the answers; the slowest of the three decides
 //! (formula 2). Small requests spread evenly and cost much each; large ones do not spread.
 //! So there is a best size, and it falls as nodes are added.

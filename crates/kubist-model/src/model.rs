@@ -70,7 +70,7 @@ impl Model {
         fetch: Line { ms: 0.0, ms_per_element: 0.0 },
     };
 
-    /// What a node needs for a request of so many elements if it always has several, in
+    /// What a node needs for a request of `size` elements if it always has several, in
     /// milliseconds: formula 8 (section VI a; thesis 2.8).
     pub fn node_ms(&self, size: f64) -> f64 {
         self.request.at(size) / self.speedup.at(size)
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// A query of so many elements, in requests of `size` each.
+    /// A query of `elements` elements, in requests of `size` each.
     pub fn predict(&self, elements: f64, size: f64, nodes: f64) -> Prediction {
         self.predict_requests(elements / size, size, nodes)
     }

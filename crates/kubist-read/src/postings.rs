@@ -1,7 +1,7 @@
 //! Asking postings for keys. Directories are kept within a bound; blocks are read
 //! when they are asked for.
 //!
-//! Damaged postings cost speed, not answers: their runs are then read by their zone
+//! Damaged postings, and such as cannot be read now, cost speed, not answers: their runs are then read by their zone
 //! maps, and `verify` names the damage.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use kubist_catalog::error::is_damage;
+use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::lookup::postings::Directory;
@@ -48,7 +48,7 @@ struct Chosen<'a> {
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         // In one go if all are sound.
-        Err(error) if is_damage(&error) => {}
+        Err(error) if is_damage(&error) || is_unread(&error) => {}
         answered => return answered,
     }
     let (mut answers, mut cost) = (Vec::new(), Cost::default());
@@ -58,7 +58,7 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
                 answers.extend(answered);
                 cost += spent;
             }
-            Err(error) if is_damage(&error) => answers.push(None),
+            Err(error) if is_damage(&error) || is_unread(&error) => answers.push(None),
             Err(error) => return Err(error),
         }
     }

@@ -99,7 +99,7 @@ pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Sp
 /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
 /// cluster as far as that can be: together they return exactly the records of the query.
 /// They are stretches of the cluster's ring and not compact in space (thesis, listing
-/// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
+/// 5.2). A table that is on no cluster is cut as `Snapshot::splits` does.
 pub fn splits_by_host(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
     let question = to_be_cut(snapshot, query, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {

@@ -2,25 +2,29 @@
 //!
 //! A page is what is lost at once: without one column's chunk its rows are not
 //! whole. Where the bytes are those that were written, but some are no value of their
-//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all of a run is lost, for that holds the frames that
-//! values are packed in.
+//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all
+//! of a run is lost, for that holds the frames that values are packed in.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
+use bytes::Bytes;
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use kubist_index::state::Run;
 
-use kubist_catalog::error::is_damage;
+use kubist_catalog::error::{is_damage, is_unread};
+use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 
 /// A run, as far as it can be read.
+#[derive(Default)]
 pub struct Sound {
     /// `None` if it is damaged.
     pub map: Option<Arc<ZoneMap>>,
@@ -29,15 +33,36 @@ pub struct Sound {
     /// The other stored rows of pages in which some hold what is no value.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
+    /// What the storage did not give: it may be sound.
+    pub unread: Vec<Unread>,
 }
 
-/// Rows that cannot be read.
+/// Rows of which nothing is known.
+pub struct Unread {
+    pub rows: u64,
+    pub error: Error,
+}
+
+/// Rows whose bytes are damaged.
+#[derive(Clone, Debug)]
 pub struct Lost {
     pub rows: u64,
     /// The zones that they are in; `None`: all of the run.
     pub zones: Option<Range<usize>>,
     /// Names the file, the place in it and the cube.
     pub why: String,
+}
+
+/// What was decided of a run.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// Its zone map cannot be read, and so nothing of it.
+    pub all: bool,
+    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
+    /// all of the page.
+    pub pages: BTreeMap<usize, Option<Vec<usize>>>,
+    /// What that costs.
+    pub lost: Vec<Lost>,
 }
 
 /// Where lost rows lie along one dimension, in the column's unit.
@@ -98,7 +123,7 @@ impl Sound {
     /// Of a run whose segment was cleaned away.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
-        Sound { map: None, pages: vec![], parts: vec![], lost: vec![lost] }
+        Sound { lost: vec![lost], ..Sound::default() }
     }
 
     /// All rows that can be read.
@@ -107,36 +132,40 @@ impl Sound {
     }
 }
 
-/// Everything of a run that is sound. An error only if the files of this snapshot
-/// were cleaned away.
-pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
-    let all = |why: String| vec![Lost { rows: run.rows, zones: None, why }];
+/// What is read of a page.
+enum Page {
+    Whole(RecordBatch),
+    /// The rows that hold values, and what is wrong with the others.
+    Part(RecordBatch, BTreeMap<usize, String>),
+}
+
+/// Everything of a run that is sound, and what is decided by that if nothing stayed unread.
+/// An error only if the files of this snapshot were cleaned away, or nothing can be read here.
+pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
+    let (mut sound, mut decided) = (Sound::default(), Decided::default());
     let map = match snapshot.maps(std::iter::once(run)) {
         Ok((mut maps, _)) => maps.remove(0),
         Err(error) if is_damage(&error) => {
-            return Ok(Sound { map: None, pages: vec![], parts: vec![], lost: all(error.to_string()) });
+            decided.all = true;
+            sound.lost.push(Lost { rows: run.rows, zones: None, why: error.to_string() });
+            decided.lost.clone_from(&sound.lost);
+            return Ok((sound, decided));
+        }
+        Err(error) if is_unread(&error) => {
+            sound.unread.push(Unread { rows: run.rows, error });
+            return Ok((sound, decided));
         }
         Err(error) => return Err(error),
     };
-    let mut sound = Sound { map: Some(map.clone()), pages: vec![], parts: vec![], lost: vec![] };
     // In one piece if that can be read, else page by page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
-        let columns = map.columns.len();
-        let (first, last) = (map.chunk(page, 0), map.chunk(page, columns - 1));
-        let range = first.offset..last.offset + last.length as u64;
-        let bytes = match &whole {
-            Some(bytes) => Ok(bytes.slice(range.start as usize..range.end as usize)),
-            None => runs::data(snapshot, run, range),
-        };
-        let decoded = bytes.and_then(|bytes| {
-            let whole = runs::decode_pages(snapshot, run, &map, page..page + 1, &bytes);
-            whole.map(Ok).or_else(|_| runs::decode_sound_rows(snapshot, run, &map, page, &bytes).map(Err))
-        });
-        match decoded {
-            Ok(Ok(batch)) => sound.pages.push((page, batch)),
-            Ok(Err((batch, bad))) => {
+        let rows = || map.page_rows(page) as u64;
+        match read_page(snapshot, run, &map, page, whole.as_ref()) {
+            Ok(Page::Whole(batch)) => sound.pages.push((page, batch)),
+            Ok(Page::Part(batch, bad)) => {
                 sound.parts.push(batch);
+                decided.pages.insert(page, Some(bad.keys().copied().collect()));
                 for (row, what) in bad {
                     let (zone, offset) = (zone_of(&map, page, row), map.chunk(page, 0).offset);
                     let why = runs::damaged(snapshot, run, offset, what).to_string();
@@ -144,19 +173,80 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound
                 }
             }
             Err(error) if is_damage(&error) => {
-                let zones = map.page_zones(page);
-                let rows = map.rows[zones.clone()].iter().map(|rows| *rows as u64).sum();
-                sound.lost.push(Lost { rows, zones: Some(zones), why: error.to_string() });
+                decided.pages.insert(page, None);
+                let zones = Some(map.page_zones(page));
+                sound.lost.push(Lost { rows: rows(), zones, why: error.to_string() });
             }
+            Err(error) if is_unread(&error) => sound.unread.push(Unread { rows: rows(), error }),
             Err(error) => return Err(error),
         }
     }
+    sound.map = Some(map);
+    decided.lost.clone_from(&sound.lost);
+    Ok((sound, decided))
+}
+
+/// The same rows of a run as before: an error if one of its sound pages is not sound any more.
+pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
+    let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
+    if decided.all {
+        return Ok(sound);
+    }
+    let (mut maps, _) = snapshot.maps(std::iter::once(run))?;
+    let map = maps.remove(0);
+    let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
+    for page in 0..map.pages() {
+        match decided.pages.get(&page) {
+            Some(None) => {}
+            expected => match (read_page(snapshot, run, &map, page, whole.as_ref())?, expected) {
+                (Page::Whole(batch), None) => sound.pages.push((page, batch)),
+                (Page::Part(batch, bad), Some(Some(rows))) if bad.keys().eq(rows) => sound.parts.push(batch),
+                _ => {
+                    let what = format!("page {page} has other values than before");
+                    return Err(runs::damaged(snapshot, run, map.chunk(page, 0).offset, what));
+                }
+            },
+        }
+    }
+    sound.map = Some(map);
     Ok(sound)
+}
+
+/// A page, from the bytes of the whole run if they could be read.
+fn read_page(
+    snapshot: &Snapshot,
+    run: &Arc<Run<Location>>,
+    map: &ZoneMap,
+    page: usize,
+    whole: Option<&Bytes>,
+) -> Result<Page> {
+    let (first, last) = (map.chunk(page, 0), map.chunk(page, map.columns.len() - 1));
+    let range = first.offset..last.offset + last.length as u64;
+    let bytes = match whole {
+        Some(bytes) => bytes.slice(range.start as usize..range.end as usize),
+        None => runs::data(snapshot, run, range)?,
+    };
+    match runs::decode_pages(snapshot, run, map, page..page + 1, &bytes) {
+        Ok(batch) => Ok(Page::Whole(batch)),
+        Err(_) => {
+            let (batch, bad) = runs::decode_sound_rows(snapshot, run, map, page, &bytes)?;
+            Ok(Page::Part(batch, bad))
+        }
+    }
+}
+
+/// The grid, if there is one that can be read.
+pub fn grid(snapshot: &Snapshot) -> Result<Option<Arc<Frame>>> {
+    match snapshot.core.frame() {
+        Err(error) if is_damage(&error) => Ok(None),
+        frame => frame,
+    }
 }
 
 /// What lost rows cost: where they lie, and whether replicas may have them.
 pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
     let stored = &snapshot.view.schema.stored;
+    let grid = grid(snapshot)?;
     let extent = |d: usize, column: usize| {
         let data_type = stored.field(column).data_type();
         let (low, high) = match (map, &lost.zones) {
@@ -168,11 +258,10 @@ pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, los
             _ => (None, None),
         };
         let number = |key: &u64| order::number(data_type, *key);
-        let frame = snapshot.core.frame().ok().flatten();
+        let frame = grid.as_ref();
         let bits = snapshot.core.geometry.bits();
         // Without a zone map the grid says it, as exactly as it can.
-        let edge =
-            |coordinate: u32| frame.as_ref().map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, bits));
+        let edge = |coordinate: u32| frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, bits));
         Extent {
             column: stored.field(column).name().clone(),
             low: low.map_or_else(|| edge(run.payload.low[d]), number),

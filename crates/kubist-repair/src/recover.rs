@@ -12,26 +12,33 @@ use arrow_select::filter::filter_record_batch;
 use kubist_index::cube::{CubeId, MortonKey};
 use kubist_index::state::{Run, RunId};
 
-use crate::readable::{read_sound, row_hashes};
+use crate::ledger::PageLedger;
+use crate::readable::{grid, row_hashes};
 use crate::replaced::rows_of_replaced;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 
 /// Where rows lie, and what they are.
 type Rows = Vec<(MortonKey, u64)>;
 
 /// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
-pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
+/// An error if anything that it needs could not be read.
+pub fn recover(
+    snapshot: &Snapshot,
+    damaged: &HashSet<RunId>,
+    pages: &mut PageLedger,
+    cancel: &Cancel,
+) -> Result<Vec<RecordBatch>> {
     let geometry = snapshot.core.geometry;
     let directory = snapshot.directory()?;
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
-    let mut found = rows_of_replaced(snapshot, damaged, cancel)?;
+    let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
     // Without the grid nobody knows what lies in a cube.
-    let Some(frame) = snapshot.core.frame().ok().flatten() else { return Ok(found) };
+    let Some(frame) = grid(snapshot)? else { return Ok(found) };
     let place = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut mended: Rows = found.iter().flat_map(place).collect();
     // From the root downwards; what was found above a cube is not taken again.
@@ -50,14 +57,16 @@ pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -
         for source in &replica.copies {
             if !sources.contains_key(source) {
                 let rows = match runs.get(source) {
-                    Some(run) => sound_rows(snapshot, run, &frame)?.into_iter().flat_map(|(_, rows)| rows).collect(),
+                    Some(run) => {
+                        sound_rows(snapshot, run, pages, &frame)?.into_iter().flat_map(|(_, rows)| rows).collect()
+                    }
                     None => Vec::new(),
                 };
                 sources.insert(*source, rows);
             }
             know(&sources[source], replica.cube);
         }
-        for (batch, rows) in sound_rows(snapshot, replica, &frame)? {
+        for (batch, rows) in sound_rows(snapshot, replica, pages, &frame)? {
             let is_new = rows.iter().map(|(_, hash)| match known.get_mut(hash) {
                 Some(count) if *count > 0 => {
                     *count -= 1;
@@ -67,7 +76,7 @@ pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -
             });
             let is_new: Vec<bool> = is_new.collect();
             mended.extend(rows.iter().zip(&is_new).filter(|(_, new)| **new).map(|(row, _)| *row));
-            let batch = filter_record_batch(&batch, &BooleanArray::from(is_new))?;
+            let batch = filter_record_batch(&batch, &BooleanArray::from(is_new)).map_err(Error::kernel)?;
             if batch.num_rows() > 0 {
                 found.push(batch);
             }
@@ -76,8 +85,13 @@ pub fn recover(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -
     Ok(found)
 }
 
-fn sound_rows(snapshot: &Snapshot, run: &Arc<Run<Location>>, frame: &Frame) -> Result<Vec<(RecordBatch, Rows)>> {
-    let sound = read_sound(snapshot, run)?;
+fn sound_rows(
+    snapshot: &Snapshot,
+    run: &Arc<Run<Location>>,
+    pages: &mut PageLedger,
+    frame: &Frame,
+) -> Result<Vec<(RecordBatch, Rows)>> {
+    let sound = pages.read_whole(snapshot, run)?;
     let rows = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch)).collect();
     Ok(sound.batches().map(|batch| (batch.clone(), rows(batch))).collect())
 }

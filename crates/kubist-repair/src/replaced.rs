@@ -14,7 +14,9 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use kubist_index::state::{Run, RunId};
 
-use crate::readable::{Sound, read_sound, row_hashes};
+use crate::ledger::PageLedger;
+use crate::readable::{Sound, row_hashes};
+use kubist_catalog::error::is_damage;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
@@ -24,7 +26,12 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// The rows of damaged runs that what they replaced still holds, each once.
-pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
+pub fn rows_of_replaced(
+    snapshot: &Snapshot,
+    damaged: &HashSet<RunId>,
+    pages: &mut PageLedger,
+    cancel: &Cancel,
+) -> Result<Vec<RecordBatch>> {
     let mut rewrites = readable_rewrites(snapshot)?;
     let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&run.id);
     let known: Vec<Arc<Run<Location>>> = rewrites.iter().flat_map(|entry| entry.rewrite.runs.iter().cloned()).collect();
@@ -42,7 +49,7 @@ pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &
         let mut counts: HashMap<u64, u64> = HashMap::new();
         let mut is_certain = true;
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
-            let sound = read_what_is_there(snapshot, run)?;
+            let sound = read_what_is_there(snapshot, run, pages)?;
             // What later rewrites took from it is nowhere else to be known.
             is_certain &= live.contains(&run.id) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);
@@ -54,7 +61,7 @@ pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &
         let replaced = entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).filter(|run| !run.is_replica());
         for run in replaced {
             cancel.check()?;
-            for batch in read_what_is_there(snapshot, run)?.batches() {
+            for batch in read_what_is_there(snapshot, run, pages)?.batches() {
                 let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>().values();
                 let is_lost = row_hashes(batch).into_iter().zip(steps).map(|(hash, step)| {
                     if entry.retract_after.is_some_and(|last| *step > last) {
@@ -68,7 +75,8 @@ pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &
                         _ => true,
                     }
                 });
-                let lost = filter_record_batch(batch, &BooleanArray::from(is_lost.collect::<Vec<bool>>()))?;
+                let lost = filter_record_batch(batch, &BooleanArray::from(is_lost.collect::<Vec<bool>>()))
+                    .map_err(Error::kernel)?;
                 if lost.num_rows() > 0 {
                     found.push(lost);
                 }
@@ -79,8 +87,8 @@ pub fn rows_of_replaced(snapshot: &Snapshot, damaged: &HashSet<RunId>, cancel: &
 }
 
 /// All that is sound of a run, which may have been replaced and cleaned away.
-fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
-    match read_sound(snapshot, run) {
+fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
+    match pages.read_whole(snapshot, run) {
         Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),
         sound => sound,
     }
@@ -89,8 +97,15 @@ fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<S
 fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
     let core = &snapshot.core;
     let names = core.store.list(REWRITES).map_err(store_error)?;
-    let bytes = names.iter().filter_map(|name| core.store.get(name).ok().flatten());
-    Ok(bytes.filter_map(|bytes| RewriteEntry::decode(&bytes, &core.geometry).ok()).collect())
+    let mut rewrites = Vec::new();
+    for name in &names {
+        let bytes = match core.store.get(name).map_err(store_error) {
+            Err(error) if is_damage(&error) => continue,
+            bytes => bytes?,
+        };
+        rewrites.extend(bytes.and_then(|bytes| RewriteEntry::decode(&bytes, &core.geometry).ok()));
+    }
+    Ok(rewrites)
 }
 
 fn committed_runs(snapshot: &Snapshot) -> Result<Vec<Arc<Run<Location>>>> {

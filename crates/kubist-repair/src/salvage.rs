@@ -7,8 +7,12 @@
 //! taken from replicas where those cover them (`mend`). The new table has the same
 //! columns, grid, identity and seed, so the same records are in its samples. Rows
 //! keep their steps: each step is one commit of the writer `salvage`.
+//!
+//! The first look at a run decides which of its pages are sound, and every later pass follows
+//! that (`ledger`). Reads that fail are tried again (`patient`); if they go on failing, the
+//! salvage ends with an error, for what cannot be read now may be sound.
 
-pub use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -20,12 +24,14 @@ use kubist_index::state::{Run, RunId};
 use kubist_store::Store;
 
 use crate::gather;
+use crate::ledger::{PageLedger, undecided};
+use crate::patient::Patient;
 use crate::readable::Loss;
-use crate::readable::{loss, read_sound};
+use crate::readable::loss;
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{is_damage, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
@@ -36,7 +42,7 @@ use kubist_format::names::GRID;
 use kubist_format::names::SALVAGE;
 use kubist_maintain::drop::{drop_in, vacant_for_copy};
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_write::unfinished::Unfinished;
 use kubist_write::writer::Writer;
@@ -72,6 +78,7 @@ impl SalvageReport {
 /// Rows of a step that are yet to be written.
 struct Pass<'a> {
     step: i64,
+    pages: &'a mut PageLedger,
     writer: &'a mut Writer,
     cancel: &'a Cancel,
 }
@@ -80,7 +87,7 @@ struct Pass<'a> {
 /// at the location `to`, where nothing may be; calls `progress(done,
 /// total)` with rows as it goes on. Nothing in `from` is changed. An error means
 /// that nothing can be saved without its cause being removed, such as a header
-/// that cannot be read, or a full disk. Then, and after a crash, `to` holds no table, and
+/// that cannot be read, a disk that fails, a node that does not answer, or a full disk. Then, and after a crash, `to` holds no table, and
 /// the call can be repeated.
 pub fn salvage(
     from: &TableLocation,
@@ -90,7 +97,7 @@ pub fn salvage(
 ) -> Result<SalvageReport> {
     let from = from.store()?;
     // Read before anything is made.
-    Core::with_header(from.clone())?;
+    Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to)?;
     salvage_in(from, to, cancel, progress)
 }
@@ -102,9 +109,25 @@ pub fn salvage_in(
     cancel: &Cancel,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
+    let from: Arc<dyn Store> = Patient::new(from, cancel);
+    let saved = salvage_patiently(from, to, cancel, progress);
+    // A cancelled call does not try again: the error is that of the last try.
+    if saved.is_err() {
+        cancel.check()?
+    }
+    saved
+}
+
+fn salvage_patiently(
+    from: Arc<dyn Store>,
+    to: Arc<dyn Store>,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     let mut gaps = Gaps::default();
-    let snapshot = gather::snapshot(&Core::with_header(from.clone())?, &mut gaps)?;
+    let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps, cancel));
+    let snapshot = gathered.map_err(undecided)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
@@ -131,12 +154,13 @@ fn fill(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     copy_objects(from, to, snapshot, &mut report.notes)?;
-    let directory = snapshot.directory()?;
+    let directory = snapshot.view.runs.whole(&snapshot.core, cancel)?;
     let runs = directory.runs();
-    let (damaged, steps) = look(snapshot, runs, report, cancel)?;
+    let mut pages = PageLedger::default();
+    let (damaged, steps) = look(snapshot, runs, &mut pages, report, cancel)?;
     let mended = match damaged.is_empty() {
         true => Vec::new(),
-        false => recover(&snapshot, &damaged, cancel)?,
+        false => recover(snapshot, &damaged, &mut pages, cancel).map_err(undecided)?,
     };
     report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
     let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
@@ -144,7 +168,7 @@ fn fill(
     let steps: BTreeSet<i64> =
         steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
     for step in steps {
-        let mut pass = Pass { step, writer: &mut writer, cancel };
+        let mut pass = Pass { step, pages: &mut pages, writer: &mut writer, cancel };
         for run in runs {
             report.rows += pass.take_run(snapshot, run)?;
             progress(report.rows, total);
@@ -186,7 +210,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
 /// Copies the alterations and, if it can be read, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
-        let bytes = from.get(&name).map_err(store_error)?.unwrap_or_default();
+        let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
+        let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         to.put_if_absent(&name, &bytes).map_err(store_error)?;
     }
     // Only a grid that makes sense: otherwise the new table makes its own.
@@ -197,6 +222,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, no
     match grid {
         Ok(Some(bytes)) => drop(to.put_if_absent(GRID, &bytes).map_err(store_error)?),
         Ok(None) => {}
+        Err(error) if !is_damage(&error) => return Err(undecided(error)),
         Err(error) => notes.push(format!("{error}: the grid is made anew, and replicas cannot help")),
     }
     Ok(())
@@ -207,13 +233,14 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, no
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],
+    pages: &mut PageLedger,
     report: &mut SalvageReport,
     cancel: &Cancel,
 ) -> Result<(HashSet<RunId>, BTreeSet<i64>)> {
     let (mut damaged, mut steps) = (HashSet::new(), BTreeSet::new());
     for run in runs {
         cancel.check()?;
-        let sound = read_sound(&snapshot, run)?;
+        let sound = pages.read_whole(snapshot, run)?;
         for lost in &sound.lost {
             damaged.insert(run.id);
             report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
@@ -234,6 +261,7 @@ impl Pass<'_> {
     /// Takes the rows of the step from a run, if it can have any; how many.
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
+        // Without a zone map that was kept the run is read for every step.
         if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
@@ -241,7 +269,7 @@ impl Pass<'_> {
             }
         }
         let mut taken = 0;
-        for batch in read_sound(&snapshot, run)?.batches() {
+        for batch in self.pages.read_whole(snapshot, run)?.batches() {
             taken += self.take(snapshot, batch)?;
         }
         Ok(taken)
@@ -250,62 +278,11 @@ impl Pass<'_> {
     fn take(&mut self, snapshot: &Snapshot, batch: &RecordBatch) -> Result<u64> {
         let steps = batch.column(snapshot.view.schema.step()).as_primitive::<Int64Type>();
         let of_step: BooleanArray = steps.values().iter().map(|step| Some(*step == self.step)).collect();
-        let rows = filter_record_batch(batch, &of_step)?;
+        let rows = filter_record_batch(batch, &of_step).map_err(Error::kernel)?;
         let taken = rows.num_rows() as u64;
         if taken > 0 {
             self.writer.keep(rows)?;
         }
         Ok(taken)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::verify::VerifyOptions;
-    use arrow_array::{ArrayRef, BinaryArray, Int64Array};
-    use arrow_schema::{DataType, Field, Schema};
-    use kubist_format::header::encode_header;
-    use kubist_format::names::TABLE;
-    use kubist_read::question::Query;
-    use kubist_store::MemoryStore;
-    use kubist_types::options::{Dimension, Domain, TableOptions};
-
-    /// Bytes that were written as a column of bytes, in a table that says they are text: as of a
-    /// writer that did not look.
-    #[test]
-    fn a_value_that_is_none_costs_its_row() {
-        let schema = |name: DataType| {
-            Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("name", name, true)]))
-        };
-        let options = TableOptions {
-            dimensions: vec![Dimension { column: "id".into(), domain: Domain::Learned }],
-            identity: vec!["id".into()],
-            ..TableOptions::default()
-        };
-        let store = Arc::new(MemoryStore::new("bytes"));
-        let table = Table::create_in(store.clone(), schema(DataType::Binary), &options).unwrap();
-        let mut writer = table.writer(&WriterOptions::default()).unwrap();
-        let names =
-            (0..2100i64).map(|id| if [7, 1500].contains(&id) { b"\xff\xfe".to_vec() } else { b"fine".to_vec() });
-        let columns: Vec<ArrayRef> =
-            vec![Arc::new(Int64Array::from_iter_values(0..2100)), Arc::new(BinaryArray::from_iter_values(names))];
-        writer.append(&RecordBatch::try_new(schema(DataType::Binary), columns).unwrap()).unwrap();
-        writer.commit().unwrap();
-        drop(writer);
-        let header = encode_header(&table.core.header, &schema(DataType::Utf8)).unwrap();
-        store.delete(TABLE).unwrap();
-        store.put_if_absent(TABLE, &header).unwrap();
-
-        let damaged = Table::open_in(store.clone()).unwrap();
-        let looked = damaged.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
-        assert_eq!((looked.rows, looked.rows_lost, looked.losses.len()), (2098, 2, 2), "{:?}", looked.findings);
-        let to = Arc::new(MemoryStore::new("saved"));
-        let report = salvage_in(store, to.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
-        assert_eq!((report.rows, report.rows_lost, report.losses.len()), (2098, 2, 2), "{report:?}");
-        assert!(report.losses.iter().all(|loss| loss.what.contains("\"name\"")), "{report:?}");
-        let saved = Table::open_in(to).unwrap().snapshot().unwrap();
-        assert_eq!(saved.count(&Query::default()).unwrap(), 2098);
-        assert_eq!(saved.count(&Query { filter: Some("name = 'fine'".into()), ..Query::default() }).unwrap(), 2098);
     }
 }

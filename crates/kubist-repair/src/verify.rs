@@ -8,6 +8,9 @@
 //! of the runs that it names inside its cube, no more and no less (I4), and that lookups
 //! name the zones that hold a value, these and no others. Findings are listed, with what
 //! each damaged place costs; nothing is changed.
+//!
+//! A finding is damage. What could not be read for another reason is tried again (`patient`)
+//! and then listed apart: nothing is known of it.
 
 mod entries;
 mod lookups;
@@ -18,14 +21,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use kubist_index::state::{Run, RunId};
+use kubist_store::Store;
 
 use crate::gather::{self, Gaps};
+use crate::ledger::{PageLedger, undecided};
+use crate::patient::Patient;
 use crate::readable::loss;
-use crate::readable::{Loss, Lost};
+use crate::readable::{Loss, Lost, Unread};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
-use kubist_catalog::error::is_damage;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{is_damage, is_unread, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
@@ -70,16 +75,52 @@ pub struct VerifyReport {
     pub rows_mendable: u64,
     /// What each damaged place costs.
     pub losses: Vec<Loss>,
-    /// One line for each thing that is wrong; empty if the table is sound.
+    /// One line for each thing that is wrong; empty if the table is sound, as far as it
+    /// could be read.
     pub findings: Vec<String>,
+    /// Rows that could not be read because the storage failed or did not answer: they may be
+    /// sound.
+    pub rows_unread: u64,
+    /// One line for each thing that could not be read, and why; the same again may succeed.
+    pub unread: Vec<String>,
 }
 
 /// Findings beyond this number are only counted.
 const MOST_FINDINGS: usize = 100;
+/// After so many things that could not be read the look ends.
+const MOST_UNREAD: usize = 100;
 /// Runs whose zone maps are read side by side.
 const MAPS_AT_ONCE: usize = 256;
 
 impl VerifyReport {
+    /// Everything could be read, and nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty() && self.unread.is_empty()
+    }
+
+    /// Notes what could not be read.
+    fn miss(&mut self, what: String) {
+        if self.unread.len() < MOST_UNREAD && !self.unread.contains(&what) {
+            self.unread.push(what);
+        }
+    }
+
+    /// Notes rows that could not be read; those of a replica are in its sources.
+    fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
+        self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
+        self.miss(format!("{}: {} rows could not be read (cube {:#x})", unread.error, unread.rows, run.cube.to_u128()));
+    }
+
+    /// Damage is a finding, what could not be read is listed apart; anything else is an error.
+    fn note(&mut self, error: Error) -> Result<()> {
+        match error {
+            damage if is_damage(&damage) => self.find(damage.to_string()),
+            unread if is_unread(&unread) => self.miss(unread.to_string()),
+            other => return Err(other),
+        }
+        Ok(())
+    }
+
     fn find(&mut self, what: String) {
         match self.findings.len() {
             MOST_FINDINGS => self.findings.push("there are more findings".into()),
@@ -109,7 +150,7 @@ pub fn verify_at(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
-    verify(&Core::with_header(location.store()?)?, options, progress)
+    verify_in(location.store()?, options, progress)
 }
 
 /// Looks whether the table is sound and lists what is wrong; calls
@@ -119,27 +160,50 @@ pub fn verify_at(
 /// A table that is too damaged to be opened: [`verify_at`].
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
+    verify_in(core.store.clone(), options, progress)
+}
+
+/// The same for the table in a store, of which only the header must be readable.
+fn verify_in(
+    store: Arc<dyn Store>,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    let seen = verify_patiently(Patient::new(store, &options.cancel), options, progress);
+    if seen.is_err() {
+        // A cancelled call does not try again: the error is that of the last try.
+        options.cancel.check()?;
+    }
+    seen
+}
+
+fn verify_patiently(
+    store: Arc<dyn Store>,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
     let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
     let gathered = |report: &mut VerifyReport| {
         let mut gaps = Gaps::default();
-        let snapshot = gather::snapshot(&Core::with_header(core.store.clone())?, &mut gaps)?;
+        let snapshot = gather::snapshot(&Core::with_header(store.clone())?, &mut gaps, &options.cancel)?;
         gaps.notes.into_iter().for_each(|note| report.find(note));
         report.rows_lost += gaps.rows;
         Ok(snapshot)
     };
-    let mut snapshot = match entries::check(&core.store, &mut report)? {
+    let mut snapshot = match entries::check(&store, &mut report, &options.cancel)? {
         Some(snapshot) => snapshot,
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
-            snapshot => snapshot?,
+            snapshot => snapshot.map_err(undecided)?,
         },
     };
-    let directory = match snapshot.directory() {
+    let whole = |snapshot: &Snapshot| snapshot.view.runs.whole(&snapshot.core, &options.cancel);
+    let directory = match whole(&snapshot) {
         // The list of runs is damaged, which was found. The logs, or an older list, say the same.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
-            snapshot.directory()?
+            whole(&snapshot)?
         }
         directory => directory?,
     };
@@ -152,7 +216,8 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookup_bytes(runs.iter().map(|run| run.as_ref()));
     let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
     let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
-    let mut damaged: HashSet<RunId> = missing.clone();
+    let (mut damaged, mut pages): (HashSet<RunId>, _) = (missing.clone(), PageLedger::default());
+    let mut is_whole = true;
     for some in runs.chunks(MAPS_AT_ONCE) {
         options.cancel.check()?;
         if !options.deep {
@@ -160,14 +225,24 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
         }
         for run in some {
             options.cancel.check()?;
+            if report.unread.len() >= MOST_UNREAD {
+                is_whole = false;
+                break;
+            }
             match run.is_replica() {
                 true => report.replicas += 1,
                 false => report.runs += 1,
             }
             if options.deep {
-                if !rows::check(&snapshot, &directory, run, &missing, &mut ledger, &mut postings, &mut report)? {
+                if missing.contains(&run.id) {
+                    ledger.lose(run.id);
                     postings.lose(run.id);
-                    damaged.insert(run.id);
+                } else {
+                    let sound = pages.read(&snapshot, run)?;
+                    if !sound.lost.is_empty() {
+                        damaged.insert(run.id);
+                    }
+                    rows::check(&snapshot, &directory, run, &sound, &mut ledger, &mut postings, &mut report)?;
                 }
             } else if !run.is_replica() && !damaged.contains(&run.id) {
                 report.rows += run.rows;
@@ -176,16 +251,23 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
             progress(report.bytes, total);
         }
     }
-    if options.deep {
+    if !is_whole {
+        report.unread.push("the rest was not looked at".into());
+    } else if options.deep {
         ledger.close(&snapshot, &directory, &mut report);
         postings.close(&snapshot, &runs, &mut report);
         if report.rows_lost > 0 {
-            let mended = recover(&snapshot, &damaged, &options.cancel)?;
-            report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+            match recover(&snapshot, &damaged, &mut pages, &options.cancel) {
+                Ok(mended) => report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum(),
+                Err(error) if is_unread(&error) => {
+                    report.miss(format!("{error}: how many of the lost rows replicas hold is not known"));
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     let committed: u64 = snapshot.view.history.live_rows();
-    if committed != report.rows + report.rows_lost {
+    if report.unread.is_empty() && committed != report.rows + report.rows_lost {
         report.find(format!("the logs count {committed} rows, the runs hold {}", report.rows));
     }
     Ok(report)
@@ -203,14 +285,24 @@ fn check_segments(
     }
     let mut missing = HashSet::new();
     for (segment, runs) in segments {
-        if snapshot.core.store.segment_len(segment).map_err(store_error)?.is_some() {
-            continue;
+        match snapshot.core.store.segment_len(segment).map_err(store_error) {
+            Ok(None) => {}
+            Ok(Some(_)) => continue,
+            // It is looked at again with its rows.
+            Err(error) => {
+                report.note(error)?;
+                continue;
+            }
         }
         for run in runs {
             let why = match snapshot.maps(std::iter::once(run)) {
+                Err(error) if is_damage(&error) => error.to_string(),
+                Err(error) if is_unread(&error) => {
+                    report.miss_rows(run, &Unread { rows: run.rows, error });
+                    continue;
+                }
                 // It was cleaned away while this was at work.
-                Err(error @ Error::SnapshotExpired { .. }) => return Err(error),
-                Err(error) => error.to_string(),
+                Err(error) => return Err(error),
                 Ok(_) => runs::damaged(&snapshot, run, 0, "the file is missing".into()).to_string(),
             };
             missing.insert(run.id);
@@ -222,41 +314,45 @@ fn check_segments(
 }
 
 /// Reads zone maps, in one go if all are sound; each run must end inside its segment.
-/// Those of which that is not so.
+/// Those of which that is not so, or not known.
 fn check_maps(
     snapshot: &Snapshot,
     runs: &[&Arc<Run<Location>>],
     missing: &HashSet<RunId>,
     report: &mut VerifyReport,
 ) -> Result<Vec<RunId>> {
-    let mut damaged = Vec::new();
+    let mut left_out = Vec::new();
     let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
     let all = snapshot.maps(runs.iter().copied());
     for (place, run) in runs.into_iter().enumerate() {
         let map = match &all {
             Ok((maps, _)) => Ok(maps[place].clone()),
-            Err(error) if !is_damage(error) => return Err(all.err().expect("matched above")),
             Err(_) => snapshot.maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
         };
         let place = &run.payload;
         let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);
-        let length = snapshot.core.store.segment_len(&place.segment).map_err(store_error)?.unwrap_or(0);
-        let why = match map {
+        let length = snapshot.core.store.segment_len(&place.segment).map_err(store_error);
+        let why = match map.and_then(|map| Ok((map, length?.unwrap_or(0)))) {
             Err(error) if is_damage(&error) => error.to_string(),
+            Err(error) if is_unread(&error) => {
+                report.miss_rows(run, &Unread { rows: run.rows, error });
+                left_out.push(run.id);
+                continue;
+            }
             Err(error) => return Err(error),
-            Ok(_) if length < end => {
+            Ok((_, length)) if length < end => {
                 let short = format!("the file ends at byte {length}, before the run does");
                 runs::damaged(&snapshot, run, length.saturating_sub(place.data_offset), short).to_string()
             }
-            Ok(map) => {
+            Ok((map, _)) => {
                 check_ranges(snapshot, run, &map, report);
                 continue;
             }
         };
         report.lose(run, loss(&snapshot, run, None, &Lost { rows: run.rows, zones: None, why })?);
-        damaged.push(run.id);
+        left_out.push(run.id);
     }
-    Ok(damaged)
+    Ok(left_out)
 }
 
 /// Does the entry say of each column what the zone map does?

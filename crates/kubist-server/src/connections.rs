@@ -1,10 +1,10 @@
-//! Who may be connected, and who gives way.
+//! How many connections there are, and which one gives way to a new one.
 //!
-//! A connection costs memory and a file handle, and whoever holds many of them could keep
-//! others out. So there are only so many, of one client address fewer than of all; and where
-//! room is short those that wait for their client are closed for a new one: first who has
-//! been silent longest, then who reads its answer slowest. One whose request is being
-//! answered is not.
+//! A connection costs memory and a file handle, and a client that holds many could keep
+//! others out. Their number is bounded, and that of one address lower. Where all are taken,
+//! a connection that waits for its client is closed for a new one: first the one that is
+//! silent longest, then the one whose client reads slowest. A connection whose request is
+//! being answered stays.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// Who lets the same piece of an answer wait for so long reads slowly.
+/// A client that leaves the same piece of an answer unread for this time reads slowly.
 pub const SLOW: Duration = Duration::from_secs(1);
 
 /// All that are open.

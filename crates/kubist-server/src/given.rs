@@ -1,8 +1,8 @@
 //! The tables that a server was given, and their moments.
 //!
-//! A client that asks for a region piece by piece must ask one moment of the table, or
-//! the pieces would not fit together. So each moment has a name, its *version*; the
-//! newest few stay at hand. A rewrite of the layout changes no answer and no version.
+//! A client that asks for a region piece by piece must ask one snapshot of the table, or
+//! the pieces would not fit together. So each snapshot has a name, its *version*; the server
+//! keeps the newest few. A rewrite of the layout changes no answer and no version.
 
 use std::collections::VecDeque;
 use std::path::Path;

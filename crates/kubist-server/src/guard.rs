@@ -1,9 +1,9 @@
-//! Who may ask.
+//! Which requests are answered.
 //!
-//! A page of another site must not read tables through the browser of whoever looks at
-//! one. It can send requests to loopback, also under a name of its own that it lets
-//! point there (DNS rebinding), but it cannot forge the headers `Host` and `Origin`:
-//! on loopback only its own names are answered. Off loopback a token is demanded.
+//! A page of another site must not read tables through a user's browser. It can send
+//! requests to loopback, also under a name of its own that it lets point there (DNS
+//! rebinding), but it cannot forge the headers `Host` and `Origin`: on loopback only its
+//! own names are answered. Off loopback a token is demanded.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! A connection that ends when its other end does not take what is sent, or is gone.
+//! A connection that ends when its client does not read, or is gone.
 //!
 //! TCP lets a client that never reads keep its connection, and what waits to be sent on it,
 //! for ever. Here a write that makes no progress for too long fails. And a client that sends
@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::connections::Connection;
 
-/// How often it is looked whether who sends more than is read has hung up.
+/// How often to look whether a client that sends more than is read has hung up.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub struct Impatient {

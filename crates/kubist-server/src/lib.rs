@@ -4,12 +4,12 @@
 //! description that programs read is served at `/v1/openapi.json`). It guarantees:
 //!
 //! - only the tables that it was given are read, and nothing is ever written;
-//! - on loopback only who speaks to it by its own name is answered, so that no page of
+//! - on loopback only requests that name this machine are answered, so that no page of
 //!   another site reads a table; elsewhere a token is demanded;
-//! - what a client may cost is bounded: bytes of a request, time, memory and number of
-//!   questions, patience with who does not read;
-//! - who is slow, silent or many keeps nobody else out;
-//! - work ends as soon as whoever asked for it is gone.
+//! - the cost of a client is bounded: bytes of a request, time, memory and number of
+//!   questions, seconds that an answer may stay unread;
+//! - slow, silent or numerous clients keep nobody else out;
+//! - work ends as soon as its client is gone.
 //!
 //! The engine's calls are synchronous and run on threads of their own; the connections
 //! share one thread that only waits.

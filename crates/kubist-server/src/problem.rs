@@ -42,20 +42,25 @@ impl std::error::Error for Problem {}
 
 impl From<kubist::Error> for Problem {
     fn from(error: kubist::Error) -> Problem {
-        use kubist::Error::*;
-        let (status, code) = match &error {
-            Invalid(_) => (StatusCode::BAD_REQUEST, "invalid"),
-            NotATable { .. } => (StatusCode::NOT_FOUND, "not_a_table"),
-            SnapshotExpired { .. } => (StatusCode::GONE, "gone"),
-            Cancelled => (StatusCode::GATEWAY_TIMEOUT, "too_long"),
-            Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "damaged"),
-            Newer(_) => (StatusCode::INTERNAL_SERVER_ERROR, "newer"),
+        use kubist::{Error, ErrorKind};
+        let (status, code) = match error.kind() {
+            ErrorKind::InvalidInput => (StatusCode::BAD_REQUEST, "invalid"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_a_table"),
+            ErrorKind::Expired if matches!(error, Error::SnapshotExpired { .. }) => (StatusCode::GONE, "gone"),
+            ErrorKind::Cancelled => (StatusCode::GATEWAY_TIMEOUT, "too_long"),
+            ErrorKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            ErrorKind::NoSpace => (StatusCode::INSUFFICIENT_STORAGE, "no_space"),
+            ErrorKind::Corrupt => (StatusCode::INTERNAL_SERVER_ERROR, "damaged"),
+            ErrorKind::Permission => (StatusCode::INTERNAL_SERVER_ERROR, "not_permitted"),
+            ErrorKind::Unsupported if matches!(error, Error::Newer(_)) => (StatusCode::INTERNAL_SERVER_ERROR, "newer"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
         };
         Problem::new(status, code, error.to_string())
     }
 }
+
+// What fails here is the encoding of an answer: the input was accepted before.
 
 impl From<arrow_schema::ArrowError> for Problem {
     fn from(error: arrow_schema::ArrowError) -> Problem {
@@ -72,5 +77,33 @@ impl From<parquet::errors::ParquetError> for Problem {
 impl From<std::io::Error> for Problem {
     fn from(error: std::io::Error) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubist::Error;
+    use std::io;
+
+    #[test]
+    fn status_and_code_follow_the_kind() {
+        let of = |error: Error| {
+            let problem = Problem::from(error);
+            (problem.status.as_u16(), problem.code)
+        };
+        let io = |kind: io::ErrorKind| Error::io("cannot read t", kind.into());
+        let told = |message: &str| message.to_string();
+        assert_eq!(of(Error::Invalid(told("x"))), (400, "invalid"));
+        assert_eq!(of(Error::NotATable { location: told("t"), why: told("w") }), (404, "not_a_table"));
+        assert_eq!(of(Error::SnapshotExpired { location: told("t"), why: told("w") }), (410, "gone"));
+        assert_eq!(of(Error::Refused(told("x"))), (500, "failed"));
+        assert_eq!(of(Error::Damaged { file: told("f"), offset: 1, what: told("w") }), (500, "damaged"));
+        assert_eq!(of(Error::Newer(told("x"))), (500, "newer"));
+        assert_eq!(of(Error::Busy(told("x"))), (503, "busy"));
+        assert_eq!(of(io(io::ErrorKind::TimedOut)), (503, "unavailable"));
+        assert_eq!(of(io(io::ErrorKind::StorageFull)), (507, "no_space"));
+        assert_eq!(of(io(io::ErrorKind::PermissionDenied)), (500, "not_permitted"));
+        assert_eq!(of(Error::internal("x")), (500, "failed"));
     }
 }

@@ -29,7 +29,7 @@ const PIECES_AHEAD: usize = 3;
 /// How often a worker looks whether there is room for the next one.
 const ROOM: Duration = Duration::from_millis(1);
 
-/// How often who waits for a place looks whether a slow client's question gives way.
+/// How often a waiting question looks whether that of a slow client gives way.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Places for questions that run at a time. One whose client reads too slowly gives way to
@@ -230,7 +230,7 @@ pub async fn stream(
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),
         };
-        // Whoever is gone needs no last word.
+        // If the client is gone, nobody needs the last message.
         let _ = out.send(last);
         timer.abort();
     });

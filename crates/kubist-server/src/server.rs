@@ -83,9 +83,9 @@ impl Default for Options {
 /// Questions for news that wait at a time.
 const WATCHERS: usize = 64;
 
-/// How often it is looked whether one of all connections can give way.
+/// How often to look whether a connection can give way.
 const LOOK: Duration = Duration::from_millis(250);
-/// What a client is told that has too many connections.
+/// The answer to a client that has too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -100,7 +100,7 @@ pub struct Server {
 impl Server {
     /// Opens the tables and listens.
     pub fn start(options: &Options) -> kubist::Result<Server> {
-        let io = |what: &str, error: std::io::Error| kubist::Error::Io(format!("{what}: {error}"));
+        let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
             return Err(kubist::Error::Invalid(format!(
                 "{} can be reached from elsewhere: a token of at least 16 characters is needed",
@@ -233,7 +233,7 @@ async fn serve(socket: TcpStream, place: Place, desk: Arc<Desk>, limits: Limits)
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(Impatient::new(socket.clone(), connection.clone(), limits.stall)), service);
     tokio::select! {
-        // An error ends the connection, and whoever is at its other end knows.
+        // An error ends the connection, which its client notices.
         _ = served => {}
         () = hung_up(&socket) => {}
         () = connection.gives_way() => {}

@@ -28,7 +28,9 @@ pub use os::OsDisk;
 /// How [`Disk::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
+    /// To read.
     Read,
+    /// To read and write.
     ReadWrite,
     /// Makes the file, to read and write; fails if there is one.
     Create,
@@ -37,12 +39,19 @@ pub enum Open {
 /// What a name in a directory stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
+    /// A regular file.
     File,
+    /// A directory.
     Directory,
+    /// A symbolic link.
     Link,
+    /// A named pipe.
     Pipe,
+    /// A socket.
     Socket,
+    /// A device.
     Device,
+    /// None of these.
     Unknown,
 }
 
@@ -63,14 +72,18 @@ impl fmt::Display for Sort {
 /// What a path leads to; itself, if that is a link below the store's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
+    /// What stands there.
     pub sort: Sort,
+    /// Its length, if it is a file.
     pub bytes: u64,
 }
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
+    /// Its name, without the directory's.
     pub name: String,
+    /// What it stands for.
     pub sort: Sort,
 }
 
@@ -80,8 +93,11 @@ pub struct Listed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {
+    /// Where it stands.
     pub path: PathBuf,
+    /// What was found there.
     pub sort: Sort,
+    /// What belongs there.
     pub wanted: Sort,
 }
 
@@ -97,6 +113,7 @@ pub(crate) fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
 
 /// A disk, as one process sees it.
 pub trait Disk: Send + Sync + fmt::Debug {
+    /// Opens a file; fails with [`Irregular`] in the error if the path leads to something else.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
     /// What is there; `None` if nothing is.
@@ -129,6 +146,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file; closed, and its lock given back, on drop.
 pub trait DiskFile: Send + Sync + fmt::Debug {
+    /// The file's length.
     fn bytes(&self) -> io::Result<u64>;
 
     /// How many bytes were read: 0 only at the end of the file.
@@ -146,6 +164,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// How many bytes were written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
+    /// Makes the file as long as `bytes`: what is beyond is cut off.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes the file's bytes and length durable. After an error, what is on
@@ -181,7 +200,7 @@ pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) ->
     Ok(done)
 }
 
-/// The bytes from `offset`, so many or up to the end of the file.
+/// `length` bytes from `offset` on, fewer at the end of the file.
 pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

@@ -15,52 +15,111 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Somebody else owns the log. Wait for them, or write under another name.
     #[error("writer `{writer}` is busy: {file} is owned by another process or handle")]
-    Busy { writer: String, file: String },
+    Busy {
+        /// The writer's name.
+        writer: String,
+        /// The file, as a path or an address.
+        file: String,
+    },
 
     /// Stored bytes are not what was written. Restore the file, or read around
     /// it; asking again gives the same answer.
     #[error("{file} is damaged at byte {offset}: {what}")]
-    Damaged { file: String, offset: u64, what: String },
+    Damaged {
+        /// The file, as a path or an address.
+        file: String,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+    },
 
     /// A link, a pipe, a device or a folder stands where a file of the store belongs, or a
     /// file or link where a folder does. Nothing was read from it or written to it. Restore
     /// what belongs there, or read around it.
     #[error("{file} is {found}, not {wanted}")]
-    Irregular { file: String, found: Sort, wanted: Sort },
+    Irregular {
+        /// The file, as a path or an address.
+        file: String,
+        /// What stands there.
+        found: Sort,
+        /// What belongs there.
+        wanted: Sort,
+    },
 
     /// There is no such directory, segment or log.
     #[error("{file} does not exist")]
-    Missing { file: String },
+    Missing {
+        /// The file, as a path or an address.
+        file: String,
+    },
 
     /// The name of a new segment is taken. Choose another: names are not reused.
     #[error("{file} exists already")]
-    Exists { file: String },
+    Exists {
+        /// The file, as a path or an address.
+        file: String,
+    },
 
     /// The name cannot be used. Choose another.
     #[error("`{name}` cannot be used as a name: {why}")]
-    InvalidName { name: String, why: String },
+    InvalidName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
 
     /// The disk or the quota is full. Make room, then open a fresh handle.
     #[error("no space left to {operation} {file}")]
-    NoSpace { operation: &'static str, file: String },
+    NoSpace {
+        /// What was to be done: a verb.
+        operation: &'static str,
+        /// The file, as a path or an address.
+        file: String,
+    },
 
     /// This handle met an error earlier and cannot know any more what is on
     /// disk. Drop it and open a fresh one, which looks.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
-    Refused { file: String, cause: String },
+    Refused {
+        /// The file, as a path or an address.
+        file: String,
+        /// The earlier failure.
+        cause: String,
+    },
 
     /// A newer Kubist wrote the file. Use that version, or a newer one.
     #[error("{file} has format version {found}, this program knows versions up to {known}")]
-    Newer { file: String, found: u32, known: u32 },
+    Newer {
+        /// The file, as a path or an address.
+        file: String,
+        /// The file's version.
+        found: u32,
+        /// The newest version that this program reads.
+        known: u32,
+    },
 
     /// A place on the network does not answer, or not enough of it. Nothing is known of
     /// what was asked last. Look after it, then try again.
     #[error("{place} cannot be reached: {why}")]
-    Unreachable { place: String, why: String },
+    Unreachable {
+        /// Where it is.
+        place: String,
+        /// What was tried, and what came back.
+        why: String,
+    },
 
     /// The operating system refused; the source says why.
     #[error("cannot {operation} {file}: {source}")]
-    Io { operation: &'static str, file: String, source: io::Error },
+    Io {
+        /// What was to be done: a verb.
+        operation: &'static str,
+        /// The file, as a path or an address.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl Error {

@@ -2,7 +2,7 @@
 //!
 //! Pure functions from bytes to bytes; FORMAT.md draws them. A file that cannot
 //! be understood is refused here, by its kind, its version or its checksum, so
-//! that nothing further up ever interprets a stranger's bytes.
+//! that no layer above interprets bytes that are none of Kubist's.
 
 use bytes::Bytes;
 

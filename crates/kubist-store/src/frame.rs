@@ -20,6 +20,9 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
+/// How many times over the bytes of a log are looked at for the next whole frame.
+const LOOKS: usize = 64;
+
 /// The frame of `payload` at `position`, or `None` if it is too long for one.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
@@ -101,10 +104,10 @@ pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
         }
         let next = match frame_at(bytes, at, position) {
             Look::BadPayload { end } => end,
-            _ => {
-                let whole = |later: &usize| matches!(frame_at(bytes, *later, position), Look::Whole { .. });
-                (at + 1..bytes.len()).find(whole).unwrap_or(bytes.len())
-            }
+            _ => match next_whole(bytes, at + 1, position) {
+                Next::Whole(later) => later,
+                Next::None | Next::Unknown => bytes.len(),
+            },
         };
         let next = next.min(bytes.len());
         let payload = bytes.slice((at + FRAME_HEAD_BYTES).min(next)..next);
@@ -142,6 +145,32 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
     }
 }
 
+/// Where the next whole frame is.
+enum Next {
+    Whole(usize),
+    None,
+    /// Nobody knows: more bytes lead on from here than can be looked at.
+    Unknown,
+}
+
+/// Looks for a whole frame at each place from `from` on. Heads that are right and lead to
+/// payloads that are not cost the payload's length each; crafted, they could make that the
+/// square of the log's.
+fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
+    let mut left = LOOKS.saturating_mul(bytes.len());
+    for at in from..bytes.len() {
+        match frame_at(bytes, at, position) {
+            Look::Whole { .. } => return Next::Whole(at),
+            Look::BadPayload { end } => match left.checked_sub(end.min(bytes.len()) - at) {
+                Some(rest) => left = rest,
+                None => return Next::Unknown,
+            },
+            Look::Short | Look::BadHead => {}
+        }
+    }
+    Next::None
+}
+
 fn rest(bytes: &[u8], at: usize, position: u64, look: Look) -> Rest {
     let left = bytes.len() - at;
     if left == 0 {
@@ -150,11 +179,10 @@ fn rest(bytes: &[u8], at: usize, position: u64, look: Look) -> Rest {
     let fault = match look {
         Look::BadPayload { end } if end < bytes.len() => Some("an entry's checksum is wrong"),
         Look::BadPayload { .. } | Look::Short | Look::Whole { .. } => None,
-        Look::BadHead => {
-            let later =
-                (at + 1..bytes.len()).find(|&later| matches!(frame_at(bytes, later, position), Look::Whole { .. }));
-            later.map(|_| "the head of an entry is wrong")
-        }
+        Look::BadHead => match next_whole(bytes, at + 1, position) {
+            Next::None => None,
+            Next::Whole(_) | Next::Unknown => Some("the head of an entry is wrong"),
+        },
     };
     match fault {
         Some(fault) => Rest::Damaged { what: format!("{fault}, and the log goes on behind it") },

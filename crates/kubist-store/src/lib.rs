@@ -21,6 +21,8 @@
 //! loses whatever was not synced, so that the code under test is the code that
 //! runs.
 
+#![deny(missing_docs)]
+
 pub mod conformance;
 pub mod disk;
 mod error;

@@ -74,6 +74,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 /// What is at a location.
 #[derive(Debug)]
 pub enum Found {
+    /// Certainly nothing.
     Nothing,
     /// Something that is no store and that none can be made of: what it is, as a sentence
     /// that begins with "it is".

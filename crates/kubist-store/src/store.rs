@@ -45,6 +45,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The names of all objects that begin with `prefix`, sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
+    /// The same, of names that sort behind `after` alone: for who knows all up to there. An
+    /// engine that keeps names sorted passes over the others without reading them.
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let mut names = self.list(prefix)?;
+        names.retain(|name| name.as_str() > after);
+        Ok(names)
+    }
+
     /// Removes an object; that it is absent is fine. A power failure soon
     /// afterwards may bring it back.
     fn delete(&self, name: &str) -> Result<()>;
@@ -183,8 +191,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 /// What kind of store this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
+    /// Where its bytes are.
     pub locality: Locality,
+    /// What a read waits for.
     pub latency: Latency,
+    /// How a log is kept to one owner.
     pub fencing: Fencing,
 }
 
@@ -215,7 +226,10 @@ pub enum Fencing {
     /// By a lock that ends with its owner's process, and at once.
     Lock,
     /// By a claim. One whose owner died stands for up to `lapse`, and the log is busy meanwhile.
-    Claim { lapse: Duration },
+    Claim {
+        /// For how long a claim stands that is not renewed.
+        lapse: Duration,
+    },
 }
 
 impl Fencing {
@@ -247,7 +261,9 @@ pub struct Request {
     pub asked: Instant,
     /// There was room for it.
     pub sent: Instant,
+    /// The answer was there.
     pub answered: Instant,
+    /// How many bytes it had.
     pub bytes: u64,
     /// Who answered; `None`: this machine.
     pub host: Option<String>,
@@ -259,16 +275,22 @@ pub type Watch<'a> = &'a (dyn Fn(Request) + Sync);
 /// Something that a store keeps, and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
+    /// What it is.
     pub kind: Kept,
+    /// Its name.
     pub name: String,
+    /// Bytes.
     pub bytes: u64,
 }
 
 /// What a store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
+    /// A small object, written once.
     Object,
+    /// A segment, appended to by one writer.
     Segment,
+    /// A writer's log.
     Log,
     /// On its way to a name, or left behind by a process that died.
     Temporary,
@@ -329,6 +351,7 @@ pub struct LogTail {
 pub struct LogEntry {
     /// Where the entry begins.
     pub position: u64,
+    /// What was appended.
     pub bytes: Bytes,
 }
 
@@ -348,6 +371,7 @@ pub struct SoundLog {
 /// What is left of an entry that is not whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenEntry {
+    /// Where it begins.
     pub position: u64,
     /// As far as they are there, and some of them wrong.
     pub bytes: Bytes,

@@ -220,9 +220,9 @@ fn the_sound_part_of_a_log_that_is_a_link_is_none() {
     let place = Place::new();
     let at = place.remove("logs/w.log");
     symlink(place.foreign().join("logs/w.log"), &at).unwrap();
-    let (tail, damage) = place.open().read_sound_log("w", 0).unwrap();
-    assert_eq!(tail.entries, []);
-    assert!(matches!(damage, Some(Error::Irregular { .. })), "{damage:?}");
+    let sound = place.open().read_sound_log("w", 0).unwrap();
+    assert_eq!(sound.entries, []);
+    assert!(matches!(sound.damage, Some(Error::Irregular { .. })), "{:?}", sound.damage);
 }
 
 #[test]

@@ -2,12 +2,78 @@
 //!
 //! Every message names what it is about: the table, the file and offset, the
 //! column, the row, the value. Nothing in the engine panics on input.
+//!
+//! [`Error::kind`] is what doors decide by: exit codes, HTTP status and exception classes.
+//! No error of another crate becomes one of these by itself: whoever meets it says what it
+//! means, for the same failure of a library is a mistake of the caller in one place and
+//! damage in another.
 
 use std::fmt::Display;
+use std::io;
+
+use arrow_schema::ArrowError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the engine. The variants say what a caller can do next.
+/// The error that was the cause, of whatever crate.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Fix the input and call again; nothing was written.
+    InvalidInput,
+    /// Stored bytes are not what was written: reading them again gives the same answer.
+    Corrupt,
+    /// The storage does not answer, or an operation of it failed. It says nothing of the
+    /// bytes that are kept there: try again.
+    Unavailable,
+    /// The disk or the quota is full: make room.
+    NoSpace,
+    /// Who runs this may not do that.
+    Permission,
+    /// Someone else holds it: wait, or use another name.
+    Busy,
+    /// A handle or a snapshot that cannot be used any more: take a fresh one.
+    Expired,
+    /// The caller stopped it; the table is as before.
+    Cancelled,
+    /// This version of Kubist cannot do it: upgrade.
+    Unsupported,
+    /// There is no table here.
+    NotFound,
+    /// Something is already here.
+    Exists,
+    /// A mistake in Kubist itself: report it.
+    Internal,
+}
+
+impl ErrorKind {
+    /// What a failed operation of the operating system means, when it was asked to read or
+    /// write what should be there.
+    pub fn of_io(error: &io::Error) -> ErrorKind {
+        use io::ErrorKind as Io;
+        match error.kind() {
+            Io::StorageFull | Io::QuotaExceeded => ErrorKind::NoSpace,
+            Io::PermissionDenied | Io::ReadOnlyFilesystem => ErrorKind::Permission,
+            Io::Unsupported => ErrorKind::Unsupported,
+            _ => ErrorKind::Unavailable,
+        }
+    }
+}
+
+/// A failure of the storage: what was tried, and the error that came of it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    message: String,
+    #[source]
+    source: Source,
+}
+
+/// An error of the engine. The variants say what happened, [`Error::kind`] what a caller can
+/// do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,17 +108,79 @@ pub enum Error {
     /// acknowledged is safe; open a new writer to continue.
     #[error("{0}")]
     Refused(String),
-    /// The operating system said no (full disk, permissions, a broken device).
+    /// The storage could not be asked, or failed to answer. Nothing is known of the bytes
+    /// that were to be read or written: try again.
+    #[error(transparent)]
+    Unavailable(Failure),
+    /// The disk or the quota is full.
+    #[error(transparent)]
+    NoSpace(Failure),
+    /// The operating system does not permit it.
+    #[error(transparent)]
+    Permission(Failure),
+    /// The operating system or the storage cannot do it.
+    #[error(transparent)]
+    Unsupported(Failure),
+    /// A mistake in Kubist itself.
     #[error("{0}")]
-    Io(String),
+    Internal(String),
 }
 
 impl Error {
     pub fn invalid(message: impl Display) -> Error {
         Error::Invalid(message.to_string())
     }
+
+    /// What must not happen, whatever the input.
+    pub fn internal(message: impl Display) -> Error {
+        Error::Internal(message.to_string())
+    }
+
+    /// A failed kernel of Arrow, over values that fit it by the way they were made. Only that
+    /// they are more than one array can hold is the caller's.
+    pub fn kernel(error: ArrowError) -> Error {
+        match error {
+            ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer rows at once")),
+            error => Error::Internal(error.to_string()),
+        }
+    }
+
+    /// A failed operation of the operating system; `message` says which, and why.
+    pub fn io(message: impl Display, source: io::Error) -> Error {
+        Error::storage(ErrorKind::of_io(&source), message, source)
+    }
+
+    /// A failure of the storage, of one of its kinds; of any other it is unavailable.
+    pub fn storage(kind: ErrorKind, message: impl Display, source: impl Into<Source>) -> Error {
+        let failure = Failure { message: message.to_string(), source: source.into() };
+        match kind {
+            ErrorKind::NoSpace => Error::NoSpace(failure),
+            ErrorKind::Permission => Error::Permission(failure),
+            ErrorKind::Unsupported => Error::Unsupported(failure),
+            _ => Error::Unavailable(failure),
+        }
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Invalid(_) => ErrorKind::InvalidInput,
+            Error::NotATable { .. } => ErrorKind::NotFound,
+            Error::Exists { .. } => ErrorKind::Exists,
+            Error::Damaged { .. } => ErrorKind::Corrupt,
+            Error::Newer(_) | Error::Unsupported(_) => ErrorKind::Unsupported,
+            Error::Busy(_) => ErrorKind::Busy,
+            Error::SnapshotExpired { .. } | Error::Forked { .. } | Error::Refused(_) => ErrorKind::Expired,
+            Error::Cancelled => ErrorKind::Cancelled,
+            Error::Unavailable(_) => ErrorKind::Unavailable,
+            Error::NoSpace(_) => ErrorKind::NoSpace,
+            Error::Permission(_) => ErrorKind::Permission,
+            Error::Internal(_) => ErrorKind::Internal,
+        }
+    }
 }
 
+/// A filter or a value that is wrong is the caller's.
 impl From<kubist_expr::ExprError> for Error {
     fn from(error: kubist_expr::ExprError) -> Error {
         match error {
@@ -62,8 +190,27 @@ impl From<kubist_expr::ExprError> for Error {
     }
 }
 
-impl From<arrow_schema::ArrowError> for Error {
-    fn from(error: arrow_schema::ArrowError) -> Error {
-        Error::Invalid(error.to_string())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_failure_of_the_system_keeps_its_kind_and_its_cause() {
+        let kinds = [
+            (io::ErrorKind::StorageFull, ErrorKind::NoSpace),
+            (io::ErrorKind::QuotaExceeded, ErrorKind::NoSpace),
+            (io::ErrorKind::PermissionDenied, ErrorKind::Permission),
+            (io::ErrorKind::ReadOnlyFilesystem, ErrorKind::Permission),
+            (io::ErrorKind::TimedOut, ErrorKind::Unavailable),
+            (io::ErrorKind::Interrupted, ErrorKind::Unavailable),
+            (io::ErrorKind::Other, ErrorKind::Unavailable),
+        ];
+        for (of_system, kind) in kinds {
+            let error = Error::io("cannot read t/grid", of_system.into());
+            assert_eq!((error.kind(), error.to_string().as_str()), (kind, "cannot read t/grid"));
+            let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+            assert_eq!(source.map(io::Error::kind), Some(of_system));
+        }
     }
 }

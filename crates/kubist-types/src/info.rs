@@ -1,4 +1,4 @@
-//! What is said about a column.
+//! A column's name, type, unit and metadata.
 
 use crate::metadata::Metadata;
 

@@ -14,7 +14,7 @@ pub mod shown;
 pub mod stats;
 
 pub use cancel::Cancel;
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;
 pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};

@@ -1,8 +1,8 @@
-//! What is said about a table or a column: values by key.
+//! Metadata of a table or a column: values by key.
 
 use std::collections::BTreeMap;
 
-/// What is said about a table or a column, by key.
+/// Metadata of a table or a column, by key.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
 
 /// The key of a column's unit.

@@ -1,4 +1,4 @@
-//! What reading cost: rows, bytes, pages and round trips.
+//! Rows, bytes, pages and round trips that a read took.
 
 use std::ops::AddAssign;
 

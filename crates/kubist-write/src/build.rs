@@ -74,7 +74,7 @@ impl SortedRows {
         cancel.check()?;
         let buckets = Buckets::new(&keys);
         let (batch, keys, priorities) = match &buckets {
-            None => (concat_batches(schema, batches)?, keys, priorities),
+            None => (concat_batches(schema, batches).map_err(Error::kernel)?, keys, priorities),
             Some(buckets) => {
                 let batch = buckets.scatter_batches(batches, cancel)?;
                 let move_keys = || buckets.scatter(keys.iter().copied());
@@ -113,7 +113,7 @@ impl SortedRows {
     /// Some rows, given by their places in key order.
     pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
         let rows = rows.iter().map(|row| self.order[*row as usize]);
-        Ok(take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows))?)
+        Ok(take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)?)
     }
 
     /// The places, in key order, of the rows inside a cube.
@@ -214,7 +214,7 @@ impl SortedRows {
     }
 }
 
-/// The smallest and the largest zone, for so many rows wanted.
+/// The smallest and the largest zone, if `wanted` rows are wanted.
 fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }
@@ -342,7 +342,8 @@ mod tests {
             if let Some(buckets) = &buckets {
                 keys = buckets.scatter(keys.into_iter());
             }
-            let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows));
+            let ranges = buckets.as_ref().map_or(&[][..], |buckets| &buckets.rows);
+            let sorted = sort(&keys, ranges, &Cancel::default()).unwrap();
             assert!(sorted.is_sorted());
             let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
             assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));

@@ -1,6 +1,6 @@
 //! Writing: rows become runs, runs a commit, and rewrites take the next number.
 //!
-//! What a commit returns from is durable, whole, and visible to whoever looks. Nothing here may
+//! Once a commit returns it is durable, whole, and visible to every reader. Nothing here may
 //! read rows back, or decide that something is to be rewritten.
 
 pub mod bucket;

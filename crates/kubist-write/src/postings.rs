@@ -1,5 +1,5 @@
 //! Postings on their way to a segment: gathered run by run, written once there are
-//! enough of them, so that memory stays bounded and few keys are said twice.
+//! enough of them, so that memory stays bounded and few keys are stored twice.
 
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ use kubist_types::error::Result;
 const PAIR_BYTES: usize = 8;
 /// Fewer rows are not worth postings of their own, however little memory there is.
 const FEWEST_ROWS: usize = 1 << 10;
+/// More are not, so that with another part their zones stay within what a reader takes
+/// ([`postings::MOST_ZONES`]).
+const MOST_ROWS: usize = 1 << 24;
 /// Parts of a column's postings; a power of two.
 const PARTS: usize = 256;
 /// Fewer are joined with the next part, so that blocks are full.
@@ -30,7 +33,7 @@ pub struct Gathered {
     /// Of each run the number of its zones.
     zones: Vec<u32>,
     next_zone: u32,
-    /// Postings of so many rows are written.
+    /// Postings are written once they are of this many rows.
     enough: usize,
 }
 
@@ -42,15 +45,15 @@ struct Pairs {
 }
 
 impl Gathered {
-    /// Holds about so many bytes for each column, and those of one more part.
+    /// Holds about `bytes` bytes for each column, and those of one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
-        let enough = (bytes / PAIR_BYTES).max(FEWEST_ROWS);
+        let enough = (bytes / PAIR_BYTES).clamp(FEWEST_ROWS, MOST_ROWS);
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
-    /// Takes the postings of a run with so many zones.
+    /// Takes the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();
@@ -66,7 +69,7 @@ impl Gathered {
         self.pairs.iter().any(|pairs| pairs.count >= self.enough)
     }
 
-    /// Writes what is gathered, of the last so many of `runs`; how many bytes.
+    /// Writes what is gathered, which is of the last of `runs`, and returns the number of bytes.
     pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Arc<Run<Location>>]) -> Result<u64> {
         if self.pairs.is_empty() || self.zones.is_empty() {
             return Ok(0);

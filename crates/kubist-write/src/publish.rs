@@ -89,7 +89,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     loop {
         cancel.check()?;
         core.check_still_there()?;
-        let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
+        let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
             run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
@@ -130,8 +130,8 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an entry that says nothing: who has not published by now sees what was
-/// noted as garbage before.
+/// Takes a number by an empty entry (the fence): a rewriter that has not published by now sees
+/// what was noted as garbage before.
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 
 /// Rows that a part wants, and how many parts there are at most: in memory few rows,
 /// so that they stay in a cache from here on, but long pieces in scratch files.
@@ -40,7 +40,7 @@ pub struct Spill {
     stored: Vec<Stored>,
 }
 
-/// Bits of a key that lead to its part, or near it: so many for 1024 parts.
+/// Bits of a key that lead to its part, or near it: enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 /// The rows of one part so far.
@@ -158,7 +158,7 @@ impl Spill {
             order[next[*part as usize]] = row as u32;
             next[*part as usize] += 1;
         }
-        let sorted = take_record_batch(batch, &UInt32Array::from(order))?;
+        let sorted = take_record_batch(batch, &UInt32Array::from(order)).map_err(Error::kernel)?;
         let filled = (0..self.cubes.len()).filter(|part| ends[*part] < ends[part + 1]);
         filled
             .map(|part| {
@@ -168,9 +168,9 @@ impl Spill {
                 let extent = match &self.scratch {
                     None => Extent::Memory(slice),
                     Some(scratch) => {
-                        let mut writer = StreamWriter::try_new(Vec::new(), &slice.schema())?;
-                        writer.write(&slice)?;
-                        let bytes = writer.into_inner()?;
+                        let mut writer = StreamWriter::try_new(Vec::new(), &slice.schema()).map_err(Error::kernel)?;
+                        writer.write(&slice).map_err(Error::kernel)?;
+                        let bytes = writer.into_inner().map_err(Error::kernel)?;
                         Extent::Scratch(scratch.append(&bytes).map_err(store_error)?, bytes.len() as u64)
                     }
                 };
@@ -237,7 +237,7 @@ fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch
     // The decoder's arrays are slices of the buffer.
     let mut decoder = StreamDecoder::new();
     let mut batches = Vec::new();
-    while let Some(batch) = decoder.decode(&mut buffer)? {
+    while let Some(batch) = decoder.decode(&mut buffer).map_err(Error::kernel)? {
         batches.push(batch);
     }
     Ok(batches)

@@ -41,7 +41,7 @@ impl Unfinished {
         if there(TABLE)? {
             return Err(taken("a table is there"));
         }
-        let (bytes, id) = (encode_header(&header, &schema.user)?, header.id.clone());
+        let (bytes, id) = (encode_header(&header, &schema.user).map_err(Error::invalid)?, header.id.clone());
         let core = Core::with(store.clone(), header, schema)?;
         core.set_unfinished(true);
         let writer = Writer::open(core.clone(), options, None)?;

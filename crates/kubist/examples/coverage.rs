@@ -187,6 +187,9 @@ fn kinds(rows: usize) -> Vec<Kind> {
             ("corr(normal, z)", 500.0),
             ("corr(normal, uniform)", 500.0),
             ("cov(normal, x)", 1000.0),
+            ("covar(normal, lognormal1)", 1000.0),
+            ("weighted_mean(lognormal1, normal)", 2000.0),
+            ("weighted_mean(normal, lognormal1)", 2000.0),
         ] {
             // A condition that always holds keeps counts from being known.
             let change = |options: &mut EstimateOptions| {

@@ -18,8 +18,11 @@ use kubist_types::stats::Stats;
 /// A query that was run, and its answer thrown away.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
+    /// What it read and returned.
     pub stats: Stats,
+    /// The precision of the answer: the share of the records that it is.
     pub precision: f64,
+    /// Where its time went.
     pub stages: Stages,
     /// In the order in which they were answered.
     pub requests: Vec<RequestTimes>,
@@ -33,7 +36,9 @@ pub struct Explanation {
 pub struct Stages {
     /// Until the first rows were asked for.
     pub planned_seconds: f64,
+    /// How many requests there were.
     pub requests: u64,
+    /// Bytes that they brought.
     pub bytes: u64,
     /// Of all requests: they waited for room among those on their way.
     pub queued_seconds: f64,
@@ -48,22 +53,29 @@ pub struct Stages {
 /// When a request was where, in seconds since the query began.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestTimes {
+    /// The query wanted it.
     pub asked: f64,
+    /// There was room for it.
     pub sent: f64,
+    /// Its bytes were there.
     pub answered: f64,
     /// The rows of the task that it was for were there.
     pub decoded: f64,
+    /// Its bytes.
     pub bytes: u64,
+    /// Who answered; `None`: this machine.
     pub host: Option<String>,
 }
 
 /// What the model says of the requests that the query made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
+    /// How long the query should have taken.
     pub seconds: f64,
     /// How much longer it took than predicted: 0.1 is 10 %.
     pub error: f64,
     #[serde(flatten)]
+    /// The parts of that.
     pub prediction: Prediction,
 }
 

@@ -15,13 +15,19 @@ pub struct Fitted {
     /// What this machine needs to decode stored bytes of records, on all cores.
     pub decode_ms_per_byte: f64,
     #[serde(flatten)]
+    /// The model and how well it fits.
     pub fit: Fit,
+    /// What it was fitted to.
     pub measured: Vec<Measured>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What a model needs to know of a table to speak of its queries.
 pub struct TableSize {
+    /// Its rows.
     pub rows: u64,
+    /// Stored bytes of a row, of all columns.
     pub bytes_per_row: f64,
+    /// Rows of a cube: the table's capacity.
     pub capacity: u32,
 }

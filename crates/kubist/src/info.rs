@@ -8,15 +8,20 @@ use kubist_format::lookups;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::survey::Survey;
-use kubist_types::{ColumnInfo, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
 
 /// What a table is and holds.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Info {
+    /// Where it is, as the user named it.
     pub location: String,
+    /// The version of the format of its files.
     pub format_version: u32,
+    /// Its rows, replicas not counted.
     pub rows: u64,
+    /// Its runs, replicas not counted.
     pub runs: u64,
+    /// Cubes that have a run.
     pub cubes: u64,
     /// Of the cube that has most.
     pub most_runs: u64,
@@ -26,19 +31,27 @@ pub struct Info {
     pub debt: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
+    /// What places a row, in the order of the keys.
     pub dimensions: Vec<DimensionInfo>,
+    /// Columns that tell records apart: what a sample keeps or drops together.
     pub identity: Vec<String>,
     /// Columns by whose values records are found without a scan.
     pub lookup: Vec<String>,
+    /// Rows of a cube.
     pub capacity: u32,
+    /// What the priorities depend on, beside the identity.
     pub seed: u64,
+    /// How far down rows are copied, as `Replication` reads it.
     pub replication: String,
+    /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
     /// What is said about the table.
     pub metadata: Metadata,
+    /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
     /// Bytes of live runs, their zone maps and the lookups into them.
     pub bytes: u64,
+    /// Those bytes, shared among the rows.
     pub bytes_per_row: f64,
     /// What the whole store takes, as of now and not of the snapshot.
     pub disk: DiskUse,
@@ -48,22 +61,31 @@ pub struct Info {
 /// of a table that learns them.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DimensionInfo {
+    /// The column's name.
     pub column: String,
+    /// How its values are spread over coordinates.
     pub scale: String,
+    /// The domain's lower end.
     pub low: Option<f64>,
+    /// The domain's upper end.
     pub high: Option<f64>,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
+/// What one writer has committed.
 pub struct WriterInfo {
+    /// Its name.
     pub name: String,
+    /// How many commits.
     pub commits: u64,
+    /// How many rows.
     pub rows: u64,
 }
 
 /// What is known of a snapshot.
-pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
-    let (core, directory) = (&snapshot.core, snapshot.directory()?);
+pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
+    let core = &snapshot.core;
+    let directory = snapshot.view.runs.whole(core, cancel)?;
     let frame = core.frame()?;
     let scales = frame.as_ref().map(|frame| &frame.scales);
     let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
@@ -105,6 +127,6 @@ pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
             .collect(),
         bytes,
         bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
-        disk: DiskUse::of(core)?,
+        disk: DiskUse::of(core, cancel)?,
     })
 }

@@ -8,6 +8,8 @@
 //! This crate is the face of the engine and holds none of it: it puts together what the layers
 //! below offer. ARCHITECTURE.md walks through them.
 
+#![deny(missing_docs)]
+
 mod explain;
 mod fitted;
 mod info;
@@ -43,8 +45,8 @@ pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::{
-    Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, Metadata, Replication, Result, Stats, TableOptions,
-    Value, WriterOptions,
+    Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, Replication, Result, Stats,
+    TableOptions, Value, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;

@@ -162,7 +162,7 @@ impl Field {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut done = work();
             for other in others {
-                let of_other = other.join().map_err(|_| Error::Io("a measuring thread failed unexpectedly".into()))?;
+                let of_other = other.join().map_err(|_| Error::internal("a measuring thread failed unexpectedly"))?;
                 done = done.and(of_other);
             }
             done.map_err(store_error)
@@ -226,7 +226,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     let mut columns: Vec<(&str, ArrayRef)> =
         ["x", "y", "z", "u", "v", "w", "d"].into_iter().map(|name| (name, numbers())).collect();
     columns.push(("id", Arc::new(Int64Array::from_iter_values(0..DECODED_ROWS))));
-    let batch = RecordBatch::try_from_iter(columns)?;
+    let batch = RecordBatch::try_from_iter(columns).map_err(Error::kernel)?;
     let linear = |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
     let options = TableOptions {
         dimensions: ["x", "y", "z"].map(linear).to_vec(),

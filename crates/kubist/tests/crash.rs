@@ -21,8 +21,8 @@ use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
-    CommitOptions, Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions, Value,
-    VerifyOptions, WriterOptions,
+    CommitOptions, Dimension, Domain, Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions,
+    Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -72,7 +72,8 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
         _ => disk,
     };
     let store = LocalStore::on_disk(disk, Path::new("/data/table"));
-    let mut store: Arc<dyn Store> = Arc::new(store.map_err(|error| Error::Io(error.to_string()))?);
+    let mut store: Arc<dyn Store> =
+        Arc::new(store.map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?);
     if let Plant::Fault(fault) = plant {
         store = Arc::new(Planted { store, fault: Some(fault), leases: true });
     }

@@ -151,7 +151,9 @@ fn what_is_read_whole_is_plain_arithmetic() {
             "mean(on)",
             "ratio(value, x)",
             "cov(x, value)",
+            "covar(value, x)",
             "corr(x, value)",
+            "weighted_mean(value, x)",
             "count_distinct(name)",
             "mean(2 * value + x)",
         ]);
@@ -188,6 +190,9 @@ fn what_is_read_whole_is_plain_arithmetic() {
         near(value("mean(on)"), on.iter().filter(|on| **on).count() as f64 / on.len() as f64);
         near(value("ratio(value, x)"), sum / xs.iter().sum::<f64>());
         near(value("cov(x, value)"), covariance);
+        near(value("covar(value, x)"), covariance);
+        let weighted: f64 = known.iter().map(|row| world.x[*row] * of_known(row)).sum();
+        near(value("weighted_mean(value, x)"), weighted / xs.iter().sum::<f64>());
         near(value("corr(x, value)"), covariance / (variance * x_variance).sqrt());
         near(value("mean(2 * value + x)"), 2.0 * mean + x_mean);
         let mut kinds: Vec<i32> = rows.iter().map(|row| world.kind[*row]).collect();
@@ -415,7 +420,9 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     let x: Vec<f64> = (0..rows).map(|row| row as f64).collect();
     let rare: Vec<f64> = (0..rows).map(|row| if row % 20_000 == 77 { 1.0 } else { 0.0 }).collect();
     let snapshot = pairs(x.clone(), rare);
-    for aggregate in ["sum(other)", "mean(other)", "std(other)", "mean(2 * other)", "ratio(other, x)"] {
+    for aggregate in
+        ["sum(other)", "mean(other)", "std(other)", "mean(2 * other)", "ratio(other, x)", "weighted_mean(other, x)"]
+    {
         let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.01), ..wish(&[aggregate]) }).unwrap();
         assert!(estimate.figures[0].exact && estimate.figures[0].value > Some(0.0), "{aggregate}: {estimate:?}");
         let options =
@@ -532,6 +539,8 @@ fn intervals_hold_as_often_as_they_say() {
         ("mean(on)", 0.02, None),
         ("std(value)", 0.05, None),
         ("corr(x, value)", 0.05, None),
+        ("covar(x, value)", 0.05, None),
+        ("weighted_mean(value, x)", 0.03, Some("kind < 4")),
         ("median(value)", 0.02, None),
     ] {
         // Counts, shares and quantiles have whole numbers, and err on the safe side.
@@ -542,7 +551,7 @@ fn intervals_hold_as_often_as_they_say() {
 
 #[test]
 fn whole_trajectories_are_one_draw_each() {
-    for aggregate in ["mean(value)", "sum(x)", "count()", "median(x)"] {
+    for aggregate in ["mean(value)", "sum(x)", "count()", "median(x)", "weighted_mean(value, x)"] {
         holds(150, 25, &["pid"], &sampled(aggregate, 0.15, Some("kind >= 0")), 0.93, 0.985, false);
     }
 }

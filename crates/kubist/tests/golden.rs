@@ -65,7 +65,12 @@ fn what_is_written_today_is_what_the_newest_set_holds() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path().join("table");
         golden.write(&at);
-        let (written, kept) = (canonical::contents(&at), canonical::contents(&set.join(golden.name).join("table")));
+        let (mut written, mut kept) =
+            (canonical::contents(&at), canonical::contents(&set.join(golden.name).join("table")));
+        // What cleaning notes and when is no matter of the format.
+        for contents in [&mut written, &mut kept] {
+            contents.retain(|name, _| !name.starts_with("garbage/"));
+        }
         let names =
             |contents: &std::collections::BTreeMap<String, Vec<u8>>| contents.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&written), names(&kept), "{}: other objects, entries or segments", golden.name);

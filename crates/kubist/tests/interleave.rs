@@ -19,7 +19,7 @@ use common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
 use kubist::store::sim::{SimDisk, SimProcess, Task};
-use kubist::{CommitOptions, Error, OptimizeOptions, Snapshot, Table, VerifyOptions, WriterOptions};
+use kubist::{CommitOptions, Error, ErrorKind, OptimizeOptions, Snapshot, Table, VerifyOptions, WriterOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -33,7 +33,8 @@ const KEPT: i64 = 1;
 type Outcome = std::result::Result<(), String>;
 
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
-    let store = LocalStore::on_disk(disk, Path::new("/table")).map_err(|error| Error::Io(error.to_string()))?;
+    let store = LocalStore::on_disk(disk, Path::new("/table"))
+        .map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?;
     // Without leases the optimizers get in each other's way more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
     Table::create_in(Arc::new(store), schema(), &options())

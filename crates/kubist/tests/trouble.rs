@@ -84,7 +84,10 @@ fn play(seed: u64) -> Option<Doing> {
             // A commit may be durable and its acknowledgement have failed: then the
             // optimizer waits for the writer to say something, in vain.
             let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
-            assert!(waited || matches!(error, Error::Io(_) | Error::Refused(_)), "SEED={seed}: {doing:?}: {error:?}");
+            assert!(
+                waited || matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Refused(_)),
+                "SEED={seed}: {doing:?}: {error:?}"
+            );
             assert!(error.to_string().contains(TABLE), "SEED={seed}: {error}");
             met = Some(doing);
             break;
@@ -149,7 +152,10 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
             }
             machine.set_capacity(Some(machine.used()));
             let full = table.checkpoint();
-            assert!(matches!(&full, Err(Error::Io(why)) if why.contains("no space")), "SEED={seed}: {full:?}");
+            assert!(
+                matches!(&full, Err(Error::NoSpace(why)) if why.to_string().contains("no space")),
+                "SEED={seed}: {full:?}"
+            );
             // What is deleted takes space as long as it is open.
             drop((table, store));
             let used = machine.used();
@@ -183,7 +189,10 @@ fn what_met_a_full_disk_leaves_nothing_behind() {
         let used = machine.used();
         machine.set_capacity(Some(used + 3_000));
         let full = optimize(&table);
-        assert!(matches!(&full, Err(Error::Io(why)) if why.contains("no space")), "SEED={seed}: {full:?}");
+        assert!(
+            matches!(&full, Err(Error::NoSpace(why)) if why.to_string().contains("no space")),
+            "SEED={seed}: {full:?}"
+        );
         assert_eq!(machine.used(), used, "SEED={seed}");
     }
 }

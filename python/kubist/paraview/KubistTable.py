@@ -95,7 +95,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.intvector(name="MaximumPoints", label="Maximum Points", default_values=[1_000_000])
     @smdomain.intrange(min=1, max=100_000_000)
     def SetMaximumPoints(self, most):
-        """About so many at most, a uniform sample of all that match."""
+        """About this many points at most, a uniform sample of all that match."""
         if most != self._most:
             self._most = most
             self.Modified()

@@ -202,7 +202,7 @@ class Answer:
         return len(self._frames) > self._taken or (self._error is not None and not self._told)
 
     def take(self, patience: float | None = None) -> list[dict[str, Array]]:
-        """What is there, once there is something, or after so many seconds."""
+        """What is there, once there is something, or after that many seconds."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._done or self._frames), patience)
             if self._error is not None:
@@ -247,7 +247,7 @@ class News:
 
 
 class _Following:
-    """What the thread and whoever takes its news have in common."""
+    """What the thread and the reader of its news have in common."""
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table

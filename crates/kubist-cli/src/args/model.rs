@@ -38,7 +38,7 @@ pub struct Fit {
     pub json: bool,
 }
 
-/// Say which sizes and how many requests at once are best for so many nodes
+/// Say which sizes and how many requests at once are best for a number of nodes
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

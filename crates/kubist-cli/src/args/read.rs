@@ -34,7 +34,7 @@ pub struct Query {
     /// The columns to return, in this order
     #[arg(long, value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// At most so many records: those of lowest priority, a uniform sample
+    /// At most this many records: those of lowest priority, a uniform sample
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
     /// At most K records from each cell of a regular grid
@@ -85,7 +85,7 @@ pub struct Explain {
     /// The columns to return
     #[arg(long, value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// At most so many records: those of lowest priority, a uniform sample
+    /// At most this many records: those of lowest priority, a uniform sample
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
     /// What `kubist model fit -o` wrote for this place: says how long it should have taken
@@ -104,8 +104,8 @@ pub struct Explain {
 /// Reads as little as the goal needs; what is read completely is exact, and says so.
 /// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
 /// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
-/// count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64). Without a goal and
-/// without a bound the goal is --error 1%.
+/// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
+/// Without a goal and without a bound the goal is --error 1%.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -135,10 +135,10 @@ pub struct Estimate {
     /// Answer in this time
     #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
     pub within: Option<std::time::Duration>,
-    /// Read about so many records at most
+    /// Read about this many records at most
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: Option<u64>,
-    /// Read about so much at most, like 64MiB
+    /// Read about this many bytes at most, like 64MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub bytes: Option<usize>,
     /// How often intervals hold the truth
@@ -188,7 +188,7 @@ pub struct Tail {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
-    /// Stop after so many changes
+    /// Stop after this many changes
     #[arg(long, value_name = "CHANGES")]
     pub changes: Option<u64>,
 }
@@ -199,6 +199,8 @@ pub struct Tail {
 /// records, and sees that every file is there. With --deep it reads every record and
 /// checks all that queries rely on. Prints each finding on a line of its own, with
 /// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
+/// What could not be read because the storage failed, several times, is printed apart:
+/// nothing is known of it, and the exit code is 4 if nothing else is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -221,8 +223,9 @@ pub struct Verify {
 ///
 /// Takes every page that can be read, lost records from replicas where there are any,
 /// and older states where newer ones cannot be read. Says for each damaged place what
-/// it cost, and what cannot be known; the exit code is then 1. The damaged table is
-/// not changed.
+/// it cost, and what cannot be known; the exit code is then 1. If the storage fails, several
+/// times, nobody knows what is lost: then the exit code is 4, and there is no new table. The
+/// damaged table is not changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

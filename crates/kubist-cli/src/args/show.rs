@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use super::Region;
 use crate::location::Location;
 use crate::parse;
-use crate::plot::colormap::Colormap;
 
 /// Draw a picture of a region
 ///
@@ -36,7 +35,7 @@ pub struct Plot {
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    /// At most so many points, a uniform sample [default: 200000, without --precision]
+    /// At most this many points, a uniform sample [default: 200000, without --precision]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub points: Option<u64>,
     /// Colours on a logarithmic scale
@@ -64,6 +63,19 @@ pub struct Plot {
     /// Print the cost and what was drawn as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Colormap {
+    Viridis,
+    Magma,
+    Inferno,
+    Plasma,
+    Cividis,
+    Turbo,
+    /// Blue over grey to red, for values around a middle
+    Coolwarm,
+    Gray,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -99,7 +111,7 @@ pub struct View {
     /// The address to listen on; any but this machine's own demands a token
     #[arg(long, default_value = "127.0.0.1")]
     pub address: std::net::IpAddr,
-    /// What who asks must show: at least 16 letters and digits
+    /// What clients must show: at least 16 letters and digits
     ///
     /// With - it is the first line of standard input, which other users of this machine
     /// cannot see; the server then ends when standard input does.
@@ -111,7 +123,7 @@ pub struct View {
     /// Start the browser
     ///
     /// It gets the address with the token on its command line, which other users of this
-    /// machine can see: where there are such, open the printed address yourself.
+    /// machine can see: on a shared machine open the printed address yourself.
     #[arg(long)]
     pub open: bool,
 }

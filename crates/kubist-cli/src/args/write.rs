@@ -81,7 +81,7 @@ pub struct Ingest {
     /// One commit per file (the default)
     #[arg(long, conflicts_with = "commit_rows")]
     pub commit_each_file: bool,
-    /// A commit after so many rows, and at each file's end
+    /// A commit after this many rows, and at each file's end
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_rows: Option<u64>,
     /// Restore the layout behind the commits, with a part of one core
@@ -101,8 +101,8 @@ pub struct Ingest {
     /// How many bytes of records a byte of a file may become, past 256 MiB [default: 100]
     #[arg(long, value_name = "FACTOR")]
     pub max_inflation: Option<u64>,
-    /// How large may be what a file makes one whole: a batch of Arrow IPC, inflated, or the
-    /// pages of Parquet that are read at once [default: 1GiB]
+    /// How much may have to be read as one: a batch of Arrow IPC, inflated, or the pages of
+    /// Parquet that are read at once [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub max_batch: Option<usize>,
     /// Print what was done as JSON
@@ -110,11 +110,11 @@ pub struct Ingest {
     pub json: bool,
 }
 
-/// Add columns to a table, or say something about it
+/// Add columns to a table, or change its units and metadata
 ///
 /// Records that are there, and records of files that lack an added column, have its
-/// default. Whoever is reading or writing meanwhile sees the change at their next
-/// step. Columns cannot be taken away, and an added one cannot be a dimension.
+/// default. Readers and writers at work see the change at their next step. Columns
+/// cannot be taken away, and an added one cannot be a dimension.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -152,7 +152,7 @@ pub struct Alter {
 
 /// Copy all records into a new table, perhaps with another grid
 ///
-/// The copy is of one moment, whoever is writing, and there whole or not at all. It
+/// The copy is of one snapshot, while others may write, and there whole or not at all. It
 /// keeps columns, identity, samples, steps, units and metadata; what writers
 /// committed when, and which writers steps wait for, stays behind.
 #[derive(Debug, Args)]

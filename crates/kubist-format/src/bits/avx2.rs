@@ -4,9 +4,9 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Values of up to so many bits lie within four bytes, wherever they begin.
+/// Values of up to this many bits lie within four bytes, wherever they begin.
 const NARROW: u32 = 25;
-/// And of so many within eight.
+/// Values of up to this many bits lie within eight bytes.
 const WIDE: u32 = 57;
 
 /// Fills `out`, eight values a block; `bytes` go on for 16 bytes beyond the blocks.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::wire::{Reader, Short};
 
-/// A block ends with the key that fills so many bytes: few keys are decoded to find one.
+/// A block ends with the key that fills this many bytes: few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
 /// The postings of some runs: blocks, and the directory that leads to them.
@@ -44,7 +44,7 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone` of runs with so many zones each. The pairs of a part
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part
 /// are in any order, perhaps repeated; its keys are above those of the part before.
 pub fn encode(mut parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     parts.par_iter_mut().for_each(|pairs| {
@@ -110,8 +110,12 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
+/// The zones of a directory, and the numbers of zones in one of its blocks, are no more than
+/// this: so a few bytes cannot ask for much memory or time.
+pub const MOST_ZONES: u32 = 1 << 25;
+
 impl Directory {
-    /// Reads a directory of `runs` runs whose blocks take so many bytes.
+    /// Reads a directory of `runs` runs whose blocks take `blocks_length` bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
         let short = |_: Short| "the directory of a lookup ends too early".to_string();
@@ -128,7 +132,7 @@ impl Directory {
         for _ in 0..runs {
             let zones = get_varint(&mut reader).map_err(short)?;
             let last = firsts.last().copied().unwrap_or_default();
-            firsts.push(last.checked_add(zones).ok_or_else(wrong)?);
+            firsts.push(last.checked_add(zones).filter(|zones| *zones <= MOST_ZONES).ok_or_else(wrong)?);
         }
         let (mut blocks, mut offset) = (Vec::new(), 0);
         for _ in 0..count {
@@ -183,6 +187,7 @@ impl Directory {
         let count = u32::from_le_bytes(count.try_into().ok()?);
         let (mut bits, mut key, mut zones) = (Bits::new(body), self.blocks[block].first_key, Vec::new());
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
+        let mut left = MOST_ZONES;
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
         for place in 0..count {
             if place > 0 {
@@ -197,6 +202,7 @@ impl Directory {
             if numbers == 0 || numbers - 1 > last_zone {
                 return None;
             }
+            left = left.checked_sub(numbers)?;
             bits.ascending(numbers, 0, last_zone, &mut zones)?;
             if wanted.is_none_or(|wanted| wanted.binary_search(&key).is_ok()) {
                 found(key, &zones);
@@ -395,7 +401,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in so many parts: the blocks in one piece, and their directory.
+    /// Encodes in `parts` parts: the blocks in one piece, and their directory.
     fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {

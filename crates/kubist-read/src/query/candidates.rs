@@ -3,7 +3,7 @@
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
 use kubist_index::priority::{PriorityRange, is_identity_type, priorities};
-use kubist_types::{Cancel, Result, Stats};
+use kubist_types::{Cancel, Error, Result, Stats};
 
 use crate::query::Question;
 use crate::query::scan::{Scanned, Wanted};
@@ -92,7 +92,7 @@ pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: 
         .map(|column| {
             cancel.check()?;
             let arrays: Vec<&dyn Array> = used.iter().map(|part| parts[*part as usize][column].as_ref()).collect();
-            Ok(interleave(&arrays, &places)?)
+            Ok(interleave(&arrays, &places).map_err(Error::kernel)?)
         })
         .collect()
 }

@@ -59,7 +59,7 @@ impl<T> Shared<T> {
     fn run(&self, task: usize) -> Result<T> {
         self.cancel.check()?;
         catch_unwind(AssertUnwindSafe(|| (self.work)(task)))
-            .unwrap_or_else(|_| Err(Error::Io("a query thread failed unexpectedly; please report this".into())))
+            .unwrap_or_else(|_| Err(Error::internal("a query thread failed unexpectedly; please report this")))
     }
 
     /// The next task that may begin now; `None` when there are no more.
@@ -200,7 +200,7 @@ impl<T> Drop for Pipeline<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::query::*;
+    use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]

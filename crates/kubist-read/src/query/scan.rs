@@ -275,7 +275,8 @@ impl Reading<'_> {
         let projected =
             Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options)?;
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options).map_err(Error::kernel)?;
         let selected: BooleanArray = question.predicate.evaluate(&batch, &|| question.cancel.is_set())?;
         let priorities = match *by_priority {
             true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,

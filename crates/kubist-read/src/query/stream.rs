@@ -152,7 +152,7 @@ impl QueryStream {
             Source::Selected(receiver, _) => match receiver.recv_timeout(patience) {
                 Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
                 Err(RecvTimeoutError::Disconnected) => {
-                    Err(Error::Io("a query thread failed unexpectedly; please report this".into()))
+                    Err(Error::internal("a query thread failed unexpectedly; please report this"))
                 }
                 Ok(delivery) => {
                     let Delivery { batches, stats, precision } = delivery?;

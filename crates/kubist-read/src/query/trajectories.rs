@@ -67,12 +67,16 @@ fn distinct(snapshot: &Snapshot, query: &Query, column: usize) -> Result<(ArrayR
                 )));
             }
             if !fresh.is_empty() {
-                found.push(take(array, &fresh, None)?);
+                found.push(take(array, &fresh, None).map_err(Error::kernel)?);
             }
         }
     }
     let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
-    let values = if found.is_empty() { arrow_array::new_empty_array(data_type) } else { concat(&found)? };
+    let values = if found.is_empty() {
+        arrow_array::new_empty_array(data_type)
+    } else {
+        concat(&found).map_err(Error::kernel)?
+    };
     Ok((values, spent))
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use kubist_index::state::{Run, RunId};
 
-use kubist_catalog::error::is_damage;
+use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_format::lookup::postings::Directory;
@@ -67,8 +67,11 @@ impl Postings {
         for (first, lookup) in covering(runs.iter().map(|run| run.as_ref())) {
             cancel.check()?;
             match postings.read_one(snapshot, first, lookup) {
-                Err(error) if is_damage(&error) => {
-                    report.find(format!("{error}: costs no row by itself, for what it covers is scanned"));
+                Err(error) if is_damage(&error) || is_unread(&error) => {
+                    match is_damage(&error) {
+                        true => report.find(format!("{error}: costs no row by itself, for what it covers is scanned")),
+                        false => report.miss(error.to_string()),
+                    }
                     let covered = first.0..first.0 + lookup.runs as u128;
                     postings.said.retain(|(run, _), _| !covered.contains(&run.0));
                 }

@@ -1,13 +1,12 @@
 //! The rows of a run: every page read, every rule recomputed from the values.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use kubist_index::priority::{PriorityRange, Threshold};
-use kubist_index::state::{Run, RunId};
+use kubist_index::state::Run;
 
-use crate::readable::{loss, read_sound};
+use crate::readable::{Sound, grid, loss};
 use kubist_catalog::directory::Directory;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
@@ -21,35 +20,39 @@ use crate::verify::lookups::Postings;
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_ranges};
 
-/// Reads a run and checks it; `false` if rows of it cannot be read.
+/// Checks what could be read of a run, and notes what could not.
 pub fn check(
     snapshot: &Snapshot,
     directory: &Directory,
     run: &Arc<Run<Location>>,
-    missing: &HashSet<RunId>,
+    sound: &Sound,
     ledger: &mut Ledger,
     postings: &mut Postings,
     report: &mut VerifyReport,
-) -> Result<bool> {
-    if missing.contains(&run.id) {
-        ledger.lose(run.id);
-        return Ok(false);
-    }
-    let sound = read_sound(snapshot, run)?;
+) -> Result<()> {
     for lost in &sound.lost {
         report.lose(run, loss(snapshot, run, sound.map.as_deref(), lost)?);
-        ledger.lose(run.id);
     }
-    let Some(map) = &sound.map else { return Ok(false) };
-    let Some(frame) = snapshot.core.frame().ok().flatten() else {
+    for unread in &sound.unread {
+        report.miss_rows(run, unread);
+    }
+    let is_whole = sound.lost.is_empty() && sound.unread.is_empty();
+    if !is_whole {
+        ledger.lose(run.id);
+        postings.lose(run.id);
+    }
+    let Some(map) = &sound.map else { return Ok(()) };
+    let Some(frame) = grid(snapshot)? else {
         report.find(runs::damaged(snapshot, run, 0, "the grid is missing".into()).to_string());
-        return Ok(false);
+        ledger.lose(run.id);
+        postings.lose(run.id);
+        return Ok(());
     };
     check_ranges(snapshot, run, map, report);
     report.pages += map.pages() as u64;
     let cutoffs = snapshot.core.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
     let highest_above = cutoffs.max().filter(|_| !run.is_replica());
-    let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), sound.lost.is_empty());
+    let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), is_whole);
     for (page, batch) in &sound.pages {
         if !run.is_replica() {
             report.rows += batch.num_rows() as u64;
@@ -72,7 +75,7 @@ pub fn check(
     if right && run.rows > 0 && lowest_and_highest != run.priorities {
         report.find(runs::damaged(snapshot, run, 0, "its priorities are not as its entry says".into()).to_string());
     }
-    Ok(sound.lost.is_empty())
+    Ok(())
 }
 
 /// The lowest and the highest priority of a page; `Err` says what is wrong with it.

@@ -201,7 +201,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let path = path_of(store, writer, SUFFIX);
     let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
     let from = from.max(HEADER_BYTES);
-    let Ok((length, bytes)) = bytes_from(&*file, &path, from) else { return Ok(nothing(damage)) };
+    let (length, bytes) = bytes_from(&*file, &path, from)?;
     let Pieces { entries, mut broken, end } = pieces(&bytes, from);
     match read_acknowledgement(store, writer)? {
         // An append that was never finished is no loss.
@@ -314,7 +314,7 @@ fn damage(found: &Contents, acknowledged: Acknowledged, path: &Path) -> Option<E
 /// What there is of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Acknowledged {
-    /// The log's first so many bytes are durable.
+    /// This many bytes of the log, from its beginning, are durable.
     Up(u64),
     /// There was one, and it says nothing any more.
     Unreadable,

@@ -1,5 +1,5 @@
-//! Files kept open for reading, so that a query pays for its bytes and not for
-//! opening files. Bounded, for a process may open only so many.
+//! Files kept open for reading, so that a query does not open files anew. Their number
+//! is bounded, because the system bounds the files that a process may open.
 
 use std::collections::HashMap;
 use std::io;

@@ -99,8 +99,8 @@ impl Segment for LocalSegment {
     }
 }
 
-/// What was never synced is named by nobody, and would take space for nothing: often the
-/// disk is full, which is why it was given up.
+/// A segment that was never synced is named by nobody. It is removed, because its owner often
+/// gave up on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.standing.is_own(&*self.disk) {

@@ -37,7 +37,7 @@ impl Chance {
 pub(super) enum Survival {
     Nothing,
     Everything,
-    /// Each piece on its own, once in so many.
+    /// Each piece on its own, once in this many.
     OnceIn(usize),
 }
 

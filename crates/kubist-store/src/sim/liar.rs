@@ -24,6 +24,7 @@ pub struct Liar {
 }
 
 impl Liar {
+    /// `disk`, with one of its promises broken.
     pub fn new(disk: Arc<dyn Disk>, lie: Lie) -> Liar {
         Liar { disk, lie }
     }

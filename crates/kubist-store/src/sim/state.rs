@@ -12,19 +12,33 @@ use crate::disk::{Sort, irregular};
 /// A kind of system call, to let one fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
+    /// Open a file that is there.
     Open,
+    /// Open a file that is not there yet.
     Create,
+    /// Look at what a path leads to.
     Find,
+    /// Read the names in a directory.
     List,
+    /// Make a directory.
     CreateDirectory,
+    /// Make a directory's names durable.
     SyncDirectory,
+    /// Give a file a second name.
     Link,
+    /// Take a name away, a directory's too.
     Unlink,
+    /// Ask for a file's length.
     Length,
+    /// Read from a file.
     Read,
+    /// Write to a file.
     Write,
+    /// Set a file's length.
     Truncate,
+    /// Make a file's bytes durable.
     Sync,
+    /// Lock a file.
     Lock,
 }
 

@@ -47,7 +47,7 @@ impl Drop for End<'_> {
 
 /// May the same call succeed later, whatever goes wrong meanwhile?
 fn passes(error: &Error) -> bool {
-    matches!(error, Error::Io(_) | Error::Busy(_) | Error::Refused(_))
+    matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Busy(_) | Error::Refused(_))
 }
 
 impl Work {
@@ -155,7 +155,7 @@ impl Work {
             let least: Vec<i64> = self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).collect();
             let found = match table.snapshot().map_err(Wrong::Error).and_then(|snapshot| commits(&snapshot)) {
                 Ok(found) => found,
-                Err(Wrong::Error(error @ Error::Io(_))) => {
+                Err(Wrong::Error(error @ (Error::Unavailable(_) | Error::NoSpace(_)))) => {
                     self.failed("query", error);
                     continue;
                 }

@@ -1,0 +1,14 @@
+//! The user's browser, for the explorer page.
+
+use std::process::{Command, Stdio};
+
+use crate::output::remark;
+
+/// Starts the browser.
+pub fn open(url: &str) {
+    let mut browser = Command::new("xdg-open");
+    browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if browser.spawn().is_err() {
+        remark("no browser could be started: open the address yourself");
+    }
+}

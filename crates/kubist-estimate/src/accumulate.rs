@@ -1,0 +1,308 @@
+//! Records into accumulators: one for each group and aggregate, in parts that are filled
+//! side by side and joined.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use kubist_index::priority::priorities;
+
+use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows};
+use kubist_types::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// Groups of an answer, at most.
+pub const MOST_GROUPS: usize = 10_000;
+
+/// Numbers that the accumulators of all groups hold, at most: 128 MB.
+const MOST_NUMBERS: usize = 1 << 24;
+/// Figures of one answer, at most.
+const MOST_FIGURES: usize = 1 << 18;
+
+/// One aggregate that was asked for.
+pub struct Asked {
+    /// As it was written.
+    pub name: String,
+    pub bound: Bound,
+}
+
+/// What is asked of each record, and what is needed to answer.
+pub struct Task {
+    pub aggregates: Vec<Asked>,
+    /// Names of the columns of `group_by`.
+    pub group_by: Vec<String>,
+    /// The asked columns that `count_distinct` is of, by aggregate.
+    pub distinct: Vec<Option<String>>,
+    /// What scans bring.
+    pub schema: SchemaRef,
+}
+
+/// What a pilot teaches.
+#[derive(Clone, Debug, Default)]
+pub struct Lesson {
+    /// By aggregate and argument: near its mean, so that squares stay small.
+    shifts: Vec<Vec<f64>>,
+    /// By aggregate and argument: the smallest and the largest finite value.
+    ends: Vec<Vec<Option<(f64, f64)>>>,
+    /// Records of one identity come together.
+    pub clustered: bool,
+    /// How many there are of each, about.
+    pub together: f64,
+}
+
+/// Records with the values of all arguments.
+pub struct Values {
+    rows: usize,
+    /// By aggregate and argument.
+    arguments: Vec<Vec<Vec<f64>>>,
+    /// By aggregate: hashes of the values that are told apart, and which are null.
+    hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
+    /// The group of each record; empty if there is one group.
+    keys: Vec<u64>,
+    labels: Vec<ArrayRef>,
+    pub priorities: Vec<u64>,
+}
+
+/// All accumulators.
+#[derive(Default)]
+pub struct Accumulated {
+    places: HashMap<u64, usize>,
+    pub groups: Vec<Group>,
+}
+
+pub struct Group {
+    /// One row.
+    pub label: Vec<ArrayRef>,
+    /// By aggregate.
+    pub accumulators: Vec<Box<dyn Accumulator>>,
+    pub rows: u64,
+}
+
+impl Task {
+    /// The values of all arguments for scanned columns.
+    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>, cancel: &Cancel) -> Result<Values> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(Error::kernel)?;
+        let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
+        let stopped = || cancel.is_set();
+        let of = |asked: &Asked| {
+            asked.bound.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
+        };
+        let labels: Vec<ArrayRef> = self.group_by.iter().map(named).collect();
+        let hashes = self
+            .distinct
+            .iter()
+            .map(|name| name.as_ref().map(named).map(|array| (hash(std::slice::from_ref(&array), rows), array)));
+        Ok(Values {
+            rows,
+            arguments: self.aggregates.iter().map(of).collect::<Result<_>>()?,
+            hashes: hashes.collect(),
+            keys: if labels.is_empty() { vec![] } else { hash(&labels, rows) },
+            labels,
+            priorities,
+        })
+    }
+
+    /// Accumulators of a group that holds nothing yet.
+    pub fn empty(&self, lesson: &Lesson) -> Vec<Box<dyn Accumulator>> {
+        // Groups of identities take memory in each group of records.
+        let groups = if self.group_by.is_empty() { 1024 } else { 256 };
+        let accumulator = |(number, asked): (usize, &Asked)| {
+            asked.bound.aggregate.accumulator(&Pilot {
+                shifts: &lesson.shifts[number],
+                ends: &lesson.ends[number],
+                clustered: lesson.clustered,
+                groups,
+            })
+        };
+        self.aggregates.iter().enumerate().map(accumulator).collect()
+    }
+}
+
+fn hash(columns: &[ArrayRef], rows: usize) -> Vec<u64> {
+    let columns: Vec<&dyn Array> = columns.iter().map(|array| array.as_ref()).collect();
+    priorities(&columns, rows, 0x6b75_6269_7374)
+}
+
+impl Values {
+    pub fn argument(&self, aggregate: usize, argument: usize) -> &[f64] {
+        &self.arguments[aggregate][argument]
+    }
+}
+
+impl Lesson {
+    /// From the records of a pilot; `identified`: the table says which records belong together.
+    pub fn new(task: &Task, pilot: &[Values], identified: bool) -> Lesson {
+        let known = |aggregate: usize, argument: usize| {
+            let values = pilot.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
+            values.filter(|value| value.is_finite())
+        };
+        let mean = |aggregate: usize, argument: usize| {
+            let (mut sum, mut count) = (0.0, 0u32);
+            known(aggregate, argument).for_each(|value| (sum, count) = (sum + value, count + 1));
+            if count == 0 { 0.0 } else { sum / count as f64 }
+        };
+        let ends = |aggregate: usize, argument: usize| {
+            let ends = known(aggregate, argument)
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+            (ends.0 <= ends.1).then_some(ends)
+        };
+        let counts: Vec<usize> = task.aggregates.iter().map(|asked| asked.bound.arguments.len()).collect();
+        let counts = || counts.iter().copied().enumerate();
+        let mut priorities: Vec<u64> = pilot.iter().flat_map(|part| part.priorities.iter().copied()).collect();
+        priorities.sort_unstable();
+        Lesson {
+            shifts: counts().map(|(place, count)| (0..count).map(|argument| mean(place, argument)).collect()).collect(),
+            ends: counts().map(|(place, count)| (0..count).map(|argument| ends(place, argument)).collect()).collect(),
+            clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
+            together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
+        }
+    }
+}
+
+impl Accumulated {
+    /// Adds records: drawn by chance, or (`certain`) there in any case.
+    pub fn add(&mut self, task: &Task, lesson: &Lesson, values: &Values, certain: bool) -> Result<()> {
+        let priorities = (!certain).then_some(&values.priorities[..]);
+        let rows_of = self.places(task, lesson, values)?;
+        for (place, rows) in &rows_of {
+            self.groups[*place].rows += rows.as_ref().map_or(values.rows, Vec::len) as u64;
+        }
+        for (number, asked) in task.aggregates.iter().enumerate() {
+            let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
+            let made = asked.bound.aggregate.features(&arguments, &lesson.shifts[number], values.rows);
+            let records = Records {
+                features: made.as_ref().map_or(arguments, |made| made.iter().map(Vec::as_slice).collect()),
+                told_apart: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
+            };
+            for (place, rows) in &rows_of {
+                let rows = rows.as_ref().map_or(Rows::All(0..values.rows), |rows| Rows::Some(rows.iter()));
+                self.groups[*place].accumulators[number].add(&records, rows, priorities);
+            }
+        }
+        Ok(())
+    }
+
+    /// The group of each record, as lists of rows by group; `None`: all of them.
+    fn places(&mut self, task: &Task, lesson: &Lesson, values: &Values) -> Result<Vec<(usize, Option<Vec<usize>>)>> {
+        if values.labels.is_empty() {
+            if self.groups.is_empty() {
+                self.groups.push(Group { label: vec![], accumulators: task.empty(lesson), rows: 0 });
+            }
+            return Ok(vec![(0, None)]);
+        }
+        let mut rows_of: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (row, key) in values.keys.iter().enumerate() {
+            let place = match self.places.get(key) {
+                Some(place) => *place,
+                None => {
+                    let label = values.labels.iter().map(|array| array.slice(row, 1)).collect();
+                    self.found(*key, Group { label, accumulators: task.empty(lesson), rows: 0 }, task)?
+                }
+            };
+            rows_of.entry(place).or_default().push(row);
+        }
+        Ok(rows_of.into_iter().map(|(place, rows)| (place, Some(rows))).collect())
+    }
+
+    fn found(&mut self, key: u64, group: Group, task: &Task) -> Result<usize> {
+        if self.groups.len() >= MOST_GROUPS {
+            return Err(Error::invalid(format!(
+                "group_by {}: there are more than {MOST_GROUPS} groups; group by something coarser, or ask for a part \
+                 of them with a box or a condition",
+                task.group_by.join(", ")
+            )));
+        }
+        let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
+        let figures: usize = group.accumulators.iter().map(|accumulator| accumulator.size()).sum();
+        let groups = self.groups.len() + 1;
+        if groups * numbers > MOST_NUMBERS || groups * figures > MOST_FIGURES {
+            return Err(Error::invalid(format!(
+                "group_by {}: so many figures of so many groups would take too much memory; ask for fewer at once, or \
+                 group by something coarser",
+                task.group_by.join(", ")
+            )));
+        }
+        self.places.insert(key, self.groups.len());
+        self.groups.push(group);
+        Ok(self.groups.len() - 1)
+    }
+
+    pub fn merge(&mut self, task: &Task, other: Accumulated) -> Result<()> {
+        let mut keys: Vec<(u64, usize)> = other.places.into_iter().collect();
+        keys.sort_unstable_by_key(|(_, place)| *place);
+        let mut keys = keys.into_iter().map(|(key, _)| key);
+        for group in other.groups {
+            let place = match (keys.next(), self.groups.is_empty()) {
+                (None, true) => {
+                    self.groups.push(group);
+                    continue;
+                }
+                (None, false) => 0,
+                (Some(key), _) => match self.places.get(&key) {
+                    Some(place) => *place,
+                    None => {
+                        self.found(key, group, task)?;
+                        continue;
+                    }
+                },
+            };
+            let mine = &mut self.groups[place];
+            mine.rows += group.rows;
+            for (mine, theirs) in mine.accumulators.iter_mut().zip(group.accumulators) {
+                mine.merge(theirs);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same groups with nothing in them.
+    pub fn hollow(&self) -> Accumulated {
+        let groups = self.groups.iter().map(|group| Group {
+            label: group.label.clone(),
+            accumulators: group.accumulators.iter().map(|accumulator| accumulator.hollow()).collect(),
+            rows: 0,
+        });
+        Accumulated { places: self.places.clone(), groups: groups.collect() }
+    }
+
+    /// Lets go of what no answer needs; what was added must be a sample of all.
+    pub fn thin(&mut self) {
+        let groups = self.groups.len();
+        let accumulators = self.groups.iter_mut().flat_map(|group| &mut group.accumulators);
+        accumulators.for_each(|accumulator| accumulator.thin(groups));
+    }
+
+    /// Are there accumulators that keep every value yet?
+    pub fn keeps_all(&self) -> bool {
+        self.accumulators().any(|accumulator| accumulator.keeps_all())
+    }
+
+    fn accumulators(&self) -> impl Iterator<Item = &dyn Accumulator> {
+        self.groups.iter().flat_map(|group| &group.accumulators).map(AsRef::as_ref)
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.groups.iter().map(|group| group.rows).sum()
+    }
+
+    /// The part that is held of what may be.
+    pub fn fullness(&self) -> f64 {
+        self.accumulators().map(|accumulator| accumulator.fullness()).sum()
+    }
+
+    /// The columns of `group_by`, a row a group.
+    pub fn labels(&self, fields: &Schema) -> Result<RecordBatch> {
+        let columns = (0..fields.fields().len()).map(|column| {
+            let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();
+            match parts.is_empty() {
+                true => Ok(arrow_array::new_empty_array(fields.field(column).data_type())),
+                false => Ok(arrow_select::concat::concat(&parts).map_err(Error::kernel)?),
+            }
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(self.groups.len()));
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        Ok(RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options).map_err(Error::kernel)?)
+    }
+}

@@ -1,0 +1,287 @@
+//! The table of aggregates, each of which has a file.
+//!
+//! To add one, write its file and register it here; docs/estimates.md repeats the rows, and a
+//! test prints what must stand there.
+
+mod correlation;
+mod count;
+mod count_distinct;
+mod covariance;
+mod extremes;
+mod histogram;
+mod mean;
+mod quantile;
+mod ratio;
+mod share;
+mod sum;
+mod variance;
+mod weighted_mean;
+
+use arrow_schema::Schema;
+use kubist_types::error::{Error, Result};
+
+use crate::aggregate::{Bound, Definition};
+use crate::call::{Call, split};
+
+/// In the order in which messages and the documentation list them.
+const TABLE: [Definition; 13] = [
+    count::DEFINITION,
+    sum::DEFINITION,
+    mean::DEFINITION,
+    share::DEFINITION,
+    variance::DEFINITION,
+    extremes::DEFINITION,
+    quantile::DEFINITION,
+    histogram::DEFINITION,
+    count_distinct::DEFINITION,
+    ratio::DEFINITION,
+    covariance::DEFINITION,
+    correlation::DEFINITION,
+    weighted_mean::DEFINITION,
+];
+
+/// Parses an aggregate and binds it to the columns of `schema`.
+pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
+    let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
+    let known = || TABLE.map(|definition| definition.listed).join(", ");
+    let shape = || at_fault(format!("expected an aggregate like mean(x); known are {}", known()));
+    let (name, rest) = text.split_once('(').ok_or_else(shape)?;
+    let inner = rest.strip_suffix(')').ok_or_else(shape)?;
+    let call = Call { name: name.trim().to_ascii_lowercase(), arguments: split(inner).ok_or_else(shape)?, schema };
+    let definition = TABLE
+        .into_iter()
+        .find(|definition| (definition.is_named)(&call.name))
+        .ok_or_else(|| at_fault(format!("there is no aggregate {name:?}; known are {}", known())))?;
+    (definition.bind)(&call).map_err(at_fault)
+}
+
+/// The table of aggregates as docs/estimates.md has it, in Markdown.
+pub fn documentation() -> String {
+    let row =
+        |cells: [&str; 3]| format!("{} |\n", cells.map(|cell| format!("| {cell}")).join(" ").replace("|  ", "| "));
+    let rows = TABLE.iter().map(|definition| row(definition.documented));
+    let head = [row(["aggregate", "of what", "interval"]), row(["---"; 3])];
+    head.into_iter().chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregate::{Accumulator, Pilot, Records, Rows};
+    use crate::distribution::student;
+    use crate::interval::{Conditions, Interval, bent};
+    use arrow_schema::{DataType, Field};
+
+    const EXACT: Conditions = Conditions { p: 1.0, alpha: 0.05, rows: None, clustered: false, stratified: false };
+
+    fn schema() -> Schema {
+        Schema::new(vec![
+            Field::new("x", DataType::Float32, true),
+            Field::new("n", DataType::Int64, true),
+            Field::new("on", DataType::Boolean, true),
+            Field::new("name", DataType::Utf8, true),
+        ])
+    }
+
+    fn refused(text: &str) -> String {
+        bind(text, &schema()).unwrap_err().to_string()
+    }
+
+    /// An accumulator of records with these values of the arguments.
+    fn accumulated(text: &str, values: &[&[f64]], shifts: &[f64], priorities: Option<&[u64]>) -> Box<dyn Accumulator> {
+        let bound = bind(text, &schema()).unwrap();
+        let ends = vec![Some((0.0, 1.0)); values.len()];
+        let mut accumulator =
+            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, clustered: false, groups: 1024 });
+        let rows = values[0].len();
+        let features = bound.aggregate.features(values, shifts, rows);
+        let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());
+        accumulator.add(&Records { features, told_apart: None }, Rows::All(0..rows), priorities);
+        accumulator
+    }
+
+    fn found(accumulator: &mut dyn Accumulator, conditions: &Conditions) -> Interval {
+        accumulator.figures(conditions).remove(0).interval
+    }
+
+    #[test]
+    fn the_documentation_repeats_the_table() {
+        let (expected, found) = (documentation(), include_str!("../../../docs/estimates.md"));
+        assert!(found.contains(&format!("\n\n{expected}\n")), "docs/estimates.md should have this table:\n{expected}");
+        for call in TABLE.iter().flat_map(|definition| definition.documented[0].split('`').skip(1).step_by(2)) {
+            let name = call.split('(').next().unwrap();
+            assert!(TABLE.iter().any(|definition| (definition.is_named)(name)), "{call} is documented, but unknown");
+        }
+    }
+
+    #[test]
+    fn a_name_is_of_one_aggregate() {
+        let listed = TABLE.map(|definition| definition.listed).join(", ");
+        let others = ["avg", "var", "stddev", "covar", "covariance", "correlation", "p5", "p99.9"];
+        for name in listed.split([',', ' ', '(', ')']).chain(others).filter(|word| word.len() > 2) {
+            let named = TABLE.iter().filter(|definition| (definition.is_named)(name)).count();
+            let argument = ["any", "pNN", "bins", "bins_x", "bins_y"].contains(&name);
+            assert_eq!(named, !argument as usize, "{name}");
+        }
+    }
+
+    #[test]
+    fn aggregates_are_understood() {
+        for (text, expected, arguments) in [
+            ("count()", "Count { of_all: true }", 0),
+            ("count(*)", "Count { of_all: true }", 0),
+            ("COUNT(x)", "Count { of_all: false }", 1),
+            ("avg(x)", "Mean", 1),
+            (" mean ( sqrt(x*x + n) )", "Mean", 1),
+            ("mean(on)", "Share", 1),
+            ("share(x > 2 AND name = 'a,(b')", "Share", 1),
+            ("var(x)", "Variance { root: false }", 1),
+            ("stddev(x)", "Variance { root: true }", 1),
+            ("median(x)", "Quantile { share: 0.5 }", 1),
+            ("p99.9(x)", "Quantile { share: 0.9990000000000001 }", 1),
+            ("quantile(greatest(x, n), 0.25)", "Quantile { share: 0.25 }", 1),
+            ("count(distinct name)", "CountDistinct", 0),
+            ("ratio(n * x, n)", "Ratio", 2),
+            ("covar(x, n)", "Covariance", 2),
+            ("corr(x, n)", "Correlation", 2),
+            ("weighted_mean(x, n)", "WeightedMean", 2),
+            ("histogram(x, 5, 0, 1)", "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)) }] }", 1),
+            (
+                "histogram2d(x, n, 4, 8)",
+                "Binned { bins: [Bins { count: 4, range: None }, Bins { count: 8, range: None }] }",
+                2,
+            ),
+        ] {
+            let bound = bind(text, &schema()).unwrap();
+            assert_eq!(format!("{:?}", bound.aggregate), expected, "{text}");
+            assert_eq!(bound.arguments.len(), arguments, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("x", "expected an aggregate like mean(x)"),
+            ("mode(x)", "there is no aggregate \"mode\"; known are count, sum"),
+            ("mean(name)", "column `name` of type Utf8 is no number"),
+            ("mean(speed)", "no column `speed`"),
+            ("mean(x, n)", "takes one argument, found 2"),
+            ("mean()", "found 0"),
+            ("quantile(x, 1.5)", "must be in [0, 1]"),
+            ("quantile(x, high)", "is no number"),
+            ("p101(x)", "no aggregate"),
+            ("histogram(x, 0)", "1 to 65536 bins"),
+            ("histogram(x, 10, 1, 0)", "lower end must be below"),
+            ("count_distinct(speed)", "no column \"speed\""),
+            ("share(x)", "of a condition"),
+            ("mean(x))", "expected an aggregate"),
+            ("mean((x)", "expected an aggregate"),
+        ] {
+            let message = refused(text);
+            assert!(message.contains(part) && message.starts_with(text), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn whole_populations_have_their_textbook_values() {
+        let x: Vec<f64> = vec![1.0, 2.0, 4.0, 7.0, f64::NAN, 11.0];
+        let y: Vec<f64> = vec![2.0, 1.0, 5.0, 8.0, 3.0, 9.0];
+        let check = |text: &str, values: &[&[f64]], shifts: &[f64], expected: f64| {
+            let interval = found(&mut *accumulated(text, values, shifts, None), &EXACT);
+            assert!(interval.low == interval.high || (interval.high - interval.low).abs() < 1e-12, "{interval:?}");
+            let value = interval.value.unwrap();
+            assert!((value - expected).abs() < 1e-12, "{text}: {value} is not {expected}");
+        };
+        for shift in [0.0, 5.5] {
+            check("count(x)", &[&x], &[shift], 5.0);
+            check("sum(x)", &[&x], &[shift], 25.0);
+            check("mean(x)", &[&x], &[shift], 5.0);
+            check("variance(x)", &[&x], &[shift], 16.5);
+            check("std(x)", &[&x], &[shift], 16.5f64.sqrt());
+            check("min(x)", &[&x], &[shift], 1.0);
+            check("max(x)", &[&x], &[shift], 11.0);
+            check("ratio(x, n)", &[&x, &y], &[shift, shift], 1.0);
+            check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
+            check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());
+            check("weighted_mean(x, n)", &[&x, &y], &[shift, -shift], 179.0 / 25.0);
+        }
+    }
+
+    /// Gradients are those of the functions themselves, seen by small changes of weights.
+    #[test]
+    fn gradients_are_derivatives() {
+        let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
+        let y = [2.0, 1.0, 5.0, -8.0, 3.5, 9.0];
+        let shifts = [0.3, -0.2];
+        let linear: fn(f64) -> f64 = |value| value;
+        for (text, scale) in [
+            ("mean(x)", linear),
+            ("variance(x)", f64::ln),
+            ("ratio(x, n)", linear),
+            ("cov(x, n)", linear),
+            ("corr(x, n)", f64::atanh),
+            ("weighted_mean(x, n)", linear),
+        ] {
+            let both: [&[f64]; 2] = [&x, &y];
+            let values = &both[..bind(text, &schema()).unwrap().arguments.len()];
+            let alone: Vec<u64> = (0..6).collect();
+            let error = {
+                let conditions = Conditions { p: 1e-6, ..EXACT };
+                let found = found(&mut *accumulated(text, values, &shifts, Some(&alone)), &conditions);
+                let quantile = student(0.05, 5.0);
+                (scale(found.high) - scale(found.low))
+                    / (bent(quantile, found.skewness) - bent(-quantile, found.skewness))
+            };
+            // The same by the jackknife over weights: each record weighs a little more.
+            let value_with = |heavier: Option<usize>| {
+                let rows: Vec<usize> =
+                    (0..6).flat_map(|row| vec![row; if Some(row) == heavier { 10_001 } else { 10_000 }]).collect();
+                let of = |values: &[f64]| rows.iter().map(|row| values[*row]).collect::<Vec<f64>>();
+                let weighted: Vec<Vec<f64>> = values.iter().map(|values| of(values)).collect();
+                let weighted: Vec<&[f64]> = weighted.iter().map(Vec::as_slice).collect();
+                scale(found(&mut *accumulated(text, &weighted, &shifts, None), &EXACT).value.unwrap())
+            };
+            let squares: f64 = (0..6).map(|row| ((value_with(Some(row)) - value_with(None)) * 1e4).powi(2)).sum();
+            let expected = (squares * 6.0 / 5.0).sqrt();
+            let most = if text == "variance(x)" { 0.2 } else { 0.02 };
+            assert!((error / expected - 1.0).abs() < most, "{text}: {error} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn nothing_found_is_not_nothing_there() {
+        let conditions = Conditions { p: 0.1, ..EXACT };
+        let nothing = |text: &str, conditions: &Conditions| {
+            found(&mut *accumulated(text, &[&[], &[]], &[0.0, 0.0], Some(&[])), conditions)
+        };
+        let count = nothing("count()", &conditions);
+        assert_eq!((count.value, count.low), (Some(0.0), 0.0));
+        assert!(count.high >= 35.0 && count.high < 37.0, "{count:?}");
+        let clustered = Conditions { clustered: true, ..conditions };
+        assert_eq!(nothing("count()", &clustered).high, f64::INFINITY);
+        for text in ["mean(x)", "share(on)", "std(x)", "ratio(x, n)", "cov(x, n)", "corr(x, n)", "weighted_mean(x, n)"]
+        {
+            assert_eq!(nothing(text, &conditions), Interval::unknown(), "{text}");
+        }
+    }
+
+    #[test]
+    fn weights_that_cancel_have_no_mean() {
+        let mut sums = accumulated("weighted_mean(x, n)", &[&[1.0, 5.0], &[2.0, -2.0]], &[0.0, 0.0], None);
+        assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
+    }
+
+    /// Of what is alike in the sample an interval has no end where nothing bounds the rest.
+    #[test]
+    fn alike_values_bound_nothing() {
+        let alike = [3.0; 50];
+        let priorities: Vec<u64> = (0..50).collect();
+        let conditions = Conditions { p: 0.1, ..EXACT };
+        for (text, low) in [("std(x)", 0.0), ("weighted_mean(x, n)", f64::NEG_INFINITY)] {
+            let mut sums = accumulated(text, &[&alike, &alike], &[3.0, 3.0], Some(&priorities));
+            let interval = found(&mut *sums, &conditions);
+            assert!(interval.constant, "{text}: {interval:?}");
+            assert_eq!((interval.low, interval.high), (low, f64::INFINITY), "{text}");
+        }
+    }
+}

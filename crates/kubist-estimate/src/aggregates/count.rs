@@ -1,0 +1,62 @@
+//! The number of records, or of those whose argument has a value.
+
+use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregates::count_distinct;
+use crate::call::Call;
+use crate::distribution::population;
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+use crate::totals::{Complete, Smooth};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "count",
+    documented: [
+        "`count()`, `count(x)`",
+        "records; those whose x is there",
+        "exact binomial; a box is counted from the tree where that is quick, and is exact then",
+    ],
+    is_named: |name| name == "count",
+    bind,
+};
+
+fn bind(call: &Call) -> Result<Bound, String> {
+    if let [only] = call.arguments[..]
+        && only.get(..9).is_some_and(|head| head.eq_ignore_ascii_case("distinct "))
+    {
+        return count_distinct::of(only[9..].trim(), call);
+    }
+    call.takes(0..=1, "nothing, * or one argument")?;
+    let arguments = if call.arguments == ["*"] { vec![] } else { call.expressions(call.arguments.len())? };
+    let of_all = arguments.is_empty();
+    Ok(Bound::new(arguments, Count { of_all }))
+}
+
+#[derive(Clone, Debug)]
+struct Count {
+    /// Not only of records with a value.
+    of_all: bool,
+}
+
+impl Smooth for Count {
+    const WIDTH: usize = 1;
+
+    fn properties(&self) -> Properties {
+        Properties { uses_number_of_records: true, is_number_of_records: self.of_all, ..Properties::default() }
+    }
+
+    fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {
+        vec![values.present()]
+    }
+
+    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+        let Conditions { p, alpha, .. } = *conditions;
+        let (found, value) = (sums.records(), sums.totals(p)[0]);
+        if !conditions.clustered && !conditions.stratified {
+            let (low, high) = population(found, p, alpha);
+            return Interval { low, high, ..Interval::exact(value) };
+        }
+        let around = Interval::around(value, sums.spread(p, &[1.0]), conditions);
+        let high = if found == 0.0 { f64::INFINITY } else { around.high };
+        Interval { low: around.low.max(found), high, constant: false, ..around }
+    }
+}

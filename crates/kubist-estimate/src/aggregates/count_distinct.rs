@@ -1,0 +1,168 @@
+//! How many different values there are.
+//!
+//! What a sample has seen is there for certain. Of the values that it has not seen it
+//! knows little: those met once hint at how many were met never. Value and upper end follow
+//! Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000): with `f` values met in one
+//! identity and `m` in several, by a sample of share p, there are about `f / sqrt(p) + m`
+//! (no estimator is better by more than a constant in the worst case), and `f / p + m` is
+//! on average no less than the truth; the upper end adds what `f` and `m` may deviate by.
+//! All values are hashed to 64 bits.
+
+use std::collections::HashMap;
+
+use kubist_index::priority::is_identity_type;
+
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::call::Call;
+use crate::distribution::normal;
+use crate::interval::{Conditions, Interval};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "count_distinct",
+    documented: [
+        "`count_distinct(x)`",
+        "different values; nulls are not counted, NaN is one value",
+        "from what was seen once and more often; wide, as it has to be",
+    ],
+    is_named: |name| name == "count_distinct",
+    bind: |call: &Call| {
+        call.takes(1..=1, "one argument")?;
+        of(call.arguments[0], call)
+    },
+};
+
+/// How many different values a column has, by its name.
+pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
+    let fields = call.schema.fields();
+    let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    let (place, field) = fields.find(plain).ok_or_else(|| {
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        format!("there is no column {plain:?}; there are {}", names.join(", "))
+    })?;
+    match is_identity_type(field.data_type()) {
+        true => Ok(Bound { column: Some(place), ..Bound::new(vec![], CountDistinct) }),
+        false => Err(format!("column {plain:?} is of type {}, whose values cannot be told apart", field.data_type())),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CountDistinct;
+
+impl Aggregate for CountDistinct {
+    fn properties(&self) -> Properties {
+        Properties { uses_number_of_records: true, ..Properties::default() }
+    }
+
+    fn accumulator(&self, _pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Distinct::default())
+    }
+}
+
+/// Of one identity, of several, or of records that were not drawn by chance.
+const SEVERAL: u64 = u64::MAX;
+
+/// So many values are told apart, of all groups together.
+const MOST_VALUES: usize = 1 << 23;
+
+#[derive(Clone, Debug, Default)]
+struct Distinct {
+    /// By the value's hash: the priority of the only identity that has it, or `SEVERAL`.
+    seen: HashMap<u64, u64>,
+}
+
+impl Distinct {
+    fn add_hashes(&mut self, hashes: &[u64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
+        rows.for_each(|row| self.put(hashes[row], priorities.map_or(SEVERAL, |priorities| priorities[row])));
+    }
+
+    fn put(&mut self, hash: u64, identity: u64) {
+        let first = *self.seen.entry(hash).or_insert(identity);
+        if first != identity {
+            self.seen.insert(hash, SEVERAL);
+        }
+    }
+
+    fn values(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// About how many there are, and between how many, from a sample of share `p` of
+    /// `rows` records at most.
+    fn estimate(&self, p: f64, alpha: f64, rows: f64) -> (f64, f64, f64) {
+        let seen = self.seen.len() as f64;
+        if p >= 1.0 {
+            return (seen, seen, seen);
+        }
+        let once = self.seen.values().filter(|identity| **identity != SEVERAL).count() as f64;
+        let several = seen - once;
+        let z = normal(alpha);
+        let most = (once + z * (once + 1.0).sqrt() + z * z) / p + several + z * several.sqrt();
+        let most = most.min(rows.max(seen));
+        ((once / p.sqrt() + several).clamp(seen, most), seen, most)
+    }
+}
+
+impl Accumulator for Distinct {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        if let Some((hashes, array)) = records.told_apart {
+            self.add_hashes(hashes, rows.filter(|row| array.is_valid(*row)), priorities);
+        }
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        same::<Distinct>(other).seen.into_iter().for_each(|(hash, identity)| self.put(hash, identity));
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(Distinct::default())
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let rows = conditions.rows.unwrap_or(f64::INFINITY);
+        let (value, low, high) = self.estimate(conditions.p, conditions.alpha, rows);
+        Found::new(Interval { value: Some(value), low, high, ..Interval::unknown() }, self.values() as f64)
+    }
+
+    fn fullness(&self) -> f64 {
+        self.values() as f64 / MOST_VALUES as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn the_truth_lies_between_the_ends() {
+        let mut random = SmallRng::seed_from_u64(5);
+        for (values, skewed) in [(50u64, false), (3000, false), (100_000, false), (20_000, true)] {
+            for p in [0.01, 0.1, 0.5] {
+                let (mut distinct, mut all) = (Distinct::default(), Distinct::default());
+                let rows = 200_000;
+                for row in 0..rows {
+                    let u: f64 = random.random();
+                    let value = if skewed { (u.powi(4) * values as f64) as u64 } else { (u * values as f64) as u64 };
+                    all.put(value, row);
+                    if random.random::<f64>() < p {
+                        distinct.put(value, row);
+                    }
+                }
+                let truth = all.values() as f64;
+                let (value, low, high) = distinct.estimate(p, 0.05, rows as f64);
+                assert!(low <= truth && truth <= high && (low..=high).contains(&value), "{low} {truth} {high}");
+                assert_eq!(all.estimate(1.0, 0.05, rows as f64), (truth, truth, truth));
+            }
+        }
+    }
+
+    #[test]
+    fn records_of_one_identity_are_one_sighting() {
+        let mut distinct = Distinct::default();
+        distinct.add_hashes(&[7, 7, 7, 8, 8], 0..5, Some(&[1, 1, 1, 1, 2]));
+        let (_, low, high) = distinct.estimate(0.5, 0.05, 1e9);
+        assert_eq!(low, 2.0);
+        assert!(high > 4.0);
+    }
+}

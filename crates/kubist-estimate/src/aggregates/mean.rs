@@ -1,0 +1,48 @@
+//! The mean of a number; of a condition it is the share of records that meet it.
+
+use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregates::share;
+use crate::call::Call;
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+use crate::totals::{Complete, Smooth};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "mean",
+    documented: ["`mean(x)`", "", "delta method, Student's t, corrected for skewness"],
+    is_named: |name| matches!(name, "mean" | "avg"),
+    bind: |call: &Call| {
+        call.takes(1..=1, "one argument")?;
+        let arguments = call.expressions(1)?;
+        match arguments[0].is_condition() {
+            true => Ok(share::of(arguments)),
+            false => Ok(Bound::new(arguments, Mean)),
+        }
+    },
+};
+
+#[derive(Clone, Debug)]
+struct Mean;
+
+impl Smooth for Mean {
+    const WIDTH: usize = 2;
+
+    fn properties(&self) -> Properties {
+        Properties { bell_curve: true, lies_among_values: true, alike_asks_zones: true, ..Properties::default() }
+    }
+
+    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+        vec![values.present(), values.of(|x| x - shifts[0])]
+    }
+
+    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+        let totals = sums.totals(conditions.p);
+        let (n, sum) = (totals[0], totals[1]);
+        if n <= 0.0 {
+            return Interval::unknown();
+        }
+        let mean = sum / n;
+        let spread = sums.spread(conditions.p, &[-mean / n, 1.0 / n]);
+        Interval::around(mean, spread, conditions).moved(shifts[0])
+    }
+}

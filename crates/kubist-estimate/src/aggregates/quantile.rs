@@ -1,0 +1,327 @@
+//! Quantiles, the median among them: the values of a sample, of which only those near the
+//! quantile are kept.
+//!
+//! The interval comes from order statistics: the share of values below the quantile is a
+//! share like any other, its interval is one of ranks, and the values at those ranks are
+//! the ends (Woodruff, JASA 47, 1952; for independent records these are the exact
+//! binomial intervals). Where records of one identity come together the number of records
+//! is replaced by the number of independent ones that would spread as much (Korn and
+//! Graubard, Survey Methodology 24, 1998).
+
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::call::Call;
+use crate::distribution::share;
+use crate::interval::{Conditions, Interval};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "median, p95 (or any pNN), quantile(x, q)",
+    documented: [
+        "`median(x)`, `p95(x)`, `quantile(x, q)`",
+        "between neighbours by proportion, as numpy does",
+        "order statistics",
+    ],
+    is_named: |name| matches!(name, "median" | "quantile") || percent(name).is_some(),
+    bind,
+};
+
+fn bind(call: &Call) -> Result<Bound, String> {
+    let share = match call.name.as_str() {
+        "quantile" => {
+            call.takes(2..=2, "a value and a share, like quantile(x, 0.95)")?;
+            let share = call.number(1)?;
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("the share must be in [0, 1], found {share}"));
+            }
+            share
+        }
+        name => {
+            call.takes(1..=1, "one argument")?;
+            percent(name).unwrap_or(50.0) / 100.0
+        }
+    };
+    Ok(Bound::new(call.expressions(1)?, Quantile { share }))
+}
+
+/// 95 of `p95`; the median has none.
+fn percent(name: &str) -> Option<f64> {
+    let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent)
+}
+
+#[derive(Clone, Debug)]
+struct Quantile {
+    share: f64,
+}
+
+impl Aggregate for Quantile {
+    fn properties(&self) -> Properties {
+        Properties { lies_among_values: true, ..Properties::default() }
+    }
+
+    fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Ordered::new(self.share, pilot.groups))
+    }
+}
+
+/// So many values are kept as they are, of all groups together, and the least of each.
+const KEPT: usize = 1 << 20;
+const KEPT_OF_GROUP: usize = 1 << 14;
+/// Beyond, those within so many standard errors of the quantile.
+const SAFE: f64 = 10.0;
+
+#[derive(Clone, Debug)]
+struct Ordered {
+    share: f64,
+    groups: usize,
+    /// Value and random group.
+    values: Vec<(f64, u16)>,
+    /// Once there are too many: only values inside are kept, the others counted by group.
+    bracket: Option<(f64, f64)>,
+    below: Vec<f64>,
+    above: Vec<f64>,
+    /// How many were kept when they were thinned last.
+    left: usize,
+}
+
+/// A quantile of a sample, and the ends of its interval; infinite where the sample is too
+/// small to say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rank {
+    pub value: Option<f64>,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Ordered {
+    fn new(share: f64, groups: usize) -> Ordered {
+        Ordered { share, groups, values: vec![], bracket: None, below: vec![], above: vec![], left: 0 }
+    }
+
+    /// Nothing in it yet, but the same bracket.
+    fn emptied(&self) -> Ordered {
+        let none = vec![0.0; self.below.len()];
+        Ordered { bracket: self.bracket, below: none.clone(), above: none, ..Ordered::new(self.share, self.groups) }
+    }
+
+    fn add_values(&mut self, values: &[f64], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
+        let mask = self.groups as u64 - 1;
+        for row in rows {
+            let value = values[row];
+            if !value.is_nan() {
+                let group = priorities.map_or(0, |priorities| (priorities[row] & mask) as u16);
+                self.put(value, group);
+            }
+        }
+    }
+
+    fn put(&mut self, value: f64, group: u16) {
+        match self.bracket {
+            Some((low, _)) if value < low => self.below[group as usize] += 1.0,
+            Some((_, high)) if value > high => self.above[group as usize] += 1.0,
+            _ => self.values.push((value, group)),
+        }
+    }
+
+    /// Adds what another holds, which has the same bracket or none.
+    fn join(&mut self, other: Ordered) {
+        other.values.into_iter().for_each(|(value, group)| self.put(value, group));
+        let add = |mine: &mut Vec<f64>, theirs: &[f64]| mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
+        add(&mut self.below, &other.below);
+        add(&mut self.above, &other.above);
+    }
+
+    fn records(&self) -> f64 {
+        self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
+    }
+
+    /// Lets go of values that cannot be the quantile or an end of its interval, if there are
+    /// too many, one of `states` such accumulators. What it holds must be a sample of all:
+    /// the values of one corner of space would tell nothing of the others.
+    fn narrow(&mut self, states: usize) {
+        let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
+        if self.values.len() <= most {
+            return;
+        }
+        let n = self.records();
+        let Some(at) = self.order(self.share) else { return };
+        let half = SAFE * (self.share * (1.0 - self.share) * self.inflation(at) / n).sqrt();
+        let (Some(low), Some(high)) = (self.order(self.share - half), self.order(self.share + half)) else { return };
+        self.bracket = Some((low, high));
+        self.below.resize(self.groups, 0.0);
+        self.above.resize(self.groups, 0.0);
+        let all = std::mem::take(&mut self.values);
+        all.into_iter().for_each(|(value, group)| self.put(value, group));
+        self.left = self.values.len();
+    }
+
+    /// The value below which a share of all values lies, between neighbours by proportion
+    /// (Hyndman and Fan's type 7).
+    fn order(&mut self, share: f64) -> Option<f64> {
+        self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
+    }
+
+    /// The value at a rank among all, from 0; `None` if it was let go.
+    fn at(&mut self, rank: f64) -> Option<f64> {
+        let rank = rank - self.below.iter().sum::<f64>();
+        let last = self.values.len().checked_sub(1)? as f64;
+        // Sums and products of shares are not exact.
+        if rank < -1e-6 || rank > last + 1e-6 {
+            return None;
+        }
+        let rank = rank.clamp(0.0, last);
+        let place = rank as usize;
+        let (_, (value, _), after) = self.values.select_nth_unstable_by(place, |a, b| a.0.total_cmp(&b.0));
+        let (value, part) = (*value, rank.fract());
+        if part == 0.0 {
+            return Some(value);
+        }
+        let next = after.iter().map(|(value, _)| *value).fold(f64::INFINITY, f64::min);
+        Some(value + part * (next - value))
+    }
+
+    /// How much more the share below `at` spreads between groups than if records were
+    /// independent; with and without the values that are equal to it, whichever is more.
+    fn inflation(&self, at: f64) -> f64 {
+        let fill = |counts: &[f64]| -> Vec<f64> {
+            let mut filled = counts.to_vec();
+            filled.resize(self.groups, 0.0);
+            filled
+        };
+        let (mut less, mut all) = (fill(&self.below), fill(&self.above));
+        all.iter_mut().zip(&less).for_each(|(all, below)| *all += below);
+        let mut less_or_equal = less.clone();
+        for (value, group) in &self.values {
+            all[*group as usize] += 1.0;
+            less[*group as usize] += (*value < at) as u8 as f64;
+            less_or_equal[*group as usize] += (*value <= at) as u8 as f64;
+        }
+        let (n, occupied) = (all.iter().sum::<f64>(), all.iter().filter(|count| **count > 0.0).count() as f64);
+        let of = |below: &[f64]| {
+            let share = below.iter().sum::<f64>() / n;
+            let independent = n * share * (1.0 - share);
+            let spread: f64 = below.iter().zip(&all).map(|(below, all)| (below - share * all).powi(2)).sum();
+            if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
+        };
+        // Groups that are all of one mind count as one record each.
+        let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
+        match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
+            (true, inflation) if inflation > 0.0 => inflation,
+            _ => together.max(1.0),
+        }
+    }
+
+    /// The quantile from a sample of share `p`, with confidence `1 - alpha`.
+    fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank {
+        if self.values.is_empty() {
+            return Rank { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        }
+        let Some(value) = self.order(self.share) else {
+            return Rank { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        };
+        if p >= 1.0 {
+            return Rank { value: Some(value), low: value, high: value };
+        }
+        let n = self.records();
+        let inflation = if clustered { self.inflation(value) } else { 1.0 };
+        let independent = n / inflation / (1.0 - p);
+        let (low, high) = share(self.share * independent, independent, alpha);
+        // One record further out on either side: ranks are whole.
+        let low = self.at((n * low).floor() - 1.0).unwrap_or(f64::NEG_INFINITY);
+        let high = self.at((n * high).ceil()).unwrap_or(f64::INFINITY);
+        Rank { value: Some(value), low, high }
+    }
+}
+
+impl Accumulator for Ordered {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        self.add_values(records.features[0], rows, priorities);
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        self.join(same(other));
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(self.emptied())
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let Rank { value, low, high } = self.quantile(conditions.p, conditions.alpha, conditions.clustered);
+        Found::new(Interval { value, low, high, ..Interval::unknown() }, self.records())
+    }
+
+    fn thin(&mut self, groups: usize) {
+        self.narrow(groups);
+    }
+
+    fn keeps_all(&self) -> bool {
+        self.bracket.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn a_whole_population_has_its_own_quantiles() {
+        let values: Vec<f64> = (0..101).rev().map(f64::from).collect();
+        for (share, expected) in [(0.0, 0.0), (0.5, 50.0), (0.25, 25.0), (0.999, 99.9), (1.0, 100.0)] {
+            let mut ordered = Ordered::new(share, 1024);
+            ordered.add_values(&values, 0..101, None);
+            let rank = ordered.quantile(1.0, 0.05, false);
+            assert!((rank.value.unwrap() - expected).abs() < 1e-9 && rank.low == rank.high, "{rank:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_were_let_go_are_not_made_up() {
+        let mut ordered = Ordered::new(0.5, 64);
+        // A corner of space: what comes after it is not like it.
+        ordered.add_values(&(0..2_000_000).map(f64::from).collect::<Vec<f64>>(), 0..2_000_000, None);
+        ordered.narrow(1);
+        let mut rest = ordered.emptied();
+        rest.add_values(&(2_000_000..9_000_000).map(f64::from).collect::<Vec<f64>>(), 0..7_000_000, None);
+        ordered.join(rest);
+        assert_eq!(ordered.records(), 9e6);
+        assert_eq!(ordered.quantile(1.0, 0.05, false).value, None);
+    }
+
+    #[test]
+    fn ends_are_order_statistics() {
+        // The classic: for the median of 100 independent values, the 40th and the 61st.
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let mut ordered = Ordered::new(0.5, 1024);
+        ordered.add_values(&values, 0..100, Some(&vec![0; 100]));
+        let rank = ordered.quantile(1e-9, 0.05, false);
+        assert!((39.0..=40.0).contains(&rank.low) && (61.0..=62.0).contains(&rank.high), "{rank:?}");
+        let mut few = Ordered::new(0.99, 1024);
+        few.add_values(&values[..10], 0..10, Some(&[0; 10]));
+        assert_eq!(few.quantile(0.01, 0.05, false).high, f64::INFINITY);
+    }
+
+    #[test]
+    fn thinning_changes_no_answer() {
+        let mut random = SmallRng::seed_from_u64(3);
+        let (mut thinned, mut all) = (Ordered::new(0.9, 1024), Vec::new());
+        for _ in 0..3 {
+            let values: Vec<f64> = (0..2_000_000).map(|_| random.random::<f64>().powi(3)).collect();
+            let priorities: Vec<u64> = values.iter().map(|_| random.random()).collect();
+            let mut part = thinned.emptied();
+            part.add_values(&values, 0..values.len(), Some(&priorities));
+            thinned.join(part);
+            thinned.narrow(1);
+            all.extend(values);
+        }
+        assert!(thinned.values.len() < 200_000, "{}", thinned.values.len());
+        all.sort_by(f64::total_cmp);
+        let rank = thinned.quantile(1.0, 0.05, false);
+        let place = 0.9 * (all.len() - 1) as f64;
+        let (low, high) = (all[place as usize], all[place as usize + 1]);
+        assert!((low..=high).contains(&rank.value.unwrap()));
+        let sampled = thinned.quantile(0.5, 0.05, true);
+        assert!(sampled.low < low && high < sampled.high);
+    }
+}

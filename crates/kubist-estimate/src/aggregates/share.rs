@@ -1,0 +1,63 @@
+//! The share of records that meet a condition.
+
+use kubist_expr::Expression;
+
+use crate::aggregate::{Bound, Definition, Properties};
+use crate::call::Call;
+use crate::distribution::share;
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+use crate::totals::{Complete, Smooth};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "share",
+    documented: ["`share(condition)`, `mean(condition)`", "", "Clopper-Pearson, Wilson for many records"],
+    is_named: |name| name == "share",
+    bind: |call: &Call| {
+        call.takes(1..=1, "one argument")?;
+        let arguments = call.expressions(1)?;
+        match arguments[0].is_condition() {
+            true => Ok(of(arguments)),
+            false => Err("share() is of a condition, like share(diameter > 2e-5)".into()),
+        }
+    },
+};
+
+/// The share that meets a condition.
+pub fn of(condition: Vec<Expression>) -> Bound {
+    Bound::new(condition, Share)
+}
+
+#[derive(Clone, Debug)]
+struct Share;
+
+impl Smooth for Share {
+    const WIDTH: usize = 2;
+
+    fn properties(&self) -> Properties {
+        Properties::default()
+    }
+
+    fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {
+        vec![values.present(), values.of(|x| x)]
+    }
+
+    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+        let Conditions { p, alpha, .. } = *conditions;
+        let totals = sums.totals(p);
+        let (n, sum) = (totals[0], totals[1]);
+        if n <= 0.0 {
+            return Interval::unknown();
+        }
+        let found = sum / n;
+        let error = sums.spread(p, &[-found / n, 1.0 / n]).error;
+        let measured = (conditions.clustered || conditions.stratified) && error > 0.0 && error.is_finite();
+        let independent = match measured {
+            true => found * (1.0 - found) / (error * error),
+            false if conditions.clustered => sums.independent() / (1.0 - p),
+            false => sums.records() / (1.0 - p),
+        };
+        let (low, high) = if p >= 1.0 { (found, found) } else { share(found * independent, independent, alpha) };
+        Interval { low, high, ..Interval::exact(found) }
+    }
+}

@@ -1,0 +1,48 @@
+//! The sum of a number over records.
+
+use crate::aggregate::{Bound, Definition, Properties};
+use crate::call::Call;
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+use crate::totals::{Complete, Smooth};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "sum",
+    documented: ["`sum(x)`", "", "Horvitz-Thompson; where the number of records is known, that of the mean times it"],
+    is_named: |name| name == "sum",
+    bind: |call: &Call| {
+        call.takes(1..=1, "one argument")?;
+        Ok(Bound::new(call.expressions(1)?, Sum))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct Sum;
+
+impl Smooth for Sum {
+    const WIDTH: usize = 3;
+
+    fn properties(&self) -> Properties {
+        Properties { bell_curve: true, uses_number_of_records: true, ..Properties::default() }
+    }
+
+    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+        // All records, not only those with a value: that is the number that may be known.
+        vec![vec![1.0; values.rows()], values.of(|x| x - shifts[0]), values.present()]
+    }
+
+    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+        let p = conditions.p;
+        let (totals, shift) = (sums.totals(p), shifts[0]);
+        let (all, sum, present) = (totals[0], totals[1], totals[2]);
+        let total = sum + shift * present;
+        match conditions.rows {
+            Some(rows) if p < 1.0 && all > 0.0 => {
+                let (mean, by) = (total / all, rows / all);
+                Interval::around(rows * mean, sums.spread(p, &[-mean * by, by, shift * by]), conditions)
+            }
+            _ if p < 1.0 && all == 0.0 => Interval { value: Some(0.0), ..Interval::unknown() },
+            _ => Interval::around(total, sums.spread(p, &[0.0, 1.0, shift]), conditions),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The mean of a number in which each record counts as much as its weight.
+
+use crate::aggregate::{Bound, Definition, Properties};
+use crate::call::Call;
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+use crate::totals::{Complete, Smooth};
+
+pub const DEFINITION: Definition = Definition {
+    listed: "weighted_mean(v, w)",
+    documented: [
+        "`weighted_mean(v, w)`",
+        "sum(v * w) / sum(w), of records that have both",
+        "delta method, Student's t, corrected for skewness",
+    ],
+    is_named: |name| name == "weighted_mean",
+    bind: |call: &Call| {
+        call.takes(2..=2, "two arguments")?;
+        Ok(Bound::new(call.expressions(2)?, WeightedMean))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct WeightedMean;
+
+impl Smooth for WeightedMean {
+    const WIDTH: usize = 3;
+
+    fn properties(&self) -> Properties {
+        // Weights may be negative, so that it need not lie among the values.
+        Properties { bell_curve: true, ..Properties::default() }
+    }
+
+    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+        vec![values.present(), values.of_both(|_, w| w), values.of_both(|v, w| (v - shifts[0]) * w)]
+    }
+
+    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+        let totals = sums.totals(conditions.p);
+        let (n, weight, sum) = (totals[0], totals[1], totals[2]);
+        if n <= 0.0 || weight == 0.0 {
+            return Interval::unknown();
+        }
+        let mean = sum / weight;
+        let spread = sums.spread(conditions.p, &[0.0, -mean / weight, 1.0 / weight]);
+        Interval::around(mean, spread, conditions).moved(shifts[0])
+    }
+}

@@ -1,0 +1,72 @@
+//! The text of an aggregate, such as `quantile(ux, 0.95)`: its name and its arguments, which
+//! the file of the aggregate then understands.
+
+use std::ops::RangeInclusive;
+
+use arrow_schema::Schema;
+use kubist_expr::Expression;
+
+/// One aggregate as it was written.
+pub struct Call<'a> {
+    /// In lower case.
+    pub name: String,
+    pub arguments: Vec<&'a str>,
+    /// The columns that arguments may name.
+    pub schema: &'a Schema,
+}
+
+impl Call<'_> {
+    /// Refuses other numbers of arguments; `what` says what is taken.
+    pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
+        let count = self.arguments.len();
+        match counts.contains(&count) {
+            true => Ok(()),
+            false => Err(format!("{} takes {what}, found {count} arguments", self.name)),
+        }
+    }
+
+    /// An argument that is a number.
+    pub fn number(&self, place: usize) -> Result<f64, String> {
+        let text = self.arguments[place];
+        text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is no number"))
+    }
+
+    /// The first arguments, which are expressions over columns.
+    pub fn expressions(&self, count: usize) -> Result<Vec<Expression>, String> {
+        let parse = |sql: &&str| Expression::parse(sql, self.schema).map_err(|error| error.to_string());
+        self.arguments[..count].iter().map(parse).collect()
+    }
+}
+
+/// Several aggregates in one text, between commas.
+pub fn several(text: &str) -> Vec<&str> {
+    split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
+}
+
+/// Arguments between commas that are in no parentheses and no quotes; `None` if those do
+/// not match.
+pub fn split(inner: &str) -> Option<Vec<&str>> {
+    if inner.trim().is_empty() {
+        return Some(vec![]);
+    }
+    let (mut depth, mut quote, mut begin, mut parts) = (0i32, None, 0, Vec::new());
+    for (place, letter) in inner.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(letter),
+            (None, '(') => depth += 1,
+            (None, ')') => depth -= 1,
+            (None, ',') if depth == 0 => {
+                parts.push(inner[begin..place].trim());
+                begin = place + 1;
+            }
+            _ => {}
+        }
+        if depth < 0 {
+            return None;
+        }
+    }
+    parts.push(inner[begin..].trim());
+    (depth == 0 && quote.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
+}

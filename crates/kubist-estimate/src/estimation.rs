@@ -1,0 +1,399 @@
+//! Estimates: aggregates of a sample, with intervals that hold the truth as often as they
+//! say.
+//!
+//! Reading goes from low priorities up, each record once. A **pilot** of about a thousand
+//! records says how far to read for the error that was asked for; then it is read that far,
+//! with a margin, and rarely a second time a little further. So there are few looks, at
+//! places that the pilot fixed, and stopping at one of them costs next to no confidence
+//! (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox, Biometrika
+//! 39, 1952). Whoever watches the estimates as they come and stops when they please gets
+//! intervals that are wide enough for that: look k spends `alpha / (k (k + 1))` of the error
+//! probability, so that with probability `1 - alpha` all intervals of all looks hold.
+
+mod figures;
+mod plan;
+mod tails;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_schema::{Schema, SchemaRef};
+use kubist_index::priority::{PriorityRange, Threshold, is_identity_type};
+
+use crate::accumulate::{Accumulated, Asked, Lesson, Task, Values};
+use crate::aggregates;
+use crate::call::several;
+use crate::figure::{Estimate, Stop, check_groups};
+use crate::options::{EstimateOptions, check};
+use kubist_catalog::snapshot::Snapshot;
+use kubist_read::query::{Question, Wanted};
+use kubist_read::question::Query;
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
+use tails::Tails;
+
+/// Records of the pilot, about.
+const PILOT_ROWS: f64 = 1024.0;
+/// The least that a lesson is learned from, where there are so many.
+const LEAST_PILOT_ROWS: u64 = 200;
+/// So few records are read all at once.
+const FEW_ROWS: f64 = 16_384.0;
+/// So many records at the box's faces are looked at to know how many are inside.
+const COUNTED_ROWS: u64 = 2_000_000;
+
+/// Aggregates of one question, at most.
+const MOST_AGGREGATES: usize = 64;
+
+/// Estimates of growing precision; the last one says why it is the last.
+pub struct Estimation {
+    snapshot: Snapshot,
+    options: EstimateOptions,
+    question: Arc<Question>,
+    /// All that is asked for, where `question` leaves out tails that have been read.
+    whole: Arc<Question>,
+    task: Arc<Task>,
+    wanted: Wanted,
+    groups: SchemaRef,
+    lesson: Option<Arc<Lesson>>,
+    tails: Option<Tails>,
+    accumulated: Accumulated,
+    /// How many records there are, once that is known.
+    rows: Option<u64>,
+    /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
+    low: f64,
+    at: f64,
+    end: f64,
+    /// Records that a share of 1 holds, about.
+    expected: f64,
+    looks: u32,
+    /// Every look is meant to be seen.
+    watched: bool,
+    stats: Stats,
+    begin: Instant,
+    deadline: Option<Instant>,
+    /// Of the last step: seconds, and the share that it read.
+    pace: (f64, f64),
+    finished: bool,
+}
+
+impl Estimation {
+    pub fn new(snapshot: &Snapshot, options: &EstimateOptions, watched: bool) -> Result<Estimation> {
+        let begin = Instant::now();
+        check(options)?;
+        let mut options = options.clone();
+        let unbounded = options.within.is_none() && options.rows.is_none() && options.bytes.is_none();
+        let query = &options.query;
+        if options.error.or(options.absolute).is_none()
+            && unbounded
+            && query.precision.or(query.window.map(|w| w.1)).is_none()
+        {
+            options.error = Some(0.01);
+        }
+        let schema = &snapshot.view.schema;
+        let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
+        let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
+        let aggregates = asked
+            .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
+            .collect::<Result<Vec<Asked>>>()?;
+        if aggregates.len() > MOST_AGGREGATES {
+            return Err(Error::invalid(format!(
+                "{} aggregates are more than {MOST_AGGREGATES} at once",
+                aggregates.len()
+            )));
+        }
+        let group_columns: Vec<usize> =
+            options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
+        let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
+        let groups = Arc::new(Schema::new(group_fields.collect::<Vec<_>>()));
+        check_groups(&groups)?;
+        if let Some(field) = groups.fields().iter().find(|field| !is_identity_type(field.data_type())) {
+            let (name, kind) = (field.name(), field.data_type());
+            return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
+        }
+        let distinct_columns = aggregates.iter().map(|asked| asked.bound.column.map(|place| schema.places[place]));
+        let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
+        let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
+        let mut columns: Vec<usize> =
+            arguments.flat_map(|argument| argument.columns()).map(|place| schema.places[place]).collect();
+        columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
+        columns.sort_unstable();
+        columns.dedup();
+        let named = |column: &usize| schema.stored.field(*column).name().clone();
+        let task = Task {
+            distinct: distinct_columns.iter().map(|column| column.as_ref().map(named)).collect(),
+            group_by: group_columns.iter().map(named).collect(),
+            schema: Arc::new(Schema::new(
+                columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>(),
+            )),
+            aggregates,
+        };
+        let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
+        let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
+        let everything = Query { precision: None, columns: Some(vec![]), ..options.query.clone() };
+        let mut question = Question::new(snapshot, &everything)?;
+        question.cancel = options.query.cancel.linked();
+        let question = Arc::new(question);
+        let mut stats = Stats::default();
+        let expected = match question.range() {
+            Some(_) => question.rough_rows(&mut stats)?,
+            None => 0.0,
+        };
+        let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
+        Ok(Estimation {
+            snapshot: snapshot.clone(),
+            deadline: options.within.and_then(|within| begin.checked_add(within)),
+            options,
+            whole: question.clone(),
+            question,
+            task: Arc::new(task),
+            wanted: Wanted { columns, priorities: true },
+            groups,
+            lesson: None,
+            tails,
+            accumulated: Accumulated::default(),
+            rows: None,
+            low,
+            at: low,
+            end,
+            expected,
+            looks: 0,
+            watched,
+            stats,
+            begin,
+            pace: (0.0, 1.0),
+            finished: false,
+        })
+    }
+
+    /// The share of identities that has been read.
+    fn share(&self) -> f64 {
+        self.at - self.low
+    }
+
+    fn late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Does its work unless the deadline passes meanwhile: then what it did does not count.
+    fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        if self.late() {
+            return Ok(None);
+        }
+        match work() {
+            Err(Error::Cancelled) if !self.options.query.cancel.is_set() && self.late() => Ok(None),
+            done => done.map(Some),
+        }
+    }
+
+    /// Reads the pilot, and learns from it.
+    fn pilot(&mut self) -> Result<bool> {
+        let width = self.end - self.low;
+        let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
+        let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
+        // Few rows are read at once, if so many may be.
+        let most = self.options.rows.map_or(f64::INFINITY, |rows| rows as f64);
+        let wanted = wanted.min(most);
+        let mut share = match self.expected * width <= FEW_ROWS.min(most) {
+            true => width,
+            false => wanted / self.expected,
+        };
+        let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
+        loop {
+            let target = if share >= 0.5 * width { self.end } else { self.low + share };
+            let begin = Instant::now();
+            let Some((more, stats)) = self.in_time(|| self.values(self.at, target))? else {
+                late = true;
+                break;
+            };
+            self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
+            self.stats.add(&stats);
+            rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
+            parts.extend(more);
+            self.at = target;
+            if rows >= LEAST_PILOT_ROWS || target >= self.end {
+                break;
+            }
+            share *= 8.0;
+        }
+        if self.at == self.low {
+            return Ok(false);
+        }
+        let identified = self.snapshot.view.schema.has_identity();
+        let lesson = Lesson::new(&self.task, &parts, identified);
+        for part in &parts {
+            self.accumulated.add(&self.task, &lesson, part, false)?;
+        }
+        self.lesson = Some(Arc::new(lesson));
+        Ok(self.read_tails(&parts)? && !late)
+    }
+
+    /// The values of records with priorities from `low` to `high`.
+    fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
+        let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
+        let (visits, mut stats) = self.question.visits(range)?;
+        let (task, cancel) = (self.task.clone(), self.question.cancel.clone());
+        let found = self.question.work(visits, range, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
+            let stats = scanned.stats;
+            let columns = if scanned.rows == 0 { empty(&task.schema) } else { scanned.columns };
+            Ok((task.values(scanned.rows, columns, scanned.priorities, &cancel)?, stats))
+        });
+        let mut parts = Vec::new();
+        for part in found.until(self.deadline) {
+            let (values, cost) = part?;
+            stats.add(&cost);
+            parts.push(values);
+        }
+        Ok((parts, stats))
+    }
+
+    /// Adds up the records with priorities up to `target`; false if time ran out.
+    fn advance(&mut self, target: f64) -> Result<bool> {
+        let begin = Instant::now();
+        let whole = self.low == 0.0 && target >= 1.0;
+        let Some(lesson) = self.lesson.clone() else { return Ok(false) };
+        let question = self.question.clone();
+        let from = self.at;
+        let Some((found, stats)) = self.in_time(|| self.accumulate(&question, &lesson, from, target, whole))? else {
+            return Ok(false);
+        };
+        self.accumulated.merge(&self.task, found)?;
+        self.accumulated.thin();
+        self.stats.add(&stats);
+        self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
+        self.at = target;
+        Ok(true)
+    }
+
+    fn accumulate(
+        &self,
+        question: &Arc<Question>,
+        lesson: &Arc<Lesson>,
+        low: f64,
+        high: f64,
+        certain: bool,
+    ) -> Result<(Accumulated, Stats)> {
+        let mut all = self.accumulated.hollow();
+        let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
+        let (visits, mut stats) = question.visits(range)?;
+        let (task, lesson, cancel) = (self.task.clone(), lesson.clone(), question.cancel.clone());
+        // Chance plays no part where everything is read.
+        let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
+        let parts = question.work(visits, range, wanted, Arc::new(|_, _| false), move |scanned| {
+            let mut part = Accumulated::default();
+            if scanned.rows > 0 {
+                let values = task.values(scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
+                part.add(&task, &lesson, &values, certain)?;
+            }
+            Ok((part, scanned.stats))
+        });
+        for part in parts.until(self.deadline) {
+            let (part, cost) = part?;
+            stats.add(&cost);
+            all.merge(&self.task, part)?;
+        }
+        Ok((all, stats))
+    }
+
+    /// How many records there are, if the tree knows or is quick to tell.
+    fn count(&mut self) -> Result<()> {
+        let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
+        if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
+            return Ok(());
+        }
+        let Some((inside, others)) = self.question.by_box()? else { return Ok(()) };
+        let straddling: u64 = others.iter().map(|visit| visit.run.rows).sum();
+        if straddling > COUNTED_ROWS {
+            return Ok(());
+        }
+        let counted = self.in_time(|| {
+            let (mut rows, mut stats) = (inside, Stats::default());
+            let nothing = Arc::new(|_: &_, _| false);
+            let counts = self.question.work(others, PriorityRange::ALL, Wanted::default(), nothing, |scanned| {
+                Ok((scanned.rows as u64, scanned.stats))
+            });
+            for count in counts.until(self.deadline) {
+                let (count, cost) = count?;
+                rows += count;
+                stats.add(&cost);
+            }
+            Ok((rows, stats))
+        })?;
+        if let Some((rows, stats)) = counted {
+            self.stats.add(&stats);
+            self.rows = Some(rows);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<Estimate> {
+        let in_time = match self.lesson {
+            None => self.pilot()?,
+            Some(_) => match self.next_target() {
+                Some(target) => self.advance(target)?,
+                None => true,
+            },
+        };
+        if in_time {
+            self.looks += 1;
+            self.count()?;
+        }
+        let figures = self.figures();
+        let figures = if in_time { self.with_constants(figures)? } else { figures };
+        let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
+        if stopped == Stop::Progress {
+            return self.estimate(figures, stopped);
+        }
+        self.finished = true;
+        let figures = self.with_extremes(figures)?;
+        self.estimate(figures, stopped)
+    }
+}
+
+impl Iterator for Estimation {
+    type Item = Result<Estimate>;
+
+    fn next(&mut self) -> Option<Result<Estimate>> {
+        if self.finished {
+            return None;
+        }
+        let estimate = self.look();
+        self.finished |= estimate.is_err();
+        Some(estimate)
+    }
+}
+
+/// The figures, once they are as good as was asked for.
+pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimate> {
+    estimate_telling(snapshot, options, &mut |_| {})
+}
+
+/// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
+/// that there is [`estimates`].
+pub fn estimate_telling(
+    snapshot: &Snapshot,
+    options: &EstimateOptions,
+    tell: &mut dyn FnMut(&Estimate),
+) -> Result<Estimate> {
+    let mut estimates = Estimation::new(snapshot, options, false)?;
+    loop {
+        let estimate = estimates.look()?;
+        if estimate.stopped != Stop::Progress {
+            return Ok(estimate);
+        }
+        tell(&estimate);
+    }
+}
+
+/// The figures while they narrow, each record read once. Intervals are wider than those
+/// of [`estimate()`], so that all of them hold together, whenever it is stopped.
+pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
+    Estimation::new(snapshot, options, true)
+}
+
+fn range(low: f64, high: f64) -> Option<PriorityRange> {
+    PriorityRange::between(Threshold::from_fraction(low), Threshold::from_fraction(high))
+}
+
+fn empty(schema: &Schema) -> Vec<arrow_array::ArrayRef> {
+    schema.fields().iter().map(|field| arrow_array::new_empty_array(field.data_type())).collect()
+}

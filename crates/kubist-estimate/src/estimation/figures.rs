@@ -1,0 +1,286 @@
+//! From accumulators to figures, and what there is to say about them.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use kubist_index::order;
+
+use super::Estimation;
+use crate::accumulate::{Asked, Group};
+use crate::distribution::{missed_group, unseen_share};
+use crate::figure::{Estimate, Figure, Stop};
+use crate::interval::{Conditions, Interval};
+use crate::zones;
+use kubist_types::error::{Error, Result};
+
+/// An interval is trusted while the estimate's distribution is no more skewed than this:
+/// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
+const MOST_SKEWNESS: f64 = 0.2;
+/// Fewer records than this make no bell curve.
+const FEW_RECORDS: f64 = 30.0;
+
+impl Estimation {
+    fn conditions(&self, alpha: f64) -> Conditions {
+        Conditions {
+            p: self.share().min(1.0),
+            alpha,
+            rows: self.rows.map(|rows| rows as f64),
+            clustered: self.lesson.as_ref().is_some_and(|lesson| lesson.clustered),
+            stratified: self.tails.is_some(),
+        }
+    }
+
+    /// The error probability of this look.
+    fn alpha(&self) -> f64 {
+        let (alpha, look) = (1.0 - self.options.confidence, self.looks.max(1) as f64);
+        if self.watched { alpha / (look * (look + 1.0)) } else { alpha }
+    }
+
+    /// All figures as of now, in no order of groups.
+    pub(super) fn figures(&mut self) -> Vec<Figure> {
+        let conditions = self.conditions(self.alpha());
+        let Some(lesson) = self.lesson.clone() else { return self.nothing() };
+        let (task, share) = (self.task.clone(), self.share());
+        if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
+            // Not even one record: what is known of nothing.
+            let accumulators = self.task.empty(&lesson);
+            self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
+        }
+        let mut figures = Vec::new();
+        for (place, group) in self.accumulated.groups.iter_mut().enumerate() {
+            for (asked, accumulator) in task.aggregates.iter().zip(&mut group.accumulators) {
+                figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
+                    aggregate: asked.name.clone(),
+                    group: place,
+                    bin: found.bin,
+                    value: found.interval.value,
+                    low: found.interval.low,
+                    high: found.interval.high,
+                    precision: share,
+                    rows: found.records as u64,
+                    exact: share >= 1.0 && found.interval.value.is_some(),
+                }));
+            }
+        }
+        if let Some(rows) = self.rows {
+            let counts = task.aggregates.iter().filter(|asked| asked.bound.properties.is_number_of_records);
+            let names: Vec<&str> = counts.map(|asked| asked.name.as_str()).collect();
+            for figure in figures.iter_mut().filter(|figure| names.contains(&figure.aggregate.as_str())) {
+                let all = rows as f64;
+                *figure = Figure {
+                    value: Some(all),
+                    low: all,
+                    high: all,
+                    precision: 1.0,
+                    rows,
+                    exact: true,
+                    ..figure.clone()
+                };
+            }
+        }
+        figures
+    }
+
+    /// What is known before anything was read.
+    fn nothing(&self) -> Vec<Figure> {
+        let Interval { value, low, high, .. } = Interval::unknown();
+        let names = self.task.aggregates.iter().map(|asked| asked.name.clone());
+        names
+            .map(|aggregate| Figure {
+                aggregate,
+                group: 0,
+                bin: vec![],
+                value,
+                low,
+                high,
+                precision: 0.0,
+                rows: 0,
+                exact: false,
+            })
+            .collect()
+    }
+
+    /// A sample that is all alike of a column that is: then there is nothing more to read for.
+    pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
+        let task = self.task.clone();
+        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
+            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
+            let column = self.snapshot.view.schema.places[column];
+            let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
+            if figures.iter().any(alike) {
+                let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
+                for figure in figures.iter_mut().filter(|figure| alike(figure)) {
+                    figure.exact = ends == Some((figure.low, figure.high));
+                }
+            }
+        }
+        Ok(figures)
+    }
+
+    /// What zone maps know better than a sample: smallest and largest values, and between
+    /// which ends all values lie.
+    pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
+        let task = self.task.clone();
+        for asked in &task.aggregates {
+            let properties = asked.bound.properties;
+            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else {
+                if properties.alike_asks_zones {
+                    unbind_constants(&mut figures, &asked.name);
+                }
+                continue;
+            };
+            let column = self.snapshot.view.schema.places[column];
+            let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
+            if let (Some(end), true, [(place, figure)]) =
+                (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
+                && !figure.exact
+                && self.whole_range()
+            {
+                let (place, seen) = (*place, figure.value);
+                let found = self.in_time(|| zones::exact(&self.whole, column, end, seen, self.deadline))?;
+                if let Some((value, stats)) = found {
+                    self.stats.add(&stats);
+                    let figure = &mut figures[place];
+                    if let Some(value) = value {
+                        (figure.value, figure.low, figure.high) = (Some(value), value, value);
+                    }
+                    (figure.precision, figure.exact) = (1.0, value.is_some());
+                    continue;
+                }
+            }
+            let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
+            let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
+            if !properties.lies_among_values || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
+                continue;
+            }
+            let Some(Some((low, high))) = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))? else {
+                unbind_constants(&mut figures, &asked.name);
+                continue;
+            };
+            let alpha = self.alpha();
+            let together = self.lesson.as_ref().map_or(1.0, |lesson| lesson.together);
+            for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
+                if figure.low == figure.high && properties.alike_asks_zones {
+                    // All alike: of those that were missed no more is known than where they lie.
+                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
+                    (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
+                }
+                (figure.low, figure.high) = (figure.low.max(low), figure.high.min(high));
+            }
+        }
+        Ok(figures)
+    }
+
+    /// Are all priorities asked for?
+    fn whole_range(&self) -> bool {
+        self.options.query.window.is_none()
+    }
+
+    pub(super) fn estimate(&mut self, mut figures: Vec<Figure>, stopped: Stop) -> Result<Estimate> {
+        let groups = self.accumulated.labels(&Schema::clone(&self.groups))?;
+        let mut order: Vec<usize> = (0..groups.num_rows()).collect();
+        let keys: Vec<Vec<u64>> =
+            groups.columns().iter().map(|column| order::keys(column.as_ref()).unwrap_or_default()).collect();
+        let shown = |row: &usize| {
+            let texts = groups
+                .columns()
+                .iter()
+                .map(|column| arrow_cast::display::array_value_to_string(column, *row).unwrap_or_default());
+            let keys: Vec<Option<u64>> = keys
+                .iter()
+                .zip(groups.columns())
+                .map(|(keys, column)| (!column.is_null(*row)).then(|| keys.get(*row).copied().unwrap_or(0)))
+                .collect();
+            (keys, texts.collect::<Vec<String>>())
+        };
+        order.sort_by_cached_key(shown);
+        let places = arrow_array::UInt32Array::from_iter_values(order.iter().map(|row| *row as u32));
+        let mut rank = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, row)| rank[*row] = place);
+        figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
+        // Aggregates stay in the order they were asked for within each group.
+        figures.sort_by_key(|figure| figure.group);
+        let grouped = !self.groups.fields().is_empty();
+        let share = self.share().min(1.0);
+        let found = self.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
+        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &places, None));
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(groups.num_rows()));
+        self.stats.rows_returned = self.accumulated.rows();
+        self.stats.seconds = self.begin.elapsed().as_secs_f64();
+        Ok(Estimate {
+            warnings: self.warnings(&figures, stopped),
+            figures,
+            groups: arrow_array::RecordBatch::try_new_with_options(
+                Arc::new(Schema::clone(&self.groups)),
+                columns.collect::<std::result::Result<_, _>>().map_err(Error::kernel)?,
+                &options,
+            )
+            .map_err(Error::kernel)?,
+            precision: share,
+            confidence: self.options.confidence,
+            stats: self.stats,
+            stopped,
+            missed_group: grouped.then(|| match share > 0.0 {
+                true => missed_group(found.max(self.expected), share, self.alpha()) as u64,
+                false => u64::MAX,
+            }),
+        })
+    }
+
+    fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
+        let conditions = self.conditions(self.alpha());
+        if self.lesson.is_none() {
+            return vec!["there was no time to read anything".into()];
+        }
+        if conditions.p >= 1.0 {
+            return vec![];
+        }
+        let mut warnings = Vec::new();
+        let task = self.task.clone();
+        let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
+        for (number, Asked { name, .. }) in leaning {
+            let (mut few, mut skewed, mut constant) = (0, 0, 0);
+            let groups = self.accumulated.groups.iter_mut();
+            for found in groups.flat_map(|group| group.accumulators[number].figures(&conditions)) {
+                few += (found.records < FEW_RECORDS) as u32;
+                skewed += (found.interval.skewness.abs() > MOST_SKEWNESS && found.records >= FEW_RECORDS) as u32;
+                constant += found.interval.constant as u32;
+            }
+            let whose = |groups: u32| match self.groups.fields().is_empty() {
+                true => String::new(),
+                false => format!(" in {groups} groups"),
+            };
+            if few > 0 {
+                warnings.push(format!("{name}: fewer than 30 records were read{}: read more", whose(few)));
+            }
+            if skewed > 0 {
+                warnings.push(format!(
+                    "{name}: a few records decide it{}: intervals of such heavy tails hold the truth less often than \
+                     they say; read more, or set tails",
+                    whose(skewed)
+                ));
+            }
+            if constant > 0 {
+                warnings.push(format!("{name}: all values that were read are alike{}", whose(constant)));
+            }
+        }
+        if stopped != Stop::Goal && self.options.error.is_some() {
+            let around_zero = figures.iter().find(|figure| !figure.exact && figure.low < 0.0 && figure.high > 0.0);
+            if let Some(figure) = around_zero {
+                warnings.push(format!(
+                    "{}: it may be 0, of which no error is a small share: ask for an absolute error",
+                    figure.aggregate
+                ));
+            }
+        }
+        warnings
+    }
+}
+
+/// Means of a sample that is all alike, of whose other values nothing is known.
+fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
+    let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
+    for figure in figures.iter_mut().filter(alike) {
+        (figure.low, figure.high) = (f64::NEG_INFINITY, f64::INFINITY);
+    }
+}

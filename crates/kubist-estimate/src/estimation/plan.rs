@@ -1,0 +1,145 @@
+//! How far to read next, and when to stop.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::Estimation;
+use crate::figure::{Figure, Stop};
+
+/// Read so much further than the spread so far calls for, because it is not the last word.
+const MARGIN: f64 = 1.1;
+/// And at least, and at most, so much further in one step.
+const LEAST_GROWTH: f64 = 1.3;
+const MOST_GROWTH: f64 = 64.0;
+/// Without a goal, or with a watcher, steps grow like this.
+const GROWTH: f64 = 4.0;
+/// Where more than this share is wanted all of it is read: then the answer is exact.
+const NEARLY_ALL: f64 = 0.5;
+/// The part of the time left that the next step may take, as far as can be foreseen.
+const PART_OF_TIME: f64 = 0.5;
+/// The part of the rows or bytes left: deeper in the tree more are looked at for each.
+const PART_OF_REST: f64 = 0.75;
+
+/// Records that are read before accumulators that keep every value are thinned, at most.
+const MOST_UNSEEN: f64 = (1 << 22) as f64;
+
+impl Estimation {
+    /// Why to stop here, or that it goes on.
+    pub(super) fn verdict(&self, figures: &[Figure]) -> Stop {
+        if self.at >= self.end {
+            return if self.share() >= 1.0 { Stop::Exact } else { Stop::Precision };
+        }
+        if figures.iter().all(|figure| figure.exact) && !figures.is_empty() {
+            return Stop::Exact;
+        }
+        if self.has_goal() && self.shortfall(figures) <= 1.0 {
+            return Stop::Goal;
+        }
+        let growth = self.growth(figures);
+        let bounds = self.bounds();
+        match bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
+            // What is left is not worth a step.
+            Some((most, stop)) if most < 1.0 + 0.5 * (growth - 1.0).min(0.5) => stop,
+            _ => Stop::Progress,
+        }
+    }
+
+    /// Up to which priority to read next; `None` if there is nothing left.
+    pub(super) fn next_target(&mut self) -> Option<f64> {
+        if self.at >= self.end {
+            return None;
+        }
+        let figures = self.figures();
+        let bounds = self.bounds();
+        let most = bounds.iter().map(|(most, _)| *most).fold(f64::INFINITY, f64::min);
+        let wanted = self.low + self.share() * self.growth(&figures).min(most);
+        let nearly = self.low + NEARLY_ALL * (self.end - self.low);
+        let wanted = if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) };
+        // Quantiles need a sample of all before they can let go of values.
+        let unseen = if self.accumulated.keeps_all() { self.accumulated.rows() as f64 } else { 0.0 };
+        Some(match unseen > 0.0 {
+            true => wanted.min(self.low + self.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
+            false => wanted,
+        })
+    }
+
+    fn has_goal(&self) -> bool {
+        self.options.error.is_some() || self.options.absolute.is_some()
+    }
+
+    /// By how much the share that was read should grow.
+    fn growth(&self, figures: &[Figure]) -> f64 {
+        if !self.has_goal() {
+            let bounded = self.deadline.is_some() || self.options.rows.is_some() || self.options.bytes.is_some();
+            // With nothing to stop for there is nothing to look for on the way.
+            return if bounded || self.watched { GROWTH } else { f64::INFINITY };
+        }
+        let (shortfall, p) = (self.shortfall(figures), self.share());
+        // Half an interval is k sqrt((1 - p) / p): the share at which it is what is asked for.
+        let spread = shortfall * shortfall * p / (1.0 - p);
+        let needed = match spread.is_finite() {
+            true => spread / (1.0 + spread) * (1.0 / p) * (1.0 - p + p) * MARGIN,
+            false => 8.0,
+        };
+        let needed = needed.clamp(LEAST_GROWTH, MOST_GROWTH);
+        if self.watched { needed.min(GROWTH) } else { needed }
+    }
+
+    /// The widest interval over what was asked for; at most 1 where all goals are reached.
+    fn shortfall(&self, figures: &[Figure]) -> f64 {
+        // Of the bins of a histogram the largest counts: a rare one need not be read to the end.
+        let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
+        for figure in figures.iter().filter(|figure| !figure.bin.is_empty()) {
+            let most = largest.entry((&figure.aggregate, figure.group)).or_insert(f64::MIN_POSITIVE);
+            *most = most.max(figure.value.unwrap_or(0.0));
+        }
+        let each = figures.iter().filter(|figure| !figure.exact).map(|figure| {
+            let half = figure.value.map_or(f64::INFINITY, |value| (value - figure.low).max(figure.high - value));
+            // A sample that is all alike knows no error.
+            let half = if half.is_nan() || half == 0.0 { f64::INFINITY } else { half };
+            let scale = match figure.bin.is_empty() {
+                true => figure.value.map_or(0.0, f64::abs),
+                false => largest[&(figure.aggregate.as_str(), figure.group)],
+            };
+            let relative = self.options.error.map_or(0.0, |error| half / scale / error);
+            let absolute = self.options.absolute.map_or(0.0, |absolute| half / absolute);
+            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+            match asked.and_then(|asked| asked.bound.properties.end) {
+                // A sample bounds them, and no interval narrows.
+                Some(_) => 0.0,
+                _ if half.is_infinite() => f64::INFINITY,
+                _ => relative.max(absolute),
+            }
+        });
+        let most = each.fold(0.0, f64::max);
+        if figures.is_empty() { f64::INFINITY } else { most }
+    }
+
+    /// By how much the share can grow within each bound.
+    fn bounds(&self) -> Vec<(f64, Stop)> {
+        let mut bounds = Vec::new();
+        let p = self.share();
+        if let Some(rows) = self.options.rows {
+            bounds.push((rest(rows, self.stats.rows_read), Stop::Rows));
+        }
+        if let Some(bytes) = self.options.bytes {
+            bounds.push((rest(bytes, self.stats.bytes_read), Stop::Bytes));
+        }
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+            let (seconds, share) = self.pace;
+            let more = PART_OF_TIME * left / seconds.max(1e-6) * share;
+            bounds.push((1.0 + more / p, Stop::Time));
+        }
+        let fullness = self.accumulated.fullness();
+        if fullness > 0.0 {
+            bounds.push((1.0 / fullness, Stop::Memory));
+        }
+        bounds
+    }
+}
+
+/// By how much the share can grow until `most` is read.
+fn rest(most: u64, read: u64) -> f64 {
+    1.0 + PART_OF_REST * (most as f64 / (read as f64).max(1.0) - 1.0)
+}

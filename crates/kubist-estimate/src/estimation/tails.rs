@@ -1,0 +1,103 @@
+//! Heavy tails, read whole: where a few records decide a sum, chance must not decide
+//! whether they are in the sample.
+//!
+//! The values beyond a quantile of the pilot at either end make a stratum of their own that
+//! is read completely; only the rest is sampled (a certainty stratum: Cochran, Sampling
+//! Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar, Motwani and
+//! Narasayya, ICDE 2001). Zone maps say where these records are.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+
+use super::Estimation;
+use crate::accumulate::{Accumulated, Task, Values};
+use kubist_read::query::Question;
+use kubist_read::question::Query;
+use kubist_types::error::{Error, Result};
+
+pub struct Tails {
+    /// Of the records, at either end.
+    pub share: f64,
+    /// Aggregate, argument and name of the columns that may have tails.
+    columns: Vec<(usize, usize, String)>,
+}
+
+impl Tails {
+    pub fn new(task: &Task, share: f64, visible: &Schema) -> Result<Tails> {
+        let mut columns: Vec<(usize, usize, String)> = Vec::new();
+        for (number, asked) in task.aggregates.iter().enumerate() {
+            let plain = asked.bound.arguments.iter().all(|argument| argument.column().is_some());
+            if !asked.bound.properties.bell_curve || !plain {
+                return Err(Error::invalid(format!(
+                    "tails: {} has none to read apart: it is for sums, means, ratios and variances of columns",
+                    asked.name
+                )));
+            }
+            for (argument, expression) in asked.bound.arguments.iter().enumerate() {
+                let name = expression.column().map(|place| visible.field(place).name().clone());
+                columns.extend(name.map(|name| (number, argument, name)));
+            }
+        }
+        columns.dedup_by(|a, b| a.2 == b.2);
+        Ok(Tails { share, columns })
+    }
+
+    /// Records that a pilot needs so that it sees some of the tails.
+    pub fn pilot_rows(&self) -> f64 {
+        8.0 / self.share
+    }
+
+    /// The condition that a record lies in a tail.
+    fn condition(&self, pilot: &[Values]) -> Option<String> {
+        let ends = self.columns.iter().filter_map(|(aggregate, argument, name)| {
+            let parts = pilot.iter().flat_map(|part| part.argument(*aggregate, *argument));
+            let mut values: Vec<f64> = parts.copied().filter(|value| value.is_finite()).collect();
+            let place = (values.len() as f64 * self.share) as usize;
+            if values.len() < 2 * (place + 1) {
+                return None;
+            }
+            values.sort_unstable_by(f64::total_cmp);
+            let (low, high) = (values[place], values[values.len() - 1 - place]);
+            let name = name.replace('"', "\"\"");
+            // The ends themselves are read whole too. They are order statistics of the sample,
+            // and only without them is the rest a sample like any other: the k-th of the drawn
+            // is, on average, the k/p-th of all (inverse sampling).
+            Some(format!("\"{name}\" <= {low:e} OR \"{name}\" >= {high:e}"))
+        });
+        let ends: Vec<String> = ends.collect();
+        (!ends.is_empty()).then(|| ends.join(" OR "))
+    }
+}
+
+impl Estimation {
+    /// Reads the tails that the pilot shows, and from then on samples only the rest.
+    pub(super) fn read_tails(&mut self, pilot: &[Values]) -> Result<bool> {
+        let (Some(lesson), false) = (self.lesson.clone(), self.share() >= 1.0) else { return Ok(true) };
+        let Some(condition) = self.tails.as_ref().and_then(|tails| tails.condition(pilot)) else { return Ok(true) };
+        let with = |condition: String| -> Result<Arc<Question>> {
+            let query = &self.options.query;
+            let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));
+            let query =
+                Query { filter: Some(filter), precision: None, window: None, columns: Some(vec![]), ..query.clone() };
+            let mut question = Question::new(&self.snapshot, &query)?;
+            question.cancel = self.options.query.cancel.linked();
+            Ok(Arc::new(question))
+        };
+        let (tail, rest) = (with(condition.clone())?, with(format!("({condition}) IS NOT TRUE"))?);
+        let (low, at) = (self.low, self.at);
+        let both = self.in_time(|| {
+            let mut all = self.accumulate(&tail, &lesson, 0.0, 1.0, true)?;
+            let sampled = self.accumulate(&rest, &lesson, low, at, false)?;
+            all.0.merge(&self.task, sampled.0)?;
+            all.1.add(&sampled.1);
+            Ok(all)
+        })?;
+        let Some((found, stats)) = both else { return Ok(false) };
+        self.stats.add(&stats);
+        self.accumulated = Accumulated::default();
+        self.accumulated.merge(&self.task, found)?;
+        self.question = rest;
+        Ok(true)
+    }
+}

@@ -1,0 +1,162 @@
+//! The answer: one figure an aggregate and group, and what they cost.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
+
+/// Columns of the answer besides the group's own.
+const COLUMNS: [&str; 13] = [
+    "aggregate",
+    "bin_low",
+    "bin_high",
+    "bin2_low",
+    "bin2_high",
+    "value",
+    "low",
+    "high",
+    "confidence",
+    "precision",
+    "rows",
+    "rows_read",
+    "exact",
+];
+
+/// One number with its interval.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Figure {
+    /// As it was asked for.
+    pub aggregate: String,
+    /// The row of [`Estimate::groups`].
+    pub group: usize,
+    /// Of a histogram: the bin's ends in each direction.
+    pub bin: Vec<(f64, f64)>,
+    /// `None` where no record says anything about it.
+    pub value: Option<f64>,
+    /// The ends of the interval; infinite where nothing bounds them.
+    pub low: f64,
+    pub high: f64,
+    /// The share of the identities that it was computed from.
+    pub precision: f64,
+    /// The records that it was computed from.
+    pub rows: u64,
+    /// The value is that of all records, and both ends are the value.
+    pub exact: bool,
+}
+
+/// Why reading ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// It goes on: a finer estimate follows.
+    Progress,
+    /// Every figure is as narrow as was asked for.
+    Goal,
+    /// All that was asked to be read has been.
+    Precision,
+    Time,
+    Rows,
+    Bytes,
+    /// Telling more values apart would take too much memory.
+    Memory,
+    /// All records were read.
+    Exact,
+}
+
+/// Figures with their intervals, as of one precision.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    pub figures: Vec<Figure>,
+    /// A row a group: the columns of `group_by`, in ascending order of their values.
+    pub groups: RecordBatch,
+    /// The share of identities that was read.
+    pub precision: f64,
+    pub confidence: f64,
+    /// What it cost so far.
+    pub stats: Stats,
+    pub stopped: Stop,
+    /// With this confidence every group of more identities than that was seen; `None`
+    /// without groups.
+    pub missed_group: Option<u64>,
+    /// What the reader of the figures should know.
+    pub warnings: Vec<String>,
+}
+
+/// Refuses names that the answer has for itself.
+pub fn check_groups(groups: &Schema) -> Result<()> {
+    match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
+        Some(field) => Err(Error::invalid(format!(
+            "group_by: the answer has a column {:?} of its own; group by another column",
+            field.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl Estimate {
+    /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
+    /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
+    /// low, high, confidence, precision, rows, rows_read, exact.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let (mut names, mut exact) = (StringBuilder::new(), BooleanBuilder::new());
+        let [mut value, mut low, mut high, mut confidence, mut precision] = [(); 5].map(|()| Float64Builder::new());
+        let [mut rows, mut rows_read] = [(); 2].map(|()| UInt64Builder::new());
+        let directions = self.figures.iter().map(|figure| figure.bin.len()).max().unwrap_or(0);
+        let mut bins: Vec<[Float64Builder; 2]> = (0..directions).map(|_| Default::default()).collect();
+        for figure in &self.figures {
+            names.append_value(&figure.aggregate);
+            value.append_option(figure.value);
+            low.append_value(figure.low);
+            high.append_value(figure.high);
+            confidence.append_value(self.confidence);
+            precision.append_value(figure.precision);
+            rows.append_value(figure.rows);
+            rows_read.append_value(self.stats.rows_read);
+            exact.append_value(figure.exact);
+            for (direction, [lower, upper]) in bins.iter_mut().enumerate() {
+                let ends = figure.bin.get(direction);
+                lower.append_option(ends.map(|ends| ends.0));
+                upper.append_option(ends.map(|ends| ends.1));
+            }
+        }
+        let places = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(names.finish())];
+        for group in self.groups.columns() {
+            columns.push(match group.is_empty() {
+                true => new_null_array(group.data_type(), self.figures.len()),
+                false => take(group, &places, None).map_err(Error::kernel)?,
+            });
+        }
+        for [mut lower, mut upper] in bins {
+            columns.push(Arc::new(lower.finish()));
+            columns.push(Arc::new(upper.finish()));
+        }
+        for mut builder in [value, low, high, confidence, precision] {
+            columns.push(Arc::new(builder.finish()));
+        }
+        columns.push(Arc::new(rows.finish()));
+        columns.push(Arc::new(rows_read.finish()));
+        columns.push(Arc::new(exact.finish()));
+        Ok(RecordBatch::try_new(self.schema(directions), columns).map_err(Error::kernel)?)
+    }
+
+    fn schema(&self, directions: usize) -> SchemaRef {
+        let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
+        let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
+        // Where time was too short to see a group, it is null.
+        fields.extend(
+            self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
+        );
+        fields.extend(COLUMNS[1..1 + 2 * directions].iter().map(|name| field(name, DataType::Float64, true)));
+        fields.push(field("value", DataType::Float64, true));
+        fields.extend(COLUMNS[6..10].iter().map(|name| field(name, DataType::Float64, false)));
+        fields.extend(COLUMNS[10..12].iter().map(|name| field(name, DataType::UInt64, false)));
+        fields.push(field("exact", DataType::Boolean, false));
+        Arc::new(Schema::new(fields))
+    }
+}

@@ -1,0 +1,91 @@
+//! What a caller asks of an estimate.
+
+use std::time::Duration;
+
+use kubist_read::question::Query;
+use kubist_types::error::{Error, Result};
+
+/// What to estimate, of which records, and how well.
+///
+/// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
+/// bounds (`query.precision`, `within`, `rows`, `bytes`). Without any of them the goal is a
+/// relative error of 1 %.
+#[derive(Clone, Debug)]
+pub struct EstimateOptions {
+    /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
+    /// docs/estimates.md.
+    pub aggregates: Vec<String>,
+    /// Columns by whose values records are grouped.
+    pub group_by: Vec<String>,
+    /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
+    /// are read, and figures are of all records.
+    /// It takes no limit, no cells and no columns.
+    pub query: Query,
+    /// Half of each interval is at most this share of its value.
+    pub error: Option<f64>,
+    /// Half of each interval is at most this, in the unit of the value.
+    pub absolute: Option<f64>,
+    /// Time to answer in.
+    pub within: Option<Duration>,
+    /// About so many records are read.
+    pub rows: Option<u64>,
+    /// About so many bytes are read.
+    pub bytes: Option<u64>,
+    /// How often intervals hold the truth.
+    pub confidence: f64,
+    /// This share of the records at either end of each argument's values is read whatever
+    /// its priority, so that a heavy tail adds no chance. For sums, means, ratios and
+    /// variances of columns.
+    pub tails: Option<f64>,
+}
+
+impl Default for EstimateOptions {
+    fn default() -> EstimateOptions {
+        EstimateOptions {
+            aggregates: vec![],
+            group_by: vec![],
+            query: Query::default(),
+            error: None,
+            absolute: None,
+            within: None,
+            rows: None,
+            bytes: None,
+            confidence: 0.95,
+            tails: None,
+        }
+    }
+}
+
+/// Refuses options that make no sense.
+pub fn check(options: &EstimateOptions) -> Result<()> {
+    let EstimateOptions { query, confidence, error, absolute, tails, .. } = options;
+    if options.aggregates.is_empty() {
+        return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
+    }
+    if query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some() {
+        return Err(Error::invalid(
+            "an estimate takes no limit, no per_cell and no columns: rows= bounds what is read",
+        ));
+    }
+    if let Some(precision) = query.precision {
+        let low = query.window.map_or(0.0, |window| window.0);
+        if !(precision > low && precision <= 1.0) {
+            return Err(Error::invalid(format!("precision must be above {low} and at most 1, found {precision}")));
+        }
+    }
+    if !(*confidence > 0.0 && *confidence < 1.0) {
+        return Err(Error::invalid(format!("confidence must be between 0 and 1, found {confidence}")));
+    }
+    for (name, value) in [("error", error), ("absolute", absolute)] {
+        if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
+            return Err(Error::invalid(format!("{name} must be above 0, found {value}")));
+        }
+    }
+    if let Some(share) = tails.filter(|share| !(*share > 0.0 && *share <= 0.1)) {
+        return Err(Error::invalid(format!("tails must be in (0, 0.1], found {share}")));
+    }
+    if options.rows == Some(0) || options.bytes == Some(0) {
+        return Err(Error::invalid("rows and bytes must be above 0"));
+    }
+    Ok(())
+}

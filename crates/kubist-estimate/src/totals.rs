@@ -1,0 +1,119 @@
+//! Aggregates that are smooth functions of totals: of sums over records of a few features.
+//!
+//! They share one accumulator. What differs stands in the file of each: the features, and the
+//! value with its gradient, which gives the linear combination of totals whose spread is that
+//! of the aggregate (the delta method: Särndal, Swensson and Wretman, Model Assisted Survey
+//! Sampling, 1992, chapter 5).
+
+use std::fmt::Debug;
+
+use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records, Rows, same};
+use crate::interval::{Conditions, Interval};
+use crate::sums::Sums;
+
+/// A function of totals.
+pub trait Smooth: Clone + Debug + Send + Sync + 'static {
+    /// How many features of a record are added up.
+    const WIDTH: usize;
+
+    /// The least value that it can have.
+    const LEAST: f64 = f64::NEG_INFINITY;
+
+    fn properties(&self) -> Properties;
+
+    /// The features of records, `WIDTH` columns of which the first counts records. Squares and
+    /// products are of values less a shift for each argument, so that they stay small.
+    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>>;
+
+    /// The value and its interval.
+    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval;
+}
+
+/// The values of the arguments, by argument and record. A record has features only where all
+/// its arguments have values.
+pub struct Complete<'a> {
+    values: &'a [&'a [f64]],
+    present: Vec<f64>,
+}
+
+impl<'a> Complete<'a> {
+    pub fn new(values: &'a [&'a [f64]], rows: usize) -> Complete<'a> {
+        let missing = |row: usize| values.iter().any(|values| values[row].is_nan());
+        let present = (0..rows).map(|row| if missing(row) { 0.0 } else { 1.0 }).collect();
+        Complete { values, present }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.present.len()
+    }
+
+    /// 1 for each record that has all its values.
+    pub fn present(&self) -> Vec<f64> {
+        self.present.clone()
+    }
+
+    /// A feature of the first argument.
+    pub fn of(&self, feature: impl Fn(f64) -> f64) -> Vec<f64> {
+        let values = self.values[0].iter().zip(&self.present);
+        values.map(|(x, present)| if *present == 0.0 { 0.0 } else { feature(*x) }).collect()
+    }
+
+    /// A feature of both arguments.
+    pub fn of_both(&self, feature: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let pairs = self.values[0].iter().zip(self.values[1]).zip(&self.present);
+        pairs.map(|((x, y), present)| if *present == 0.0 { 0.0 } else { feature(*x, *y) }).collect()
+    }
+}
+
+impl<S: Smooth> Aggregate for S {
+    fn properties(&self) -> Properties {
+        Smooth::properties(self)
+    }
+
+    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+        Some(Smooth::features(self, &Complete::new(values, rows), shifts))
+    }
+
+    fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Totals {
+            function: self.clone(),
+            shifts: pilot.shifts.to_vec(),
+            sums: Sums::new(S::WIDTH, pilot.groups),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Totals<S> {
+    function: S,
+    shifts: Vec<f64>,
+    sums: Sums,
+}
+
+impl<S: Smooth> Accumulator for Totals<S> {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        self.sums.add(&records.features, rows, priorities);
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        self.sums.merge(same::<Totals<S>>(other).sums);
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(Totals { function: self.function.clone(), shifts: self.shifts.clone(), sums: self.sums.hollow() })
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let found = self.function.interval(&self.sums, &self.shifts, conditions);
+        // Of a sample in which all is alike nothing bounds the rest, unless zone maps do.
+        let interval = match found.constant && !Smooth::properties(&self.function).alike_asks_zones {
+            true => Interval { low: S::LEAST, high: f64::INFINITY, ..found },
+            false => found,
+        };
+        Found::new(interval, self.sums.records())
+    }
+
+    fn numbers(&self) -> usize {
+        self.sums.numbers()
+    }
+}

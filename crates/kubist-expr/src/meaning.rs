@@ -1,0 +1,75 @@
+//! What an expression turns out to be once its names are known: a literal, a column or
+//! computed number, or a condition; and how each is named in an error.
+
+use crate::bound::{Column, Compute, Kind, Operand, Step, Test};
+use crate::domain::{Family, Width};
+use crate::number::Number;
+use crate::value::Literal;
+
+/// What an expression turns out to be.
+pub(crate) enum Meaning {
+    Literal(Literal),
+    Operand(Box<Operand>),
+    Test(Box<Test>),
+}
+
+impl From<Test> for Meaning {
+    fn from(test: Test) -> Meaning {
+        Meaning::Test(Box::new(test))
+    }
+}
+
+impl From<Operand> for Meaning {
+    fn from(operand: Operand) -> Meaning {
+        Meaning::Operand(Box::new(operand))
+    }
+}
+
+impl From<Number> for Meaning {
+    fn from(number: Number) -> Meaning {
+        Meaning::Literal(Literal::Number(number))
+    }
+}
+
+pub(crate) fn describe(bound: &Meaning) -> String {
+    match bound {
+        Meaning::Literal(literal) => literal.described(),
+        Meaning::Operand(operand) => describe_operand(operand),
+        Meaning::Test(_) => "a condition".to_owned(),
+    }
+}
+
+pub(crate) fn describe_operand(operand: &Operand) -> String {
+    match operand {
+        Operand::Column(column) => format!("column `{}` of type {}", column.name, column.data_type),
+        Operand::Compute(_) => "a computed number".to_owned(),
+    }
+}
+
+pub(crate) fn family(operand: &Operand) -> Family {
+    match operand {
+        Operand::Column(column) => Family::of(&column.data_type),
+        Operand::Compute(compute) => match compute.kind {
+            Kind::Int => Family::Int { first: i128::MIN, last: i128::MAX },
+            Kind::F32 => Family::Float(Width::F32),
+            Kind::F64 => Family::Float(Width::F64),
+        },
+    }
+}
+
+/// An operand as a number in the kind of its own type.
+pub(crate) fn computed(operand: Operand) -> Compute {
+    match operand {
+        Operand::Compute(compute) => compute,
+        Operand::Column(column) => Compute { kind: kind_of(&column), step: Step::Column(column) },
+    }
+}
+
+/// The kind of number that a column holds.
+pub(crate) fn kind_of(column: &Column) -> Kind {
+    match Family::of(&column.data_type) {
+        Family::Float(Width::F16 | Width::F32) => Kind::F32,
+        Family::Float(Width::F64) | Family::Decimal { .. } => Kind::F64,
+        _ => Kind::Int,
+    }
+}

@@ -1,0 +1,78 @@
+//! One number for each row of a column, in one of the kinds that arithmetic knows.
+
+use crate::bound::Kind;
+use crate::cell::{Cell, foreign, with_native_values};
+use crate::error::ExprError;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+
+/// One number a row.
+#[derive(Clone)]
+pub(crate) struct Vector {
+    pub values: Values,
+    pub nulls: Option<NullBuffer>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Values {
+    Int(Vec<i128>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// The values of a fixed-width array as numbers of a kind. Decimals are scaled
+    /// by a division, which rounds once for up to 15 digits.
+    pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
+        fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
+            match kind {
+                Kind::Int => Values::Int(values.iter().map(|value| value.as_i128()).collect()),
+                Kind::F32 => Values::F32(values.iter().map(|value| value.as_f64() as f32).collect()),
+                Kind::F64 => Values::F64(values.iter().map(|value| value.as_f64()).collect()),
+            }
+        }
+        let mut numbers = with_native_values!(
+            array,
+            values => numbers(values, kind),
+            _ => return Err(foreign(array.data_type()))
+        );
+        let scale = match array.data_type() {
+            DataType::Decimal32(_, scale)
+            | DataType::Decimal64(_, scale)
+            | DataType::Decimal128(_, scale)
+            | DataType::Decimal256(_, scale) => i32::from(*scale),
+            _ => 0,
+        };
+        if let (Values::F64(values), true) = (&mut numbers, scale != 0) {
+            let size = 10f64.powi(scale.abs());
+            values.iter_mut().for_each(|value| *value = if scale > 0 { *value / size } else { *value * size });
+        }
+        Ok(numbers)
+    }
+
+    /// In another kind: wider, so that only integers beyond 2^53 are rounded.
+    pub(crate) fn into_kind(self, kind: Kind) -> Values {
+        match (kind, self) {
+            (Kind::F64, Values::Int(values)) => Values::F64(values.into_iter().map(|value| value as f64).collect()),
+            (Kind::F64, Values::F32(values)) => Values::F64(values.into_iter().map(f64::from).collect()),
+            (Kind::F32, Values::Int(values)) => Values::F32(values.into_iter().map(|value| value as f32).collect()),
+            (_, same) => same,
+        }
+    }
+
+    pub(crate) fn into_f64(self) -> Vec<f64> {
+        match self.into_kind(Kind::F64) {
+            Values::F64(values) => values,
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_ints(self) -> Vec<i128> {
+        match self {
+            Values::Int(values) => values,
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A picture in memory: rectangles, blended pixels, PNG.
+
+use std::io::Write;
+
+use crate::colormap::Color;
+use crate::error::Error;
+
+/// A picture, drawn: rows of pixels from the top.
+pub struct Canvas {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pixels: Vec<Color>,
+}
+
+/// Whole pixels: from `x`, `y` on, growing to the right and down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub x: i64,
+    pub y: i64,
+    pub width: i64,
+    pub height: i64,
+}
+
+impl Rect {
+    pub(crate) fn right(&self) -> i64 {
+        self.x + self.width
+    }
+
+    pub(crate) fn bottom(&self) -> i64 {
+        self.y + self.height
+    }
+}
+
+impl Canvas {
+    pub(crate) fn new(width: usize, height: usize, background: Color) -> Canvas {
+        Canvas { width, height, pixels: vec![background; width * height] }
+    }
+
+    /// Mixes `color` into a pixel; outside the canvas nothing happens.
+    pub(crate) fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
+            return;
+        };
+        if x < self.width && y < self.height {
+            let opacity = opacity.clamp(0.0, 1.0);
+            for (old, new) in self.pixels[y * self.width + x].iter_mut().zip(color) {
+                *old = (f32::from(*old) + (f32::from(new) - f32::from(*old)) * opacity).round() as u8;
+            }
+        }
+    }
+
+    pub(crate) fn fill(&mut self, rect: Rect, color: Color) {
+        for y in rect.y..rect.bottom() {
+            for x in rect.x..rect.right() {
+                self.blend(x, y, color, 1.0);
+            }
+        }
+    }
+
+    /// A frame of `thickness` around the outside of `rect`.
+    pub(crate) fn frame(&mut self, rect: Rect, thickness: i64, color: Color) {
+        let Rect { x, y, width, height } = rect;
+        let t = thickness;
+        self.fill(Rect { x: x - t, y: y - t, width: width + 2 * t, height: t }, color);
+        self.fill(Rect { x: x - t, y: y + height, width: width + 2 * t, height: t }, color);
+        self.fill(Rect { x: x - t, y, width: t, height }, color);
+        self.fill(Rect { x: x + width, y, width: t, height }, color);
+    }
+
+    /// Is a pixel neither black, white nor grey?
+    pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
+            return false;
+        };
+        let far = |[red, green, blue]: Color| red.max(green).max(blue) - red.min(green).min(blue) > 24;
+        x < self.width && y < self.height && far(self.pixels[y * self.width + x])
+    }
+
+    /// Its width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Its height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Writes a PNG that carries `texts` (keyword, text) beside the pixels.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no PNG of it: no pixel, or a
+    /// keyword that the format does not allow.
+    pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<(), Error> {
+        let (width, height) = (self.width as u32, self.height as u32);
+        let written = (|| {
+            let mut encoder = png::Encoder::new(out, width, height);
+            encoder.set_color(png::ColorType::Rgb);
+            encoder.set_depth(png::BitDepth::Eight);
+            for (keyword, text) in texts {
+                encoder.add_itxt_chunk(keyword.to_string(), text.to_string())?;
+            }
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(self.pixels.as_flattened())?;
+            writer.finish()
+        })();
+        written.map_err(|error| match error {
+            png::EncodingError::IoError(error) => Error::Io(error),
+            error => Error::Encoding(error.to_string()),
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pixel(&self, x: usize, y: usize) -> Color {
+        self.pixels[y * self.width + x]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawing_stays_on_the_canvas_and_comes_back_from_the_png() {
+        let mut canvas = Canvas::new(20, 10, [255; 3]);
+        canvas.fill(Rect { x: -5, y: 8, width: 10, height: 50 }, [200, 0, 0]);
+        canvas.blend(19, 0, [0, 0, 255], 0.5);
+        canvas.blend(-1, 0, [0; 3], 1.0);
+        let mut bytes = Vec::new();
+        canvas.write_png(&mut bytes, &[("Title", "Größe")]).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.width, info.height), (20, 10));
+        let pixel = |x: usize, y: usize| &pixels[(y * 20 + x) * 3..][..3];
+        assert_eq!(pixel(4, 9), [200, 0, 0]);
+        assert_eq!(pixel(5, 9), [255, 255, 255]);
+        assert_eq!(pixel(19, 0), [128, 128, 255]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Which colour a pixel gets, and what the colour bar says.
+
+use crate::colormap::{Color, Ramp};
+use crate::points::{extent, quantiles};
+use crate::spec::{Ends, Picture};
+use crate::splat::{Splat, Splats};
+use crate::ticks::{Scale, Ticks, ticks};
+
+/// A map from values, or from density, to colours.
+pub(crate) struct Colors {
+    pub label: String,
+    pub scale: Scale,
+    /// In the scale's terms: exponents of ten if it is logarithmic. `None`: there
+    /// is nothing to colour.
+    pub ends: Option<Ends>,
+    /// Whether there are values below or above the ends.
+    pub beyond: (bool, bool),
+    ramp: Ramp,
+    /// Points of the density at weight 1, per pixel; `None`: colours are values.
+    density: Option<f64>,
+}
+
+impl Colors {
+    pub(crate) fn new(picture: &Picture, background: Color) -> Colors {
+        let density = Colors {
+            label: "points per pixel".to_string(),
+            scale: Scale::Log,
+            // Settled when the points have fallen on their pixels.
+            ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
+            beyond: (false, false),
+            ramp: Ramp::on(picture.color.map, background),
+            density: Some(1.0),
+        };
+        let Some(values) = &picture.points.value else {
+            return density;
+        };
+        let (label, scale) = (picture.color.label.clone(), picture.color.scale);
+        let nothing = Colors { label, scale, ends: None, density: None, ..density };
+        let finite: Vec<f64> = values.iter().map(|value| nothing.mapped(*value)).filter(|v| v.is_finite()).collect();
+        let Some((low, high)) = extent(&finite) else {
+            return nothing;
+        };
+        let (mut chosen_low, mut chosen_high) = (low, high);
+        // A few extreme values must not take the colours from all others.
+        if let Some([bottom, top]) = quantiles(finite.iter().copied(), [0.005, 0.995])
+            && top > bottom
+            && high - low > 1.5 * (top - bottom)
+        {
+            (chosen_low, chosen_high) = (bottom, top);
+        }
+        let given = |end: Option<f64>| end.map(|end| nothing.mapped(end)).filter(|end| end.is_finite());
+        let low_end = given(picture.color.ends.0).unwrap_or(chosen_low);
+        let high_end = given(picture.color.ends.1).unwrap_or(chosen_high).max(low_end);
+        let ends = Ends::apart(low_end, high_end, 1.0);
+        Colors { ends: Some(ends), beyond: (low < ends.low, high > ends.high), ..nothing }
+    }
+
+    /// The value in the scale's terms.
+    fn mapped(&self, value: f64) -> f64 {
+        if self.scale == Scale::Log { value.log10() } else { value }
+    }
+
+    /// The share of the colours at which a point's value lies: what splats
+    /// average. Clamped, so that one extreme value does not drown its neighbours.
+    pub(crate) fn share(&self, value: f64) -> f32 {
+        match self.ends {
+            Some(ends) if self.density.is_none() => ends.share(self.mapped(value)).clamp(0.0, 1.0) as f32,
+            _ => f32::NAN,
+        }
+    }
+
+    /// Settles the ends of a density, once all points have fallen.
+    pub(crate) fn settle(&mut self, splats: &Splats, precision: f64) {
+        if self.density.is_none() || self.ends.is_none() {
+            return;
+        }
+        let per_weight = 1.0 / (splats.disc_pixels() * precision);
+        self.density = Some(per_weight);
+        // From one lone point to nearly the densest pixel.
+        let weights = || splats.pixels().map(|(.., splat)| f64::from(splat.weight));
+        let densest = weights().fold(0.0, f64::max);
+        let most =
+            quantiles(weights(), [0.999]).map_or(densest, |[most]| if densest > 2.0 * most { most } else { densest });
+        let ends = Ends::apart(per_weight.log10(), (most.max(1.0) * per_weight).log10(), 1.0);
+        self.ends = Some(ends);
+        self.beyond = (false, densest * per_weight > 10f64.powf(ends.high) * 1.01);
+    }
+
+    /// The colour of a pixel; `None` where no point has a value.
+    pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
+        match (self.density, self.ends, splat.value) {
+            (Some(per_weight), Some(ends), _) => {
+                Some(self.ramp.color(ends.share((f64::from(splat.weight) * per_weight).log10())))
+            }
+            (None, _, Some(share)) => Some(self.ramp.color(share.into())),
+            _ => None,
+        }
+    }
+
+    /// The marks of a colour bar with room for so many.
+    pub(crate) fn marks(&self, most: usize) -> Ticks {
+        let Some(ends) = self.ends else {
+            return Ticks::default();
+        };
+        let value = |end: f64| {
+            if self.scale == Scale::Log { 10f64.powf(end) } else { end }
+        };
+        ticks(self.scale, value(ends.low), value(ends.high), most)
+    }
+
+    /// Where a value lies on the colour bar: 0 at its foot, 1 at its head.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        self.ends.map_or(0.0, |ends| ends.share(self.mapped(value)))
+    }
+
+    /// The colour at a share of the colour bar.
+    pub(crate) fn at(&self, share: f64) -> Color {
+        self.ramp.color(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::picture;
+
+    #[test]
+    fn extremes_do_not_take_the_colours() {
+        let mut values: Vec<f64> = (0..10_000).map(|i| f64::from(i) / 10_000.0).collect();
+        values.push(1e6);
+        let mut picture = picture(values.len());
+        picture.points.value = Some(values);
+        let colors = Colors::new(&picture, [255; 3]);
+        assert!(colors.ends.is_some_and(|ends| ends.high < 1.01));
+        assert_eq!(colors.beyond, (true, true));
+        assert_eq!(colors.share(1e6), 1.0);
+        picture.color.ends = (Some(0.0), Some(2e6));
+        let colors = Colors::new(&picture, [255; 3]);
+        assert_eq!((colors.ends, colors.beyond), (Some(Ends { low: 0.0, high: 2e6 }), (false, false)));
+    }
+
+    #[test]
+    fn logarithms_leave_out_what_has_none() {
+        let mut picture = picture(4);
+        picture.points.value = Some(vec![-1.0, 0.0, 1.0, 100.0]);
+        picture.color.scale = Scale::Log;
+        let colors = Colors::new(&picture, [255; 3]);
+        assert_eq!(colors.ends, Some(Ends { low: 0.0, high: 2.0 }));
+        assert_eq!(colors.share(10.0), 0.5);
+        assert!(colors.share(-1.0).is_nan());
+        picture.points.value = Some(vec![f64::NAN; 4]);
+        assert!(Colors::new(&picture, [255; 3]).ends.is_none());
+    }
+}

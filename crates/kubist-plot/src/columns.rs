@@ -1,0 +1,98 @@
+//! What a column's type and metadata say about how it is drawn.
+
+use arrow_schema::{DataType, Field};
+
+use crate::error::Error;
+use crate::points::{Points, extent};
+use crate::ticks::Scale;
+
+/// How a column is drawn along an axis.
+///
+/// # Errors
+///
+/// [`Error::NotDrawable`] if its values are no numbers, dates or times.
+pub fn scale(field: &Field) -> Result<Scale, Error> {
+    let mut data_type = field.data_type();
+    if let DataType::Dictionary(_, values) = data_type {
+        data_type = values;
+    }
+    match data_type {
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Ok(Scale::Calendar),
+        DataType::Boolean | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Ok(Scale::Linear),
+        data_type if data_type.is_numeric() => Ok(Scale::Linear),
+        data_type => Err(Error::NotDrawable { column: field.name().clone(), data_type: data_type.clone() }),
+    }
+}
+
+/// The column's unit: its metadata's, or seconds for times.
+fn unit(field: &Field) -> Option<String> {
+    let told = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
+    match field.data_type() {
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Some("s".to_string()),
+        _ => told.filter(|unit| !unit.trim().is_empty()).cloned(),
+    }
+}
+
+/// A column's name with its unit.
+pub fn label(field: &Field) -> String {
+    match unit(field) {
+        Some(unit) => format!("{} [{unit}]", field.name()),
+        None => field.name().clone(),
+    }
+}
+
+/// Whether one unit should be as long across as up: for two components of one thing, unless a
+/// faithful picture would be a line.
+pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
+    const MOST_UNEQUAL: f64 = 12.0;
+    let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| high - low);
+    let ratio = span(&points.x) / span(&points.y);
+    same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
+}
+
+/// Whether two columns are components of one thing: told by their units, or by
+/// names that differ in x, y, z or a digit alone.
+fn same_unit(x: &Field, y: &Field) -> bool {
+    if let (Some(one), Some(other)) = (unit(x), unit(y)) {
+        return one == other;
+    }
+    if x.name().chars().count() != y.name().chars().count() {
+        return false;
+    }
+    let differing: Vec<(char, char)> = x.name().chars().zip(y.name().chars()).filter(|(a, b)| a != b).collect();
+    let component = |c: char| "xyzXYZ".contains(c) || c.is_ascii_digit();
+    matches!(differing[..], [(one, other)] if component(one) && component(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn types_decide_the_scale() {
+        let of = |data_type: DataType| scale(&Field::new("s", data_type, true));
+        assert_eq!(of(DataType::Timestamp(TimeUnit::Millisecond, None)).unwrap(), Scale::Calendar);
+        assert_eq!(of(DataType::Float32).unwrap(), Scale::Linear);
+        assert_eq!(of(DataType::Utf8).unwrap_err().to_string(), "column \"s\" (Utf8) cannot be drawn");
+    }
+
+    #[test]
+    fn components_share_a_unit() {
+        let field = |name: &str| Field::new(name, DataType::Float32, true);
+        for (one, other) in [("x", "y"), ("pos_x", "pos_z"), ("u_0", "u_1"), ("X", "Z"), ("ux", "uy")] {
+            assert!(same_unit(&field(one), &field(other)), "{one} {other}");
+        }
+        for (one, other) in [("ra", "dec"), ("x", "time"), ("x", "t"), ("x", "x")] {
+            assert!(!same_unit(&field(one), &field(other)), "{one} {other}");
+        }
+        let with = |name: &str, unit: &str| {
+            let metadata = std::collections::HashMap::from([("unit".to_string(), unit.to_string())]);
+            field(name).with_metadata(metadata)
+        };
+        assert!(same_unit(&with("east", "km"), &with("north", "km")));
+        assert!(!same_unit(&with("x", "km"), &with("y", "s")));
+        assert_eq!(label(&with("x", "mm")), "x [mm]");
+    }
+}

@@ -1,0 +1,198 @@
+//! Where everything in a picture stands. Lengths are at scale 1, a picture of
+//! 1200 x 900, and grow with it.
+
+use crate::canvas::Rect;
+use crate::coloring::Colors;
+use crate::points::{Points, extent};
+use crate::spec::{Axis, Ends, Picture, SIDES};
+use crate::text::Typeface;
+use crate::ticks::{Scale, Ticks, ticks};
+
+const WIDTH: f64 = 1200.0;
+const HEIGHT: f64 = 900.0;
+/// A plot whose height follows its data is at most so high, at least so wide.
+const HIGHEST_PLOT: f64 = 1000.0;
+const SMALLEST_PLOT: f64 = 240.0;
+/// A colour bar has at most so many marks.
+const COLOR_MARKS: usize = 10;
+
+/// Sizes of text.
+pub(crate) const MARK_TEXT: f32 = 16.0;
+pub(crate) const LABEL_TEXT: f32 = 18.0;
+pub(crate) const CAPTION_TEXT: f32 = 15.0;
+pub(crate) const TITLE_TEXT: f32 = 25.0;
+
+pub(crate) struct Layout {
+    pub scale: f64,
+    pub width: usize,
+    pub height: usize,
+    pub plot: Rect,
+    pub x: Ends,
+    pub x_ticks: Ticks,
+    pub y: Ends,
+    pub y_ticks: Ticks,
+    /// From the plot's left side to where the y axis' label stands.
+    pub label_distance: f64,
+}
+
+impl Layout {
+    pub(crate) fn new(picture: &Picture, typeface: &Typeface, colors: &Colors) -> Layout {
+        let (x, y) = (ends(&picture.x, &picture.points.x), ends(&picture.y, &picture.points.y));
+        let side = |pixels: u32| f64::from(pixels.clamp(*SIDES.start(), *SIDES.end()));
+        let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (side(width), side(height)));
+        let scale = (width * height / (WIDTH * HEIGHT)).sqrt().clamp(0.65, 8.0);
+        let fitting = |length: f64, room: f64| ((length / (room * scale)) as usize).clamp(2, 12);
+        let top = if picture.title.is_some() { 92.0 } else { 58.0 } * scale;
+        let bottom = 76.0 * scale;
+        let up = |height: f64| ticks(picture.y.scale, y.low, y.high, fitting(height, 80.0));
+        // The widest label decides; how many marks there are hardly changes that.
+        let widths = up(height - top - bottom).major.into_iter();
+        let widths = widths.map(|(_, label)| typeface.width(&label, MARK_TEXT * scale as f32));
+        let label_distance = f64::from(widths.fold(0.0, f32::max)) + 22.0 * scale;
+        let left = label_distance + 40.0 * scale;
+        // A density has its marks only later; they are short.
+        let marks = colors.marks(COLOR_MARKS).major.into_iter().map(|(_, label)| label).chain(["100000".to_string()]);
+        let widths = marks.map(|label| typeface.width(&label, MARK_TEXT * scale as f32));
+        let bar = f64::from(widths.fold(0.0, f32::max)) + 92.0 * scale;
+        let right = if colors.ends.is_some() { bar } else { 40.0 * scale };
+        let (mut plot_width, mut plot_height) = (width - left - right, height - top - bottom);
+        if picture.equal_aspect {
+            let ratio = y.span() / x.span();
+            if picture.size.is_none() {
+                plot_height = (plot_width * ratio).min(HIGHEST_PLOT * scale);
+            }
+            plot_width = plot_width.min(plot_height / ratio);
+            plot_height = plot_height.min(plot_width * ratio);
+        }
+        let fits = |length: f64, room: f64| length.max(SMALLEST_PLOT * scale).min(room.max(16.0));
+        if picture.size.is_none() {
+            (plot_width, plot_height) = (fits(plot_width, f64::MAX), fits(plot_height, f64::MAX));
+        } else {
+            (plot_width, plot_height) = (plot_width.max(16.0), plot_height.max(16.0));
+        }
+        let (mut whole, mut corner) = ((left + plot_width + right, top + plot_height + bottom), (left, top));
+        if picture.size.is_some() {
+            corner.0 += ((width - whole.0) / 2.0).max(0.0);
+            corner.1 += ((height - whole.1) / 2.0).max(0.0);
+            whole = (width, height);
+        } else {
+            // A narrow plot leaves room for its caption.
+            let caption = typeface.width(&picture.caption, CAPTION_TEXT * scale as f32);
+            whole.0 = whole.0.max((left + f64::from(caption) + 24.0 * scale).min(width));
+        }
+        let plot = Rect {
+            x: corner.0.round() as i64,
+            y: corner.1.round() as i64,
+            width: plot_width.round() as i64,
+            height: plot_height.round() as i64,
+        };
+        let room_across = if picture.x.scale == Scale::Calendar { 150.0 } else { 110.0 };
+        Layout {
+            scale,
+            width: whole.0.round() as usize,
+            height: whole.1.round() as usize,
+            plot,
+            x,
+            x_ticks: ticks(picture.x.scale, x.low, x.high, fitting(plot_width, room_across)),
+            y,
+            y_ticks: up(plot_height),
+            label_distance,
+        }
+    }
+
+    /// A length of scale 1 in whole pixels, at least one.
+    pub(crate) fn pixels(&self, length: f64) -> i64 {
+        ((length * self.scale).round() as i64).max(1)
+    }
+
+    /// The pixel column of a share of the x axis.
+    pub(crate) fn column(&self, value: f64) -> i64 {
+        self.plot.x + (self.x.share(value) * self.plot.width as f64).round() as i64
+    }
+
+    /// The pixel row of a value of the y axis.
+    pub(crate) fn row(&self, value: f64) -> i64 {
+        self.plot.bottom() - (self.y.share(value) * self.plot.height as f64).round() as i64
+    }
+
+    /// How many marks a colour bar of this height has room for.
+    pub(crate) fn color_marks(&self, height: i64) -> usize {
+        ((height as f64 / (70.0 * self.scale)) as usize).clamp(2, COLOR_MARKS)
+    }
+
+    /// The radius that shows these points, if the user has no wish: they cover a
+    /// good part of where they are, the more so the fewer pixels they fall on.
+    pub(crate) fn radius(&self, points: &Points) -> f32 {
+        const SHARE_COVERED: f64 = 0.35;
+        let block = (32.0 * self.scale).max(8.0);
+        let pixels = self.hit(points, 1.0).max(1) as f64;
+        let room = self.hit(points, block) as f64 * block * block;
+        let radius = (room / pixels * SHARE_COVERED / std::f64::consts::PI).sqrt();
+        radius.clamp(0.8 * self.scale.max(0.9), 4.5 * self.scale.max(0.9)) as f32
+    }
+
+    /// How many squares of this side the points fall on.
+    fn hit(&self, points: &Points, side: f64) -> usize {
+        let (width, height) = (self.plot.width as f64 / side, self.plot.height as f64 / side);
+        let columns = width.ceil() as usize;
+        let mut hit = vec![false; columns * height.ceil() as usize];
+        for (x, y) in points.x.iter().zip(&points.y) {
+            let (across, down) = (self.x.share(*x) * width, self.y.share(*y) * height);
+            if (0.0..width).contains(&across) && (0.0..height).contains(&down) {
+                hit[down as usize * columns + across as usize] = true;
+            }
+        }
+        hit.into_iter().filter(|hit| *hit).count()
+    }
+}
+
+/// The ends of an axis: given, or the data's with a margin.
+fn ends(axis: &Axis, numbers: &[f64]) -> Ends {
+    const MARGIN: f64 = 0.025;
+    let (low, high) = extent(numbers).unwrap_or((0.0, 1.0));
+    let (given_low, given_high) = axis.ends;
+    let (low, high) = (given_low.unwrap_or(low), given_high.unwrap_or(high));
+    let least = if axis.scale == Scale::Calendar { 60.0 } else { 1.0 };
+    let ends = Ends::apart(low.min(high), high.max(low), least);
+    let margin = |given: Option<f64>| {
+        if given.is_some() || ends.low != low { 0.0 } else { ends.span() * MARGIN }
+    };
+    Ends { low: ends.low - margin(given_low), high: ends.high + margin(given_high) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::picture;
+
+    fn layout(picture: &Picture) -> Layout {
+        Layout::new(picture, &Typeface::new(), &Colors::new(picture, [255; 3]))
+    }
+
+    #[test]
+    fn equal_units_are_equally_long() {
+        let mut picture = picture(100);
+        picture.x.ends = (Some(0.0), Some(4.0));
+        picture.y.ends = (Some(0.0), Some(1.0));
+        picture.equal_aspect = true;
+        for size in [None, Some((1000, 800)), Some((300, 900))] {
+            picture.size = size;
+            let layout = layout(&picture);
+            let ratio = layout.plot.width as f64 / layout.plot.height as f64;
+            assert!((ratio - 4.0).abs() < 0.2, "{size:?}: {ratio}");
+            assert!(layout.plot.right() < layout.width as i64 && layout.plot.bottom() < layout.height as i64);
+        }
+    }
+
+    #[test]
+    fn given_ends_are_kept_and_others_have_a_margin() {
+        let axis = Axis { label: String::new(), scale: Scale::Linear, ends: (Some(0.0), None) };
+        let found = ends(&axis, &[0.2, 1.0, f64::NAN]);
+        assert_eq!(found.low, 0.0);
+        assert!(found.high > 1.0 && found.high < 1.05);
+        for numbers in [&[][..], &[5.0], &[f64::MAX, f64::MIN], &[f64::NAN], &[0.0]] {
+            let found = ends(&Axis { ends: (None, None), ..axis.clone() }, numbers);
+            assert!(found.span() > 0.0 && found.span().is_finite(), "{numbers:?}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Pictures of points and charts: a specification in, pixels out.
+//!
+//! [`draw_picture`] draws a [`Picture`]: [`Points`] in two axes, coloured by a value or by their
+//! density. [`draw_charts`] draws lines, dots and spans side by side. Either makes a [`Canvas`],
+//! which becomes a PNG.
+//!
+//! The same specification gives the same bytes, whatever the order of the points (up to rounding).
+//! Any numbers can be drawn, those that are not finite are left out, and texts cannot bring control
+//! characters into a picture.
+//!
+//! This crate knows Arrow's types and batches, and nothing of tables, files or commands.
+
+#![deny(missing_docs)]
+
+mod canvas;
+mod chart;
+mod coloring;
+mod colormap;
+mod columns;
+mod error;
+mod layout;
+mod picture;
+mod points;
+mod spec;
+mod splat;
+mod text;
+mod ticks;
+
+pub use canvas::Canvas;
+pub use chart::{Chart, Series, draw as draw_charts};
+pub use colormap::{Color, Colormap};
+pub use columns::{label, scale, suits_equal_aspect};
+pub use error::Error;
+pub use picture::draw as draw_picture;
+pub use points::Points;
+pub use spec::{Axis, Coloring, Picture, RADII, SIDES};
+pub use ticks::Scale;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many points on a line, nothing special.
+    pub fn picture(count: usize) -> Picture {
+        let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
+        let mut points = Points::new(["x", "y"], None);
+        (points.x, points.y) = (numbers.clone(), numbers);
+        let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear, ends: (None, None) };
+        Picture {
+            x: axis("x"),
+            y: axis("y"),
+            color: Coloring {
+                label: "u".to_string(),
+                scale: Scale::Linear,
+                ends: (None, None),
+                map: Colormap::Viridis,
+            },
+            points,
+            precision: 1.0,
+            title: None,
+            caption: format!("all {count} points"),
+            size: None,
+            equal_aspect: false,
+            radius: None,
+            dark: false,
+        }
+    }
+
+    #[test]
+    fn every_picture_can_be_drawn() {
+        for (count, value) in [(0, None), (1, None), (1, Some(f64::NAN)), (3, Some(5.0)), (1000, Some(-1.0))] {
+            for size in [Some((200, 200)), Some((200, 700)), Some((700, 200))] {
+                for equal_aspect in [false, true] {
+                    let mut picture = picture(count);
+                    picture.points.value = value.map(|value| vec![value; count]);
+                    (picture.size, picture.equal_aspect) = (size, equal_aspect);
+                    picture.title = Some("A title".repeat(40));
+                    let canvas = draw_picture(&picture);
+                    if let Some((width, height)) = size {
+                        assert_eq!((canvas.width, canvas.height), (width as usize, height as usize));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_points_does_not_matter() {
+        let mut picture = picture(5000);
+        picture.size = Some((400, 300));
+        picture.points.value = Some(picture.points.x.iter().map(|x| (x * 50.0).sin()).collect());
+        let forward = draw_picture(&picture);
+        picture.points.x.reverse();
+        picture.points.y.reverse();
+        if let Some(values) = &mut picture.points.value {
+            values.reverse();
+        }
+        let backward = draw_picture(&picture);
+        let far = |one: u8, other: u8| one.abs_diff(other) > 1;
+        for y in 0..forward.height {
+            for x in 0..forward.width {
+                let pairs = forward.pixel(x, y).into_iter().zip(backward.pixel(x, y));
+                assert!(!pairs.into_iter().any(|(one, other)| far(one, other)), "{x} {y}");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Columns of an answer as numbers that can be drawn.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::error::Error;
+
+/// Where the points are and what colours them; missing numbers are NaN.
+#[derive(Clone, Debug, Default)]
+pub struct Points {
+    pub(crate) axes: [String; 2],
+    pub(crate) color: Option<String>,
+    pub(crate) x: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+    /// As long as the others, if a column colours the points.
+    pub(crate) value: Option<Vec<f64>>,
+}
+
+impl Points {
+    /// No points yet, of the columns of these names: across, up, and what colours them.
+    pub fn new(axes: [&str; 2], color: Option<&str>) -> Points {
+        Points {
+            axes: axes.map(str::to_owned),
+            color: color.map(str::to_owned),
+            value: color.map(|_| Vec::new()),
+            ..Points::default()
+        }
+    }
+
+    /// Adds the rows of a batch, whose columns are found by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if the batch lacks a column, [`Error::Values`] if its values are no
+    /// numbers; then no row is added.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let column = |name: &str| {
+            let array = batch.column_by_name(name).ok_or_else(|| Error::Missing { column: name.to_owned() })?;
+            numbers(name, array.as_ref())
+        };
+        let (x, y) = (column(&self.axes[0])?, column(&self.axes[1])?);
+        let value = self.color.as_deref().map(column).transpose()?;
+        self.x.extend(x);
+        self.y.extend(y);
+        if let (Some(values), Some(value)) = (&mut self.value, value) {
+            values.extend(value);
+        }
+        Ok(())
+    }
+
+    /// Whether there is no point.
+    pub fn is_empty(&self) -> bool {
+        self.x.is_empty()
+    }
+
+    /// How many points there are.
+    pub fn len(&self) -> usize {
+        self.x.len()
+    }
+}
+
+/// Dates and times in seconds; what is missing as NaN.
+fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
+    let failed = |source| Error::Values { column: name.to_owned(), source };
+    let per_second = match array.data_type() {
+        DataType::Date32 => 1.0 / 86_400.0,
+        DataType::Date64 => 1e3,
+        DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) | DataType::Duration(unit) => {
+            match unit {
+                TimeUnit::Second => 1.0,
+                TimeUnit::Millisecond => 1e3,
+                TimeUnit::Microsecond => 1e6,
+                TimeUnit::Nanosecond => 1e9,
+            }
+        }
+        _ => {
+            let floats = cast(array, &DataType::Float64).map_err(failed)?;
+            let floats = floats.as_primitive::<Float64Type>();
+            return Ok(floats.iter().map(|value| value.unwrap_or(f64::NAN)).collect());
+        }
+    };
+    let whole = match array.data_type() {
+        DataType::Date32 | DataType::Time32(_) => cast(array, &DataType::Int32),
+        _ => cast(array, &DataType::Int64),
+    };
+    let floats = whole.and_then(|whole| cast(&whole, &DataType::Float64)).map_err(failed)?;
+    let floats = floats.as_primitive::<Float64Type>();
+    Ok(floats.iter().map(|value| value.map_or(f64::NAN, |value| value / per_second)).collect())
+}
+
+/// The least and greatest finite number.
+pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
+    numbers.iter().filter(|number| number.is_finite()).fold(None, |extent, &number| match extent {
+        None => Some((number, number)),
+        Some((low, high)) => Some((number.min(low), number.max(high))),
+    })
+}
+
+/// The numbers at these shares of the ascending finite ones.
+pub(crate) fn quantiles<const N: usize>(numbers: impl Iterator<Item = f64>, shares: [f64; N]) -> Option<[f64; N]> {
+    let mut finite: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
+    let last = finite.len().checked_sub(1)?;
+    Some(shares.map(|share| *finite.select_nth_unstable_by((share * last as f64).round() as usize, f64::total_cmp).1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{BooleanArray, Date32Array, Float32Array, StringArray, TimestampMillisecondArray};
+
+    use super::*;
+
+    #[test]
+    fn columns_become_numbers() {
+        let batch = RecordBatch::try_from_iter([
+            ("x", Arc::new(Float32Array::from(vec![Some(0.5), None])) as _),
+            ("t", Arc::new(TimestampMillisecondArray::from(vec![1500, 2000])) as _),
+            ("d", Arc::new(Date32Array::from(vec![1, 2])) as _),
+            ("b", Arc::new(BooleanArray::from(vec![true, false])) as _),
+            ("s", Arc::new(StringArray::from(vec!["a", "b"])) as _),
+        ])
+        .unwrap();
+        let mut points = Points::new(["x", "t"], Some("b"));
+        points.add(&batch).unwrap();
+        points.add(&batch).unwrap();
+        assert_eq!((points.x[0], points.x[2], points.y[0]), (0.5, 0.5, 1.5));
+        assert!(points.x[1].is_nan());
+        assert_eq!(points.value.as_deref(), Some(&[1.0, 0.0, 1.0, 0.0][..]));
+        let mut days = Points::new(["d", "t"], None);
+        days.add(&batch).unwrap();
+        assert_eq!((days.x[0], days.value), (86_400.0, None));
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_read_adds_nothing() {
+        let batch = RecordBatch::try_from_iter([
+            ("x", Arc::new(Float32Array::from(vec![0.5])) as _),
+            ("s", Arc::new(StringArray::from(vec!["a"])) as _),
+        ])
+        .unwrap();
+        let mut points = Points::new(["x", "x"], Some("y"));
+        let missing = points.add(&batch).unwrap_err();
+        assert!(matches!(&missing, Error::Missing { column } if column == "y"), "{missing}");
+        assert!(points.is_empty() && points.value == Some(Vec::new()));
+    }
+
+    #[test]
+    fn extents_ignore_what_is_not_finite() {
+        assert_eq!(extent(&[3.0, f64::NAN, -1.0, f64::INFINITY]), Some((-1.0, 3.0)));
+        assert_eq!(extent(&[f64::NAN]), None);
+        let hundred = (0..=100).map(f64::from);
+        assert_eq!(quantiles(hundred, [0.01, 0.99]), Some([1.0, 99.0]));
+        assert_eq!(quantiles([f64::NAN].into_iter(), [0.5]), None);
+    }
+}

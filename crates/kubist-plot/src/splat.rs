@@ -1,0 +1,108 @@
+//! Many points on few pixels: every point adds a small soft disc, and a pixel
+//! knows how much fell on it and what the mean value was.
+//!
+//! Sums do not depend on the order of the points, so neither does the picture.
+
+/// What fell on the pixels of a plot, row by row from the top.
+pub(crate) struct Splats {
+    pub width: usize,
+    height: usize,
+    /// Discs that cover the pixel.
+    weight: Vec<f32>,
+    /// The part of them that has a value, and its sum.
+    valued: Vec<(f32, f32)>,
+    radius: f32,
+}
+
+/// One pixel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Splat {
+    /// Discs that cover it.
+    pub weight: f32,
+    /// Their mean value, if any has one.
+    pub value: Option<f32>,
+}
+
+impl Splats {
+    pub(crate) fn new(width: usize, height: usize, radius: f32) -> Splats {
+        Splats { width, height, weight: vec![0.0; width * height], valued: vec![(0.0, 0.0); width * height], radius }
+    }
+
+    /// A disc around `x`, `y` (pixels from the plot's top left corner). Its edge
+    /// is one pixel soft. NaN is a point without a value.
+    pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
+        let reach = f64::from(self.radius) + 0.5;
+        let span = |center: f64, length: usize| {
+            let first = (center - reach - 0.5).ceil().max(0.0) as usize;
+            let end = ((center + reach - 0.5).floor() + 1.0).clamp(0.0, length as f64) as usize;
+            first..end
+        };
+        for row in span(y, self.height) {
+            for column in span(x, self.width) {
+                let (dx, dy) = (column as f64 + 0.5 - x, row as f64 + 0.5 - y);
+                let cover = ((reach - (dx * dx + dy * dy).sqrt()) as f32).clamp(0.0, 1.0);
+                let pixel = row * self.width + column;
+                self.weight[pixel] += cover;
+                if !value.is_nan() {
+                    let (weight, sum) = &mut self.valued[pixel];
+                    *weight += cover;
+                    *sum += cover * value;
+                }
+            }
+        }
+    }
+
+    /// The pixels that something fell on: column, row, splat.
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
+        let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
+        covered.map(|(pixel, (weight, (valued, sum)))| {
+            let value = (*valued > 0.0).then(|| sum / valued);
+            (pixel % self.width, pixel / self.width, Splat { weight: *weight, value })
+        })
+    }
+
+    /// How many pixels one disc covers.
+    pub(crate) fn disc_pixels(&self) -> f64 {
+        let radius = f64::from(self.radius);
+        // The cone of the soft edge: the disc of radius r + 1/2 less what it lacks.
+        let (inner, outer) = ((radius - 0.5).max(0.0), radius + 0.5);
+        let soft = (outer.powi(3) - inner.powi(3)) / 3.0;
+        std::f64::consts::TAU * (inner * inner / 2.0 + outer * (outer * outer - inner * inner) / 2.0 - soft)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disc_has_its_area_and_its_value() {
+        for radius in [0.5, 1.0, 2.7, 6.0] {
+            let mut splats = Splats::new(40, 40, radius);
+            splats.add(20.3, 19.8, 7.0);
+            let area: f64 = splats.pixels().map(|(.., splat)| f64::from(splat.weight)).sum();
+            let expected = splats.disc_pixels();
+            assert!((area / expected - 1.0).abs() < 0.06, "{radius}: {area} {expected}");
+            assert!(splats.pixels().all(|(.., splat)| splat.value.is_some_and(|value| (value - 7.0).abs() < 1e-5)));
+        }
+    }
+
+    #[test]
+    fn values_average_and_missing_ones_do_not_count() {
+        let mut splats = Splats::new(10, 10, 1.0);
+        for value in [1.0, 3.0, f32::NAN] {
+            splats.add(5.5, 5.5, value);
+        }
+        let (.., splat) = splats.pixels().find(|(x, y, _)| (*x, *y) == (5, 5)).unwrap();
+        assert_eq!(splat, Splat { weight: 3.0, value: Some(2.0) });
+    }
+
+    #[test]
+    fn points_beyond_the_edge_are_cut() {
+        let mut splats = Splats::new(10, 10, 2.0);
+        for (x, y) in [(0.0, 0.0), (10.0, 10.0), (-50.0, 5.0), (5.0, 1e9), (f64::NAN, 1.0)] {
+            splats.add(x, y, 1.0);
+        }
+        assert!(splats.pixels().all(|(x, y, _)| x < 10 && y < 10));
+    }
+}

@@ -1,0 +1,139 @@
+//! Words in a picture, in a font that the program carries.
+
+use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
+
+use crate::canvas::Canvas;
+use crate::colormap::Color;
+
+/// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
+const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
+
+/// Which part of a text stands at its position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+pub(crate) struct Typeface {
+    font: FontRef<'static>,
+}
+
+impl Typeface {
+    pub(crate) fn new() -> Typeface {
+        Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
+    }
+
+    /// The glyphs of one line from 0 on, and where the line ends.
+    fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
+        // ab_glyph scales by the height of a line, people by the em square.
+        let em = self.font.units_per_em().unwrap_or(1.0);
+        let scale = PxScale::from(pixels * self.font.height_unscaled() / em);
+        let font = self.font.as_scaled(scale);
+        let mut glyphs: Vec<Glyph> = Vec::new();
+        let mut pen = 0.0;
+        for character in kubist_types::shown::printable(text).chars() {
+            let id = font.glyph_id(character);
+            if let Some(last) = glyphs.last() {
+                pen += font.kern(last.id, id);
+            }
+            glyphs.push(id.with_scale_and_position(scale, point(pen, 0.0)));
+            pen += font.h_advance(id);
+        }
+        (glyphs, pen)
+    }
+
+    pub(crate) fn width(&self, text: &str, pixels: f32) -> f32 {
+        self.line(text, pixels).1
+    }
+
+    /// The text, or as much of it as `width` allows with an ellipsis.
+    pub(crate) fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
+        if self.width(text, pixels) <= width {
+            return text.to_string();
+        }
+        let mut kept = text.to_string();
+        while kept.pop().is_some() {
+            let short = format!("{}…", kept.trim_end());
+            if self.width(&short, pixels) <= width {
+                return short;
+            }
+        }
+        String::new()
+    }
+
+    /// Writes along a baseline that begins, is centred or ends at `x`, `y`.
+    pub(crate) fn write(
+        &self,
+        canvas: &mut Canvas,
+        text: &str,
+        pixels: f32,
+        (x, y): (f32, f32),
+        anchor: Anchor,
+        color: Color,
+    ) {
+        let (glyphs, width) = self.line(text, pixels);
+        let start = (x - shift(anchor, width)).round();
+        self.draw(glyphs, |across, down, coverage| {
+            canvas.blend(start as i64 + across, y.round() as i64 + down, color, coverage);
+        });
+    }
+
+    /// The same, from bottom to top.
+    pub(crate) fn write_up(
+        &self,
+        canvas: &mut Canvas,
+        text: &str,
+        pixels: f32,
+        (x, y): (f32, f32),
+        anchor: Anchor,
+        color: Color,
+    ) {
+        let (glyphs, width) = self.line(text, pixels);
+        let start = (y + shift(anchor, width)).round();
+        self.draw(glyphs, |across, down, coverage| {
+            canvas.blend(x.round() as i64 + down, start as i64 - across - 1, color, coverage);
+        });
+    }
+
+    fn draw(&self, glyphs: Vec<Glyph>, mut dot: impl FnMut(i64, i64, f32)) {
+        for outline in glyphs.into_iter().filter_map(|glyph| self.font.outline_glyph(glyph)) {
+            let corner = outline.px_bounds().min;
+            outline.draw(|x, y, coverage| {
+                dot(corner.x as i64 + i64::from(x), corner.y as i64 + i64::from(y), coverage);
+            });
+        }
+    }
+}
+
+fn shift(anchor: Anchor, width: f32) -> f32 {
+    match anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => width / 2.0,
+        Anchor::End => width,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_font_has_what_pictures_need() {
+        let typeface = Typeface::new();
+        for character in "azAZ09−×·±µσλ…äéñØ⁰¹²³⁴⁵⁶⁷⁸⁹⁻°∞≤☉".chars() {
+            assert_ne!(typeface.font.glyph_id(character).0, 0, "{character}");
+        }
+    }
+
+    #[test]
+    fn long_text_is_shortened() {
+        let typeface = Typeface::new();
+        let text = "a very long caption indeed";
+        let short = typeface.shortened(text, 16.0, 80.0);
+        assert!(short.ends_with('…') && typeface.width(&short, 16.0) <= 80.0);
+        assert_eq!(typeface.shortened(text, 16.0, 1000.0), text);
+        assert_eq!(typeface.shortened(text, 16.0, 1.0), "");
+    }
+}

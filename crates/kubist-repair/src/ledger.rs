@@ -1,0 +1,82 @@
+//! What was decided of each page, once.
+//!
+//! A repair reads a table several times: to see what is lost, to look for it elsewhere, to
+//! copy what is sound. If each time decided anew, a page could be told to be lost and be
+//! copied, or be copied twice: once from its run and once from a replica. So the first read of
+//! a run decides which of its pages are sound, and all others follow that: a page that was
+//! decided to be lost is not read again, and one that was sound must still be, else the
+//! repair ends with an error. Nothing is decided of a run that could not be read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kubist_catalog::error::{is_damage, is_unread};
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_index::state::{Run, RunId};
+use kubist_types::error::{Error, ErrorKind, Result};
+
+use crate::readable::{Decided, Sound, read_decided, read_sound};
+
+/// The decisions of one repair.
+#[derive(Debug, Default)]
+pub struct PageLedger {
+    runs: HashMap<RunId, Decided>,
+}
+
+impl PageLedger {
+    /// What is sound of a run: as was decided, or read now, and decided if all of it could be
+    /// read.
+    pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+        match self.runs.get(&run.id) {
+            Some(decided) => read_decided(snapshot, run, decided).map_err(|error| changed(run, error)),
+            None => {
+                let (sound, decided) = read_sound(snapshot, run)?;
+                if sound.unread.is_empty() {
+                    self.runs.insert(run.id, decided);
+                }
+                Ok(sound)
+            }
+        }
+    }
+
+    /// The same; an error if anything could not be read.
+    pub fn read_whole(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+        let mut sound = self.read(snapshot, run)?;
+        match sound.unread.is_empty() {
+            true => Ok(sound),
+            false => Err(undecided(sound.unread.swap_remove(0).error)),
+        }
+    }
+}
+
+/// The end of a repair that would have to guess.
+pub fn undecided(error: Error) -> Error {
+    match is_unread(&error) {
+        true => Error::storage(
+            ErrorKind::Unavailable,
+            format!(
+                "{error} (tried several times): whether it is damaged is not known, nor what that would cost; repeat \
+                 this once it can be read"
+            ),
+            error,
+        ),
+        false => error,
+    }
+}
+
+/// A page that was sound cannot be read any more.
+fn changed(run: &Run<Location>, error: Error) -> Error {
+    match is_unread(&error) || is_damage(&error) {
+        true => Error::storage(
+            ErrorKind::Unavailable,
+            format!(
+                "run {:#x} was sound when it was read first, and is not now ({error}): what is lost is not known; repeat \
+                 this",
+                run.id.0
+            ),
+            error,
+        ),
+        false => error,
+    }
+}

@@ -1,0 +1,155 @@
+//! A store whose reads are tried again when they failed for a reason that may pass.
+//!
+//! Repair must not take a read that failed for damage, nor end at the first of them. So what
+//! may succeed (`is_transient`) is tried again a few times, with pauses that grow; then its
+//! error is passed on. After several reads that failed for good the rest are tried once each:
+//! whatever keeps the bytes is gone, and nobody should wait for it page by page.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kubist_store::{Answers, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch};
+
+use kubist_catalog::error::is_transient;
+use kubist_types::cancel::Cancel;
+
+/// Before each further try, in milliseconds.
+const PAUSES: [u64; 3] = [5, 40, 200];
+/// The longest stretch of a pause in which nobody looks whether the call was cancelled.
+const LOOK: u64 = 10;
+/// Reads that may fail for good before no other one is tried again.
+const MOST_FAILED: u32 = 8;
+
+/// See the head of this file. Writes are passed on as they are.
+#[derive(Debug)]
+pub struct Patient {
+    store: Arc<dyn Store>,
+    cancel: Cancel,
+    failed: AtomicU32,
+}
+
+impl Patient {
+    pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
+        Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
+    }
+
+    /// Tries until it succeeds, fails for another reason, or was tried often enough.
+    fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            match read() {
+                Err(error) if is_transient(&error) => {
+                    let pause = pauses.next().filter(|_| self.failed.load(Ordering::Relaxed) < MOST_FAILED);
+                    let Some(pause) = pause else {
+                        self.failed.fetch_add(1, Ordering::Relaxed);
+                        return Err(error);
+                    };
+                    if !self.wait(*pause) {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// `false` if the call was cancelled meanwhile.
+    fn wait(&self, mut left: u64) -> bool {
+        while left > 0 && !self.cancel.is_set() {
+            let some = left.min(LOOK);
+            sleep(Duration::from_millis(some));
+            left -= some;
+        }
+        !self.cancel.is_set()
+    }
+}
+
+impl Store for Patient {
+    fn capabilities(&self) -> kubist_store::Capabilities {
+        self.store.capabilities()
+    }
+    fn location(&self) -> &str {
+        self.store.location()
+    }
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
+        self.store.put_if_absent(name, value)
+    }
+    fn get(&self, name: &str) -> Result<Option<Bytes>> {
+        self.read_with(|| self.store.get(name))
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.read_with(|| self.store.list(prefix))
+    }
+    fn delete(&self, name: &str) -> Result<()> {
+        self.store.delete(name)
+    }
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        self.store.create_segment(name)
+    }
+    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.read_with(|| self.store.read(segment, ranges))
+    }
+    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+        self.read_with(|| self.store.read_watched(segment, ranges, watch))
+    }
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let answers = self.read_with(|| self.store.read_segments(wanted, watch))?;
+        let again = |(answer, (segment, ranges)): (Result<Vec<Bytes>>, &(&str, &[Range<u64>]))| match answer {
+            Err(error) if is_transient(&error) => self.read_watched(segment, ranges, watch),
+            answer => answer,
+        };
+        Ok(answers.into_iter().zip(wanted).map(again).collect())
+    }
+    fn waited(&self) -> bool {
+        self.store.waited()
+    }
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
+        self.read_with(|| self.store.segment_len(segment))
+    }
+    fn segments(&self) -> Result<Vec<String>> {
+        self.read_with(|| self.store.segments())
+    }
+    fn delete_segment(&self, segment: &str) -> Result<()> {
+        self.store.delete_segment(segment)
+    }
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_log(writer)
+    }
+    fn logs(&self) -> Result<Vec<String>> {
+        self.read_with(|| self.store.logs())
+    }
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        self.read_with(|| self.store.read_log(writer, from))
+    }
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        match self.store.read_logs(logs) {
+            // Each for itself: of many, one may always fail.
+            Err(error) if is_transient(&error) => {
+                logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
+            }
+            read => read,
+        }
+    }
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        self.read_with(|| self.store.read_sound_log(writer, from))
+    }
+    fn hosts(&self) -> Vec<String> {
+        self.store.hosts()
+    }
+    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
+        self.read_with(|| self.store.homes(places))
+    }
+    fn scratch(&self) -> Result<Box<dyn Scratch>> {
+        self.store.scratch()
+    }
+    fn sizes(&self) -> Result<Vec<Size>> {
+        self.read_with(|| self.store.sizes())
+    }
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        self.store.erase(objects)
+    }
+}
