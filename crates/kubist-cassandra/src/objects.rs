@@ -32,6 +32,8 @@ const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, len
                      VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS";
 const DELETE: &str = "DELETE FROM kubist_objects WHERE store = ? AND folder = ? AND name = ? IF nonce = ?";
 const LIST: &str = "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ?";
+const LIST_AFTER: &str = "SELECT name, nonce, length, checksum, value FROM kubist_objects \
+                          WHERE store = ? AND folder = ? AND name > ?";
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
 
@@ -163,23 +165,33 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
 
 /// Names that begin with `prefix`, and the bytes of their values, in the names' order.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
+    list_after(link, store, prefix, "").await
+}
+
+/// The same, of names behind one; of the prefix's own folder only these are read.
+pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
         let mut folders = names::list(link, store, Kind::Folder).await?;
         folders.retain(|folder| folder != own && folder.starts_with(prefix));
-        let found = iter(&folders).map(|folder| in_folder(link, store, folder)).buffered(link.place.parallel);
+        let found = iter(&folders).map(|folder| in_folder(link, store, folder, "")).buffered(link.place.parallel);
         Ok(found.try_collect::<Vec<_>>().await?.concat())
     };
-    let (mut found, below) = try_join(in_folder(link, store, own), below).await?;
-    found.retain(|(name, _)| name.starts_with(prefix));
+    let (mut found, below) =
+        try_join(in_folder(link, store, own, after.strip_prefix(own).unwrap_or("")), below).await?;
     found.extend(below);
+    found.retain(|(name, _)| name.starts_with(prefix) && name.as_str() > after);
     found.sort_unstable();
     Ok(found)
 }
 
-async fn in_folder(link: &Link, store: Uuid, folder: &str) -> Result<Vec<(String, u64)>> {
+/// What a folder holds behind a name; all of it behind the empty one.
+async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
-    let found: Vec<Row> = link.all(LIST, &(store, folder), Agreed::Enough).await?;
+    let found: Vec<Row> = match after {
+        "" => link.all(LIST, &(store, folder), Agreed::Enough).await?,
+        after => link.all(LIST_AFTER, &(store, folder, after), Agreed::Enough).await?,
+    };
     Ok(found.into_iter().map(|(name, _, length, ..)| (format!("{folder}{name}"), length.unwrap_or(0) as u64)).collect())
 }
 

@@ -96,6 +96,11 @@ impl Store for CassandraStore {
         Ok(found.into_iter().map(|(name, _)| name).collect())
     }
 
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let found = self.link.wait(objects::list_after(&self.link, self.id, prefix, after))?;
+        Ok(found.into_iter().map(|(name, _)| name).collect())
+    }
+
     fn delete(&self, name: &str) -> Result<()> {
         self.link.wait(objects::delete(&self.link, self.id, name))
     }

@@ -14,7 +14,7 @@ use kubist_format::alteration::{Alteration, name_of};
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
 use kubist_types::metadata::UNIT;
-use kubist_types::{Error, Metadata, Result, Value};
+use kubist_types::{Cancel, Error, Metadata, Result, Value};
 
 use crate::core::Core;
 use crate::error::store_error;
@@ -120,7 +120,7 @@ impl Core {
     fn alter(&self, alteration: Alteration) -> Result<()> {
         self.check_still_there()?;
         loop {
-            let schema = self.view()?.schema.clone();
+            let schema = self.view(&Cancel::default())?.schema.clone();
             schema.altered(&alteration)?;
             let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
             if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {

@@ -17,7 +17,7 @@ use kubist_format::history::History;
 use kubist_format::location::Location;
 use kubist_format::names::CHECKPOINTS;
 use kubist_index::state::{Commit, State};
-use kubist_types::Result;
+use kubist_types::{Cancel, Result};
 
 use crate::directory::Base;
 use crate::error::{bad_entry, store_error};
@@ -34,9 +34,10 @@ pub struct Held {
 }
 
 /// What the newest checkpoint says, if there is one.
-pub fn load(files: &TableFiles) -> Result<Option<Held>> {
+pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
     // One that disappears between the two calls was replaced by a newer one.
     loop {
+        cancel.check()?;
         let Some(name) = files.store.list(CHECKPOINTS).map_err(store_error)?.pop() else { return Ok(None) };
         if let Some(held) = read(files, &name)? {
             return Ok(Some(held));
@@ -72,10 +73,10 @@ impl Held {
     }
 
     /// The state with all of its runs in memory.
-    pub fn whole(self, files: &TableFiles) -> Result<(State<Location>, History)> {
+    pub fn whole(self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, History)> {
         let Some(base) = self.base else { return Ok((self.state, self.history)) };
         let mut live = Commit { runs: Vec::new(), cutoffs: Vec::new() };
-        base.each(files, |page| {
+        base.each(files, cancel, |page| {
             live.runs.extend(page.runs.iter().cloned());
             live.cutoffs.extend_from_slice(&page.cutoffs);
             Ok(())

@@ -12,7 +12,7 @@ use kubist_store::Store;
 
 use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
 use kubist_format::names::TABLE;
-use kubist_types::{Domain, Error, Result, TableOptions};
+use kubist_types::{Cancel, Domain, Error, Result, TableOptions};
 
 use crate::alter;
 use crate::core::Core;
@@ -26,7 +26,7 @@ const DEFAULT_CAPACITY: u32 = 2048;
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
     let bytes = header::encode_header(&plan.header, &plan.schema.user).map_err(Error::invalid)?;
     if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
-        let core = Core::open(store)?;
+        let core = Core::open(store, &Cancel::default())?;
         if exist_ok {
             core.agrees(&plan)?;
             return Ok(core);
@@ -45,7 +45,7 @@ impl Core {
     /// Refuses a plan of other columns, dimensions or settings than the table has.
     pub fn agrees(&self, plan: &Plan) -> Result<()> {
         let (own, other) = (&self.header, &plan.header);
-        let schema = &self.view()?.schema;
+        let schema = &self.view(&Cancel::default())?.schema;
         let what = if !schema.agrees(&plan.schema) {
             "columns"
         } else if own.dimensions != other.dimensions {

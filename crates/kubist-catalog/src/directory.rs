@@ -97,9 +97,10 @@ impl Base {
     }
 
     /// Calls with every page, some of which are in memory at a time.
-    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
+    pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
+            cancel.check()?;
             for page in self.load(files, some, &mut Stats::default())? {
                 work(&page)?;
             }
@@ -108,9 +109,9 @@ impl Base {
     }
 
     /// What the pages of one tier hold, in depth-first order.
-    fn entries<'a>(&'a self, files: &'a TableFiles, upper: bool) -> Entries<'a> {
+    fn entries<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, upper: bool) -> Entries<'a> {
         let of_tier = (0..self.pages.len()).filter(|page| self.pages[*page].summary.upper == upper);
-        Entries { base: self, files, left: of_tier.collect(), ready: VecDeque::new() }
+        Entries { base: self, files, cancel, left: of_tier.collect(), ready: VecDeque::new() }
     }
 }
 
@@ -125,6 +126,7 @@ fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
 struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,
+    cancel: &'a Cancel,
     left: VecDeque<usize>,
     ready: VecDeque<Entry>,
 }
@@ -135,7 +137,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty() {
             let some: Vec<usize> = self.left.drain(..self.left.len().min(AT_ONCE)).collect();
-            match self.base.load(self.files, &some, &mut Stats::default()) {
+            let loaded = self.cancel.check().and_then(|()| self.base.load(self.files, &some, &mut Stats::default()));
+            match loaded {
                 Ok(pages) => pages.iter().for_each(|page| self.ready.extend(in_order(page))),
                 Err(error) => return Some(Err(error)),
             }
@@ -282,10 +285,10 @@ impl Runs {
     }
 
     /// Calls with all live runs, some of which are in memory at a time.
-    pub fn each(&self, files: &TableFiles, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
+    pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent.all().for_each(&mut work);
         match &self.base {
-            Some(base) => base.each(files, |page| {
+            Some(base) => base.each(files, cancel, |page| {
                 page.runs.iter().filter(|run| self.lives(run)).for_each(&mut work);
                 Ok(())
             }),
@@ -295,7 +298,12 @@ impl Runs {
 
     /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
     /// cubes; some are in memory at a time.
-    pub fn in_order(&self, files: &TableFiles, mut work: impl FnMut(Entry) -> Result<()>) -> Result<()> {
+    pub fn in_order(
+        &self,
+        files: &TableFiles,
+        cancel: &Cancel,
+        mut work: impl FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
         let mut recent: Vec<Entry> = self.recent.all().cloned().map(Entry::Run).collect();
         recent.extend(self.recent.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
         recent.sort_by_key(Entry::cube);
@@ -304,7 +312,8 @@ impl Runs {
         sources.push(recent.peekable());
         for upper in [true, false] {
             if let Some(base) = &self.base {
-                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> = Box::new(base.entries(files, upper));
+                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> =
+                    Box::new(base.entries(files, cancel, upper));
                 sources.push(of_tier.peekable());
             }
         }

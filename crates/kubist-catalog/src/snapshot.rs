@@ -25,9 +25,9 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Everything committed by now, pinned.
-    pub fn now(core: &Arc<Core>) -> Result<Snapshot> {
-        Ok(Snapshot::new(core.clone(), core.view()?))
+    /// Everything committed by now, pinned: as of [`Core::view`].
+    pub fn now(core: &Arc<Core>, cancel: &Cancel) -> Result<Snapshot> {
+        Ok(Snapshot::new(core.clone(), core.view(cancel)?))
     }
 
     pub fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
@@ -69,19 +69,31 @@ impl Snapshot {
 
     /// The table at a moment that a snapshot of it had, also in another process.
     ///
+    /// The moment of the last view is there without a look at the store, unless its runs
+    /// lie in pages: these may have been cleaned away, and only a look tells.
+    ///
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
-    /// are read.
-    pub fn at(core: &Arc<Core>, moment: &Moment) -> Result<Snapshot> {
+    /// are read; `Cancelled`.
+    pub fn at(core: &Arc<Core>, moment: &Moment, cancel: &Cancel) -> Result<Snapshot> {
+        core.check_process()?;
+        cancel.check()?;
         if core.header.id != moment.table {
             let why = "another table was made in the place of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
         }
-        let now = Snapshot::now(core)?;
-        let view = match (Moment { step: moment.step, ..now.moment() }) == *moment {
-            true => now.view,
-            false => core.view_at(moment)?,
+        let is_meant = |view: &Arc<View>| {
+            let found = Snapshot::new(core.clone(), view.clone());
+            Moment { step: moment.step, ..found.moment() } == *moment
+        };
+        let in_memory = core.last_view().filter(|view| view.runs.base.is_none() && is_meant(view));
+        let view = match in_memory {
+            Some(view) => view,
+            None => match core.view(cancel)? {
+                view if is_meant(&view) => view,
+                _ => core.view_at(moment, cancel)?,
+            },
         };
         Ok(Snapshot { core: core.clone(), view, step: moment.step })
     }

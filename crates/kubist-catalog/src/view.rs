@@ -12,6 +12,14 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
+/// How much a handle has joined since it began: entries of logs and rewrites, and runs that
+/// came with commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Joined {
+    pub entries: u64,
+    pub runs: u64,
+}
+
 /// One state of the table, arranged for reading.
 pub struct View {
     pub schema: Arc<TableSchema>,
@@ -20,13 +28,16 @@ pub struct View {
     /// How far each log was read, and how many rewrites are applied.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
+    /// What was joined when it was made; nothing if no handle follows it.
+    pub joined: Joined,
     lookups: OnceLock<Live>,
 }
 
 impl View {
     pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        View { schema, runs, history, positions, rewrites: state.rewrites(), lookups: OnceLock::new() }
+        let (joined, lookups) = (Joined::default(), OnceLock::new());
+        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.

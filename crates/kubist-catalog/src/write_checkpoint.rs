@@ -28,6 +28,7 @@ const MANY_RUNS: u64 = 1 << 18;
 /// Pages on their way to a segment.
 struct Pages<'a> {
     geometry: &'a Geometry,
+    cancel: &'a Cancel,
     segment: Box<dyn Segment>,
     dealer: Dealer<Location>,
     leaves: Vec<u8>,
@@ -42,6 +43,7 @@ impl Pages<'_> {
     }
 
     fn append(&mut self, (summary, page): (Summary, Page)) -> Result<()> {
+        self.cancel.check()?;
         let bytes = encode_page(page, self.geometry);
         let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
         let leaf = Leaf { offset, length: bytes.len() as u32, summary };
@@ -51,7 +53,7 @@ impl Pages<'_> {
 }
 
 /// The runs of a view as the body of a checkpoint, and the segment of its pages.
-fn body(core: &Core, view: &View, number: u64) -> Result<(Vec<u8>, Option<String>)> {
+fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<(Vec<u8>, Option<String>)> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.holds(runs) {
         let directory = view.runs.recent();
@@ -61,8 +63,8 @@ fn body(core: &Core, view: &View, number: u64) -> Result<(Vec<u8>, Option<String
     let segment = new_segment(core, PAGES_SEGMENT, number)?;
     let name = segment.name().to_string();
     let dealer = Dealer::new(core.geometry, page_entries(runs));
-    let mut pages = Pages { geometry: &core.geometry, segment, dealer, leaves: Vec::new() };
-    view.runs.in_order(core, |entry| pages.push(entry))?;
+    let mut pages = Pages { geometry: &core.geometry, cancel, segment, dealer, leaves: Vec::new() };
+    view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
     let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(core.geometry, 1));
     dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
     pages.segment.sync().map_err(store_error)?;
@@ -72,36 +74,40 @@ fn body(core: &Core, view: &View, number: u64) -> Result<(Vec<u8>, Option<String
 /// Writes a checkpoint of all that is durable by now, unless the newest one
 /// is as good. `false` if it cannot be done now: some writer is just making an entry
 /// durable, or others have overtaken this one.
-pub fn write(core: &Core) -> Result<bool> {
-    write_if(core, false)
+pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
+    write_if(core, false, cancel)
 }
 
 /// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
 /// that is not there finds its number taken.
-pub fn write_anew(core: &Core) -> Result<bool> {
-    write_if(core, true)
+pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
+    write_if(core, true, cancel)
 }
 
-fn write_if(core: &Core, anew: bool) -> Result<bool> {
+fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
     // Listed before the table is looked at: a checkpoint that took long to make
     // finds its number taken, instead of following a newer one.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
-    let view = core.view()?;
+    let view = core.view(cancel)?;
     if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 {
         return Ok(true);
     }
     for (writer, position) in &view.positions {
-        if settle(core, writer, *position, Duration::ZERO, &Cancel::default()).is_err() {
-            return Ok(false);
+        match settle(core, writer, *position, Duration::ZERO, cancel) {
+            Ok(()) => {}
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(_) => return Ok(false),
         }
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
-    let (body, pages) = match body(core, &view, number) {
+    let (body, pages) = match body(core, &view, number, cancel) {
         // Others have written newer ones meanwhile, and cleaned up.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };
+    // From here on it is a matter of a few small objects, and all of them or none.
+    cancel.check()?;
     let head = Head {
         positions: view.positions.clone(),
         rewrites: view.rewrites,

@@ -4,23 +4,24 @@
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
+use unicode_width::UnicodeWidthStr;
 
-/// Text in columns, each as wide as its widest cell; those marked `right` end
+/// Text in columns, in cells of a terminal, each as wide as its widest cell; those marked `right` end
 /// where their column ends. What would move the cursor is escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist::printable(name)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| kubist::printable(cell)).collect());
     let rows: Vec<Vec<_>> = rows.collect();
-    let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
+    let mut widths: Vec<usize> = header.iter().map(|name| name.width()).collect();
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
+            *width = cell.width().max(*width);
         }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells = cells.zip(&widths).enumerate().map(|(place, (cell, &width))| match right.get(place) {
-            Some(true) => format!("{cell:>width$}"),
-            _ => format!("{cell:<width$}"),
+        let cells = cells.zip(&widths).enumerate().map(|(place, (cell, width))| {
+            let room = " ".repeat(width - cell.width());
+            if right.get(place) == Some(&true) { room + cell } else { cell.to_owned() + &room }
         });
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
@@ -111,6 +112,13 @@ mod tests {
         assert_eq!(lines[3], "     ·  b c");
         assert!(lines[4].starts_with("-12.25  long") && lines[4].ends_with('…'));
         assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn wide_and_combining_characters_line_up() {
+        let rows = [["界", "1"], ["e\u{301}", "22"], ["ab", "3"]].map(|row| row.map(str::to_owned).to_vec());
+        let text = aligned(&["n", "v"], &[false, true], &rows);
+        assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), ["──  ──", "界   1", "e\u{301}   22", "ab   3"]);
     }
 
     #[test]

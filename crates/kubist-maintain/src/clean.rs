@@ -20,6 +20,7 @@ use kubist_catalog::{checkpoint, write_checkpoint};
 use kubist_format::names::REWRITE_SEGMENT;
 use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
 use kubist_format::names::{REWRITES, number_of};
+use kubist_types::Cancel;
 use kubist_types::error::Result;
 use kubist_write::publish::fence;
 
@@ -38,20 +39,21 @@ pub struct Cleaning {
 }
 
 /// Deletes what has been garbage for `retention`, and notes what is garbage
-/// now. Snapshots taken longer ago may then answer `SnapshotExpired`.
-pub fn clean(core: &Arc<Core>, retention: Duration) -> Result<Cleaning> {
-    clean_as_of(core, retention, unix_ms())
+/// now. Snapshots taken longer ago may then answer `SnapshotExpired`. Whatever stops it, the
+/// next call goes on from there.
+pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
+    clean_as_of(core, retention, unix_ms(), cancel)
 }
 
 /// The same by another clock, in milliseconds since 1970.
-pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64) -> Result<Cleaning> {
+pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Cancel) -> Result<Cleaning> {
     core.check_process()?;
     core.check_still_there()?;
     let mut report = Cleaning::default();
     // What no fence is needed for may make room for the fence.
-    let mut round = Round { core, retention, now, report: &mut report };
+    let mut round = Round { core, retention, now, cancel, report: &mut report };
     round.free(false)?;
-    write_checkpoint::write(core)?;
+    write_checkpoint::write(core, cancel)?;
     round.note()?;
     round.report.segments_waiting = round.free(true)?;
     Ok(report)
@@ -68,6 +70,7 @@ struct Round<'a> {
     retention: Duration,
     /// Milliseconds since 1970.
     now: u64,
+    cancel: &'a Cancel,
     report: &'a mut Cleaning,
 }
 
@@ -76,8 +79,9 @@ impl Round<'_> {
     /// how many of the latter there are.
     fn garbage(&self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
-        let needed = needed(self.core)?;
+        let needed = needed(self.core, self.cancel)?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
+            self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
             // Looked for now: one that was made since the list was may have a note that counts.
             let is_gone = match self.core.store.segment_len(segment) {
@@ -100,6 +104,7 @@ impl Round<'_> {
     /// Notes what is garbage now.
     fn note(&self) -> Result<()> {
         for segment in self.garbage()?.0 {
+            self.cancel.check()?;
             self.core.store.put_if_absent(&note_of(&segment), &self.now.to_le_bytes()).map_err(store_error)?;
         }
         Ok(())
@@ -114,6 +119,7 @@ impl Round<'_> {
         let (garbage, segments, mut waiting) = self.garbage()?;
         let mut due = Vec::new();
         for segment in garbage {
+            self.cancel.check()?;
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = Duration::from_millis(self.now.saturating_sub(since.unwrap_or(self.now)));
@@ -126,10 +132,13 @@ impl Round<'_> {
             fence(core)?;
         }
         if due.iter().any(|segment| may_get_a_checkpoint(core, segment).unwrap_or(true)) {
-            write_checkpoint::write_anew(core)?;
+            write_checkpoint::write_anew(core, self.cancel)?;
         }
         for segment in due {
-            if may_get_a_checkpoint(core, &segment)? || !delete_if_free(core, &segment, &segments, self.report)? {
+            self.cancel.check()?;
+            if may_get_a_checkpoint(core, &segment)?
+                || !delete_if_free(core, &segment, &segments, self.report, self.cancel)?
+            {
                 waiting += 1;
                 continue;
             }
@@ -137,8 +146,9 @@ impl Round<'_> {
         }
         // Rewrites that the checkpoint holds. The last ones stay, so that a reader
         // that is behind notices the gap and starts from the checkpoint.
-        let held = checkpoint::load(core)?.map_or(0, |held| held.state.rewrites());
+        let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
         for name in core.store.list(REWRITES).map_err(store_error)? {
+            self.cancel.check()?;
             if number_of(&name) + KEPT_REWRITES < held {
                 core.store.delete(&name).map_err(store_error)?;
             }
@@ -156,11 +166,11 @@ fn may_get_a_checkpoint(core: &Core, segment: &str) -> Result<bool> {
 }
 
 /// The segments that the table needs as it is now, those of checkpoints included.
-fn needed(core: &Core) -> Result<HashSet<String>> {
+fn needed(core: &Core, cancel: &Cancel) -> Result<HashSet<String>> {
     let mut needed: HashSet<String> = core.page_segments()?.into_iter().collect();
-    let (view, of_runs) = core.view_with(|runs| {
+    let (view, of_runs) = core.view_with(cancel, |runs| {
         let mut segments: HashSet<Arc<str>> = HashSet::new();
-        runs.each(core, |run| {
+        runs.each(core, cancel, |run| {
             if !segments.contains(&run.payload.segment) {
                 segments.insert(run.payload.segment.clone());
             }
@@ -184,7 +194,7 @@ fn is_of_no_writer(segment: &str) -> bool {
 
 /// Deletes a segment unless it is named, or a writer that is alive may still name it: in
 /// its newest segment a commit may be under way.
-fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Cleaning) -> Result<bool> {
+fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Cleaning, cancel: &Cancel) -> Result<bool> {
     let Some((owner, number)) = made(segment) else { return Ok(false) };
     let mut log = None;
     if !is_of_no_writer(segment) || core.store.logs().map_err(store_error)?.contains(&owner) {
@@ -200,7 +210,7 @@ fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Clean
         }
     }
     // Looked at again while nobody can commit into it.
-    if needed(core)?.contains(segment) {
+    if needed(core, cancel)?.contains(segment) {
         return Ok(false);
     }
     let bytes = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);

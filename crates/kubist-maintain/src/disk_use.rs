@@ -33,10 +33,11 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    pub fn of(core: &Core) -> Result<DiskUse> {
-        let view = core.view()?;
+    /// As of now.
+    pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
+        let view = core.view(cancel)?;
         let mut found = DiskUse::default();
-        let directory = view.runs.whole(core, &Cancel::default())?;
+        let directory = view.runs.whole(core, cancel)?;
         for run in directory.all() {
             *match run.is_replica() {
                 true => &mut found.replicas,
@@ -47,6 +48,7 @@ impl DiskUse {
         found.lookups = lookups::bytes(directory.all().map(AsRef::as_ref));
         let pages = view.runs.base.as_ref().map_or(0, |base| base.bytes());
         let mut segments = 0;
+        cancel.check()?;
         for size in core.store.sizes().map_err(store_error)? {
             *match size.kind {
                 Kept::Segment => &mut segments,

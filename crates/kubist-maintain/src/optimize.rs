@@ -103,7 +103,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     for pass in 0.. {
-        let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
+        let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
         let survey = Survey::new(&snapshot.view, &directory, &adding, &core.heat);
         (pace.surveyed)(&survey);
@@ -139,7 +139,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         }
     }
     let policy = options.replication.unwrap_or(core.header.replication);
-    let (view, directory) = core.view_with(|runs| runs.whole(core, &options.cancel))?;
+    let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
     let snapshot = Snapshot::new(core.clone(), view);
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };
@@ -184,7 +184,7 @@ fn turn(
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
-        write_checkpoint::write(core)?;
+        write_checkpoint::write(core, &options.cancel)?;
     }
     Ok(report)
 }
@@ -198,7 +198,7 @@ fn rewrite(
     adding: &Capacity,
     cancel: &Cancel,
 ) -> Result<Option<Written>> {
-    let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
+    let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
     let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
     let read = one.runs.par_iter().map(|run| {
         cancel.check()?;

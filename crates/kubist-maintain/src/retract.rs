@@ -34,8 +34,8 @@ pub struct Retraction {
 /// the writers of the old attempt first: what they commit afterwards counts.
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     loop {
-        let snapshot = Snapshot::now(core)?;
-        let (column, directory) = (core.created.step(), snapshot.directory()?);
+        let snapshot = Snapshot::now(core, cancel)?;
+        let (column, directory) = (core.created.step(), snapshot.view.runs.whole(core, cancel)?);
         let (maps, _) = snapshot.maps(directory.runs().iter())?;
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
         for (run, map) in directory.runs().iter().zip(maps) {

@@ -26,7 +26,7 @@ impl Colors {
             label: "points per pixel".to_string(),
             scale: Scale::Log,
             // Settled when the points have fallen on their pixels.
-            ends: (picture.points.len() > 0).then_some(Ends { low: 0.0, high: 1.0 }),
+            ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
             ramp: Ramp::on(picture.color.map, background),
             density: Some(1.0),

@@ -43,6 +43,8 @@ mod tests {
     /// So many points on a line, nothing special.
     pub fn picture(count: usize) -> Picture {
         let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
+        let mut points = Points::new(["x", "y"], None);
+        (points.x, points.y) = (numbers.clone(), numbers);
         let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear, ends: (None, None) };
         Picture {
             x: axis("x"),
@@ -53,7 +55,7 @@ mod tests {
                 ends: (None, None),
                 map: Colormap::Viridis,
             },
-            points: Points { x: numbers.clone(), y: numbers, ..Points::default() },
+            points,
             precision: 1.0,
             title: None,
             caption: format!("all {count} points"),

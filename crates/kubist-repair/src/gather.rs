@@ -22,6 +22,7 @@ use kubist_format::history::History;
 use kubist_format::location::{Location, Origin};
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::{REWRITES, number_of};
+use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// A commit of more rows is a number that was damaged.
@@ -39,9 +40,10 @@ pub struct Gaps {
 }
 
 /// A snapshot of what can be read.
-pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
+pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
+    cancel.check()?;
     let at_work = vouched::at_work(core)?;
-    let (mut state, mut history, vouched) = newest_checkpoint(core, gaps)?;
+    let (mut state, mut history, vouched) = newest_checkpoint(core, gaps, cancel)?;
     let logs = core.store.logs().map_err(store_error)?;
     let gone = vouched.writers().filter(|writer| !logs.iter().any(|log| log == writer));
     for error in gone.filter_map(|writer| vouched.short(core, writer, None)) {
@@ -50,7 +52,8 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
     }
     let mut unacknowledged = BTreeSet::new();
     for writer in &logs {
-        let end = follow(core, writer, &mut state, &mut history, gaps)?;
+        cancel.check()?;
+        let end = follow(core, writer, &mut state, &mut history, gaps, cancel)?;
         if let Some(error) = vouched.short(core, writer, Some(end)) {
             gaps.notes.push(error.to_string());
             gaps.uncounted = true;
@@ -64,7 +67,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps) -> Result<Snapshot> {
         gaps.notes.push(error.to_string());
         gaps.uncounted = true;
     }
-    follow_rewrites(core, &mut state, &mut history, gaps)?;
+    follow_rewrites(core, &mut state, &mut history, gaps, cancel)?;
     let runs = Runs::new(None, Directory::new(core.geometry, &state), Default::default());
     let view = View::new(schema(core, &mut gaps.notes)?, runs, history, &state);
     Ok(Snapshot::new(core.clone(), Arc::new(view)))
@@ -102,10 +105,10 @@ fn schema(core: &Core, notes: &mut Vec<String>) -> Result<Arc<TableSchema>> {
 }
 
 /// The newest checkpoint that can be read, or the beginning; and what it says of the logs.
-fn newest_checkpoint(core: &Core, gaps: &mut Gaps) -> Result<(State<Location>, History, Vouched)> {
+fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(State<Location>, History, Vouched)> {
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
         let read = checkpoint::read(core, name);
-        match read.and_then(|held| held.map(|held| Ok((held.vouched(), held.whole(core)?))).transpose()) {
+        match read.and_then(|held| held.map(|held| Ok((held.vouched(), held.whole(core, cancel)?))).transpose()) {
             Ok(Some((vouched, (state, history)))) => return Ok((state, history, vouched)),
             Ok(None) => {}
             Err(error) if is_damage(&error) => {
@@ -124,6 +127,7 @@ fn follow(
     state: &mut State<Location>,
     history: &mut History,
     gaps: &mut Gaps,
+    cancel: &Cancel,
 ) -> Result<u64> {
     let known = state.position(writer);
     let found = core.store.read_sound_log(writer, known).map_err(store_error)?;
@@ -135,6 +139,7 @@ fn follow(
     let commits = |history: &History| history.writers.get(writer).map_or(0, |progress| progress.commits);
     let (mut wrong, mut unread) = (found.damage.map(|error| store_error(error).to_string()), Vec::new());
     for ((position, bytes, is_whole), after) in entries.into_iter().zip(ends) {
+        cancel.check()?;
         let entry = CommitEntry::decode(&bytes, &core.geometry).ok();
         let entry = entry.filter(|entry| match is_whole {
             true => entry.sequence > commits(history),
@@ -200,12 +205,19 @@ impl Gaps {
 /// Applies rewrites in turn. The first that cannot be read ends it: those behind it
 /// replace runs that nobody knows, and without them all rows are still there, as
 /// long as what they replaced was not cleaned away.
-fn follow_rewrites(core: &Core, state: &mut State<Location>, history: &mut History, gaps: &mut Gaps) -> Result<()> {
+fn follow_rewrites(
+    core: &Core,
+    state: &mut State<Location>,
+    history: &mut History,
+    gaps: &mut Gaps,
+    cancel: &Cancel,
+) -> Result<()> {
     let names = core.store.list(REWRITES).map_err(store_error)?;
     let names: BTreeMap<u64, String> = names.into_iter().map(|name| (number_of(&name), name)).collect();
     let mut behind = BTreeSet::new();
     let Some(last) = names.keys().next_back().copied() else { return Ok(()) };
     for number in state.rewrites() + 1..=last {
+        cancel.check()?;
         let entry = match names.get(&number) {
             None => Err(format!("{}/{REWRITES}{number:020} is missing", core.store.location())),
             Some(name) => read_rewrite(core, name)?,

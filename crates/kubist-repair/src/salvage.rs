@@ -122,7 +122,7 @@ fn salvage_patiently(
 ) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     let mut gaps = Gaps::default();
-    let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps));
+    let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps, cancel));
     let snapshot = gathered.map_err(undecided)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
@@ -150,7 +150,7 @@ fn fill(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     copy_objects(from, to, snapshot, &mut report.notes)?;
-    let directory = snapshot.directory()?;
+    let directory = snapshot.view.runs.whole(&snapshot.core, cancel)?;
     let runs = directory.runs();
     let mut pages = PageLedger::default();
     let (damaged, steps) = look(snapshot, runs, &mut pages, report, cancel)?;

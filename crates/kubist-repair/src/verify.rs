@@ -181,12 +181,12 @@ fn verify_patiently(
     let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
     let gathered = |report: &mut VerifyReport| {
         let mut gaps = Gaps::default();
-        let snapshot = gather::snapshot(&Core::with_header(store.clone())?, &mut gaps)?;
+        let snapshot = gather::snapshot(&Core::with_header(store.clone())?, &mut gaps, &options.cancel)?;
         gaps.notes.into_iter().for_each(|note| report.find(note));
         report.rows_lost += gaps.rows;
         Ok(snapshot)
     };
-    let mut snapshot = match entries::check(&store, &mut report)? {
+    let mut snapshot = match entries::check(&store, &mut report, &options.cancel)? {
         Some(snapshot) => snapshot,
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
@@ -194,11 +194,12 @@ fn verify_patiently(
             snapshot => snapshot.map_err(undecided)?,
         },
     };
-    let directory = match snapshot.directory() {
+    let whole = |snapshot: &Snapshot| snapshot.view.runs.whole(&snapshot.core, &options.cancel);
+    let directory = match whole(&snapshot) {
         // The list of runs is damaged, which was found. The logs, or an older list, say the same.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
-            snapshot.directory()?
+            whole(&snapshot)?
         }
         directory => directory?,
     };

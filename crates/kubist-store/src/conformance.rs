@@ -79,6 +79,10 @@ fn objects_are_listed_by_prefix(store: &dyn Store) {
     ];
     for (prefix, names) in lists {
         assert_eq!(store.list(prefix).unwrap(), names, "prefix {prefix:?}");
+        for after in ["", "a/b/c", "rewrites/", "rewrites/01", "rewrites/011", "rewrites/10", "s", "table", "z"] {
+            let behind: Vec<&str> = names.iter().copied().filter(|name| *name > after).collect();
+            assert_eq!(store.list_after(prefix, after).unwrap(), behind, "prefix {prefix:?} after {after:?}");
+        }
     }
 }
 

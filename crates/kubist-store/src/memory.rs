@@ -6,7 +6,7 @@
 //! nothing that the trait does not say.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -82,6 +82,17 @@ impl Store for MemoryStore {
         let state = self.state();
         let from = state.objects.range(prefix.to_owned()..);
         let names = from.map(|(name, _)| name.clone());
+        Ok(names.take_while(|name| name.starts_with(prefix)).collect())
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let state = self.state();
+        // Names that begin with the prefix lie together, from the prefix itself on.
+        let from = match after < prefix {
+            true => Bound::Included(prefix),
+            false => Bound::Excluded(after),
+        };
+        let names = state.objects.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| name.clone());
         Ok(names.take_while(|name| name.starts_with(prefix)).collect())
     }
 

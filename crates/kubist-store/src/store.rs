@@ -42,6 +42,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The names of all objects that begin with `prefix`, sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
+    /// The same, of names that sort behind `after` alone: for who knows all up to there. An
+    /// engine that keeps names sorted passes over the others without reading them.
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let mut names = self.list(prefix)?;
+        names.retain(|name| name.as_str() > after);
+        Ok(names)
+    }
+
     /// Removes an object; that it is absent is fine. A power failure soon
     /// afterwards may bring it back.
     fn delete(&self, name: &str) -> Result<()>;

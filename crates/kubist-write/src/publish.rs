@@ -87,7 +87,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     loop {
         cancel.check()?;
         core.check_still_there()?;
-        let (view, directory) = core.view_with(|runs| runs.whole(core, cancel))?;
+        let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
             run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)

@@ -181,14 +181,15 @@ impl Writer {
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
         // Before a log is made: where one is lost, none may begin anew.
-        core.view()?;
+        core.view(&options.cancel)?;
         let log = match &options.name {
             Some(name) => own_log(&core, name)?,
             None => first_free_log(&core)?,
         };
         // Whoever drops the table says so before looking whether a writer is at work.
         core.check_still_there()?;
-        let view = core.view()?;
+        // A log is there now that nobody knew of: what makes it a writer's is not interrupted.
+        let view = core.view(&Cancel::default())?;
         vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
@@ -230,7 +231,7 @@ impl Writer {
         self.check_standing()?;
         self.pending.check()?;
         if batch.schema().fields().iter().any(|field| self.schema.user.index_of(field.name()).is_err()) {
-            self.schema = self.core.view()?.schema.clone();
+            self.schema = self.core.view(&self.cancel)?.schema.clone();
         }
         let name = format!("{}{}", self.core.header.writer_tag, self.log.writer());
         let before = self.rows + self.pending.rows;
@@ -312,7 +313,7 @@ impl Writer {
         self.pending.check()?;
         let begin = Instant::now();
         if let Some(token) = &options.token {
-            if let Some((sequence, rows)) = self.core.view()?.history.token(self.name(), token) {
+            if let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token) {
                 self.discard();
                 let writer = self.name().into();
                 return Ok(Committed { writer, sequence, rows, bytes_written: 0, seconds: 0.0, repeated: true });
@@ -365,7 +366,7 @@ impl Writer {
     /// Steps of a writer go up, so that each is one commit.
     fn check_step(&self, step: i64) -> Result<()> {
         let name = self.name();
-        match self.core.view()?.history.last_step(name) {
+        match self.core.view(&self.cancel)?.history.last_step(name) {
             _ if step == NO_STEP => Err(Error::invalid(format!("{step} cannot be a step"))),
             Some(last) if step <= last => Err(Error::invalid(format!(
                 "writer {name:?} has committed or abandoned step {last}; the next must be later, found {step} \
@@ -390,7 +391,7 @@ impl Writer {
         }
         if write_checkpoint::is_due(&self.core, runs) {
             // The commit is done; a checkpoint only makes opening faster.
-            let _ = write_checkpoint::write(&self.core);
+            let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {
             behind.committed(rows);
@@ -441,7 +442,7 @@ impl Writer {
 
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
-        let (view, known) = self.core.view_with(|runs| runs.worth_knowing(&self.core, &self.cancel))?;
+        let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
         let frame = self.frame(&pending.batches)?;
         let (geometry, schema) = (self.core.geometry, view.schema.clone());

@@ -8,7 +8,7 @@ use kubist_format::lookups;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::survey::Survey;
-use kubist_types::{ColumnInfo, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
 
 /// What a table is and holds.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -83,8 +83,9 @@ pub struct WriterInfo {
 }
 
 /// What is known of a snapshot.
-pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
-    let (core, directory) = (&snapshot.core, snapshot.directory()?);
+pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
+    let core = &snapshot.core;
+    let directory = snapshot.view.runs.whole(core, cancel)?;
     let frame = core.frame()?;
     let scales = frame.as_ref().map(|frame| &frame.scales);
     let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
@@ -126,6 +127,6 @@ pub(crate) fn of(snapshot: &Snapshot) -> Result<Info> {
             .collect(),
         bytes,
         bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
-        disk: DiskUse::of(core)?,
+        disk: DiskUse::of(core, cancel)?,
     })
 }

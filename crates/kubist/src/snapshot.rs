@@ -11,7 +11,7 @@ use kubist_read::query::{self, QueryStream, Refine};
 use kubist_read::question::Query;
 use kubist_read::splits::{self, Split};
 use kubist_store::Store;
-use kubist_types::{ColumnInfo, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
 
 use crate::explain::{self, Explanation};
 use crate::fitted::Fitted;
@@ -185,7 +185,16 @@ impl Snapshot {
     ///
     /// What the store says.
     pub fn info(&self) -> Result<Info> {
-        info::of(&self.0)
+        self.info_with(&Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Snapshot::info`].
+    pub fn info_with(&self, cancel: &Cancel) -> Result<Info> {
+        info::of(&self.0, cancel)
     }
 
     /// Copies all rows into a new table at a location, where nothing may be; calls

@@ -76,7 +76,16 @@ impl Table {
     /// `NotATable` if there is none, `Newer` if a newer Kubist wrote it, `Damaged` if what
     /// leads to its rows cannot be read.
     pub fn open(location: &str) -> Result<Table> {
-        Table::open_in(Place::of(location)?.store()?)
+        Table::open_with(location, &Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::open`].
+    pub fn open_with(location: &str, cancel: &Cancel) -> Result<Table> {
+        Table::open_in_with(Place::of(location)?.store()?, cancel)
     }
 
     /// Opens the table in a store.
@@ -85,7 +94,16 @@ impl Table {
     ///
     /// As of [`Table::open`].
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
-        Ok(Table { core: Core::open(store)? })
+        Table::open_in_with(store, &Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::open`].
+    pub fn open_in_with(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Table> {
+        Ok(Table { core: Core::open(store, cancel)? })
     }
 
     /// What the layers below share of this table, for their own tests.
@@ -114,7 +132,7 @@ impl Table {
     ///
     /// As of [`Table::snapshot`].
     pub fn schema(&self) -> Result<SchemaRef> {
-        Ok(self.core.view()?.schema.user.clone())
+        Ok(self.core.view(&Cancel::default())?.schema.user.clone())
     }
 
     /// Everything committed by now, pinned.
@@ -124,7 +142,17 @@ impl Table {
     /// `NotATable` if it was dropped, `Damaged` if a log or a rewrite cannot be read, `Io` if
     /// the store fails.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core)?))
+        self.snapshot_with(&Cancel::default())
+    }
+
+    /// The same, until the switch is set. Calls at the same time share what they read; each
+    /// answers with everything that was committed before it began.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::snapshot`].
+    pub fn snapshot_with(&self, cancel: &Cancel) -> Result<Snapshot> {
+        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core, cancel)?))
     }
 
     /// The table at a moment that a snapshot of it had, also in another process.
@@ -134,7 +162,16 @@ impl Table {
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
     /// are read.
     pub fn at(&self, moment: &Moment) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, moment)?))
+        self.at_with(moment, &Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::at`].
+    pub fn at_with(&self, moment: &Moment, cancel: &Cancel) -> Result<Snapshot> {
+        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, moment, cancel)?))
     }
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
@@ -205,7 +242,7 @@ impl Table {
     /// `SnapshotExpired` if the files of its moment were cleaned away; `Invalid` if it is a
     /// part of another table.
     pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-        self.at(&split.moment)?.query(&split.query(cancel))
+        self.at_with(&split.moment, cancel)?.query(&split.query(cancel))
     }
 
     /// Improves the layout until no part of the tree has too large a share of
@@ -243,7 +280,16 @@ impl Table {
     ///
     /// What the store says.
     pub fn checkpoint(&self) -> Result<bool> {
-        write_checkpoint::write(&self.core)
+        self.checkpoint_with(&Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or what the store says.
+    pub fn checkpoint_with(&self, cancel: &Cancel) -> Result<bool> {
+        write_checkpoint::write(&self.core, cancel)
     }
 
     /// Deletes what has been garbage for `retention`, and notes what is garbage
@@ -253,7 +299,16 @@ impl Table {
     ///
     /// What the store says.
     pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
-        clean::clean(&self.core, retention)
+        self.clean_with(retention, &Cancel::default())
+    }
+
+    /// The same, until the switch is set; the next call goes on from there.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or what the store says.
+    pub fn clean_with(&self, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
+        clean::clean(&self.core, retention, cancel)
     }
 
     /// Deletes the table at a location, and its directory if nothing else is in it.
@@ -333,5 +388,5 @@ impl Table {
 ///
 /// As of [`Table::open`] and [`Table::read_split`].
 pub fn read_split(split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-    Table::open(&split.location)?.read_split(split, cancel)
+    Table::open_with(&split.location, cancel)?.read_split(split, cancel)
 }

@@ -6,9 +6,11 @@
 //! few more times: each thread once or so, and never once for each piece of the work that is
 //! left.
 
+#[path = "common/watchdog.rs"]
+mod watchdog;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
@@ -22,6 +24,7 @@ use kubist::{
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use watchdog::within_a_minute;
 
 const ROWS: i64 = 150_000;
 /// Records of one path, which have one priority.
@@ -75,17 +78,6 @@ fn set_at(look: u64) -> (Cancel, Arc<AtomicU64>) {
     let looks = Arc::new(AtomicU64::new(0));
     let counted = looks.clone();
     (Cancel::asking(move || counted.fetch_add(1, Ordering::Relaxed) + 1 >= look), looks)
-}
-
-/// Fails instead of waiting for ever.
-fn within_a_minute<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (sender, receiver) = channel();
-    let thread = std::thread::spawn(move || drop(sender.send(work())));
-    match receiver.recv_timeout(Duration::from_secs(60)) {
-        Ok(done) => done,
-        Err(RecvTimeoutError::Timeout) => panic!("{what} did not end"),
-        Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
-    }
 }
 
 /// Ids of an answer, in order of their numbers.
@@ -203,6 +195,69 @@ fn checks_and_copies_stop_at_any_moment() {
     assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), rows);
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn what_follows_the_logs_stops_at_any_moment() {
+    const COMMITS: u64 = 30;
+    let (store, table) = made(COMMITS, 200);
+    let (committed, table) = (COMMITS * 200, Arc::new(table));
+    let opened = store.clone();
+    interrupt("open", COMMITS, move |cancel| {
+        Table::open_in_with(opened.clone(), &cancel)?.snapshot_with(&cancel)?.rows()
+    });
+    // Of a moment that is not the last one, so that it is followed to.
+    let moment = table.snapshot().unwrap().moment();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&rows(7, 100)).unwrap();
+    writer.commit().unwrap();
+    drop(writer);
+    table.snapshot().unwrap();
+    let (meant, of_moment) = (table.clone(), moment.clone());
+    interrupt("at", COMMITS, move |cancel| meant.at_with(&of_moment, &cancel)?.rows());
+    let described = table.clone();
+    interrupt("info", 2, move |cancel| {
+        let info = described.snapshot_with(&cancel)?.info_with(&cancel)?;
+        Ok((info.rows, info.runs))
+    });
+    let checked = store.clone();
+    interrupt("verify of logs", 4 * COMMITS, move |cancel| {
+        let options = VerifyOptions { cancel, ..VerifyOptions::default() };
+        let report = Table::open_in(checked.clone())?.verify(&options, &mut |_, _| {})?;
+        Ok((report.rows, report.findings))
+    });
+    assert_eq!(table.at(&moment).unwrap().rows().unwrap(), committed);
+    assert_eq!(table.snapshot().unwrap().rows().unwrap(), committed + 100);
+}
+
+#[test]
+fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
+    let sound = |store: &Arc<dyn Store>| {
+        let table = Table::open_in(store.clone()).unwrap();
+        assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), 8_000);
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+    };
+    interrupt("checkpoint", 4, move |cancel| {
+        let (store, _) = made(8, 1_000);
+        // Its list of runs lies in pages.
+        let written = Table::open_in(store.clone()).and_then(|table| {
+            table.hold_at_most(1);
+            table.checkpoint_with(&cancel)
+        });
+        sound(&store);
+        written
+    });
+    interrupt("clean", 8, move |cancel| {
+        let (store, table) = made(8, 1_000);
+        table.optimize(&OptimizeOptions::default(), &mut |_, _| {})?;
+        let cleaned = table.clean_with(Duration::ZERO, &cancel);
+        sound(&store);
+        // What was begun can be gone on with.
+        table.clean(Duration::ZERO)?;
+        sound(&store);
+        cleaned.map(drop)
+    });
 }
 
 #[test]

@@ -248,8 +248,13 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
         if stopped.is_some_and(|said| said.starts_with("stopped")) {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
             for hours in 1..3 {
-                let cleaned =
-                    kubist_maintain::clean::clean_as_of(table.core(), Duration::ZERO, now + hours * 3_600_000).unwrap();
+                let cleaned = kubist_maintain::clean::clean_as_of(
+                    table.core(),
+                    Duration::ZERO,
+                    now + hours * 3_600_000,
+                    &kubist::Cancel::default(),
+                )
+                .unwrap();
                 deleted += cleaned.segments_deleted;
             }
             child.send(Signal::CONT);

@@ -62,7 +62,7 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
     change(&mut map);
     let map = map.encode();
-    let mut segment = create_segment(core, &core.view().unwrap()).unwrap();
+    let mut segment = create_segment(core, &core.view(&kubist::Cancel::default()).unwrap()).unwrap();
     let parts: Vec<&[u8]> = encoded.data.iter().chain([&map]).map(Vec::as_slice).collect();
     let data_offset = segment.append(&parts).unwrap();
     segment.sync().unwrap();

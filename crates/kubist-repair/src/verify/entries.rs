@@ -23,7 +23,7 @@ use kubist_types::error::Result;
 use crate::verify::VerifyReport;
 
 /// The table as it is now; `None` if it cannot be opened, which is a finding then.
-pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option<Snapshot>> {
+pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match Core::with_header(store.clone()) {
         Ok(core) => core,
         Err(error) => return report.note(error).map(|()| None),
@@ -31,19 +31,20 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option
     if let Err(error) = core.frame() {
         report.note(error)?;
     }
-    let snapshot = match Snapshot::now(core) {
+    let snapshot = match Snapshot::now(core, cancel) {
         Ok(snapshot) => Some(snapshot),
         Err(error) => report.note(error).map(|()| None)?,
     };
     let mut said = HashMap::new();
     for writer in core.store.logs().map_err(store_error)? {
-        if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said) {
+        if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said, cancel) {
             report.note(error)?;
         }
     }
     let mut names = core.store.list(REWRITES).map_err(store_error)?;
     names.sort_unstable_by_key(|name| number_of(name));
     for name in &names {
+        cancel.check()?;
         if let Err(error) = check_rewrite(core, name, &mut said) {
             report.note(error)?;
         }
@@ -55,13 +56,14 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport) -> Result<Option
         }
     }
     for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
-        if let Err(error) = checkpoint::read(core, &name).and_then(|held| held.map(|held| held.whole(core)).transpose())
-        {
+        cancel.check()?;
+        let whole = |held: Option<checkpoint::Held>| held.map(|held| held.whole(core, cancel)).transpose();
+        if let Err(error) = checkpoint::read(core, &name).and_then(whole) {
             report.note(error)?;
         }
     }
     if let Some(snapshot) = &snapshot {
-        if let Err(error) = check_cutoffs(snapshot, &said, report) {
+        if let Err(error) = check_cutoffs(snapshot, &said, report, cancel) {
             report.note(error)?;
         }
     }
@@ -77,7 +79,8 @@ fn note(cutoffs: &[(CubeId, Threshold)], said: &mut Said) {
     }
 }
 
-fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut Said) -> Result<()> {
+fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut Said, cancel: &Cancel) -> Result<()> {
+    cancel.check()?;
     let read = core.store.read_log(writer, 0).map_err(store_error)?;
     let place = |at: u64, what: String| {
         bad_entry(core.store.location(), &format!("log of {writer}"), at, EntryError::Bad(what))
@@ -87,6 +90,7 @@ fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut 
     });
     let mut cutoffs = Vec::new();
     for (number, found) in read.entries.iter().enumerate() {
+        cancel.check()?;
         let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
         let entry = CommitEntry::decode(&found.bytes, &core.geometry).map_err(bad)?;
         if entry.sequence != number as u64 + 1 {
@@ -110,8 +114,9 @@ fn check_rewrite(core: &Core, name: &str, said: &mut Said) -> Result<()> {
 }
 
 /// I3, as far as entries are left that say something of it.
-fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) -> Result<()> {
-    let (geometry, directory) = (snapshot.core.geometry, snapshot.directory()?);
+fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
+    let core = &snapshot.core;
+    let (geometry, directory) = (core.geometry, snapshot.view.runs.whole(core, cancel)?);
     for (cube, cutoff) in directory.cutoffs() {
         if cube.level() == geometry.deepest() && cutoff < Threshold::ALL {
             report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
@@ -119,7 +124,7 @@ fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport) ->
     }
     for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
         // A rewrite that was published meanwhile is not in the snapshot.
-        if snapshot.core.view()?.runs.whole(&snapshot.core, &Cancel::default())?.cutoff(*cube) > *lowest {
+        if core.view(cancel)?.runs.whole(core, cancel)?.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
         }
     }

@@ -3,9 +3,11 @@
 //! as it was written.
 #![allow(dead_code)] // each test takes what it needs
 
+pub mod gated;
 pub mod planted;
 pub mod proxy;
 pub mod stopping;
+pub mod watchdog;
 pub mod work;
 
 use std::collections::BTreeMap;

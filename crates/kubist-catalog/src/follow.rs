@@ -1,0 +1,196 @@
+//! Reading on in what says what a table is: logs, rewrites, alterations, checkpoints.
+//!
+//! Whoever follows reads what was gained since the last time and joins it (`tail`). All of
+//! it waits for the store, so nobody may hold a lock meanwhile; who follows when is `core`'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kubist_format::alteration;
+use kubist_format::error::EntryError;
+use kubist_format::names::{CHECKPOINTS, REWRITES, WRITERS, number_of};
+use kubist_types::{Cancel, Error, Result};
+
+use crate::checkpoint;
+use crate::error::{bad_entry, store_error};
+use crate::files::TableFiles;
+use crate::tail::Tail;
+use crate::token::Moment;
+use crate::view::View;
+use crate::vouched;
+
+/// So many logs are read in one go; a switch is looked at in between.
+const LOGS_AT_ONCE: usize = 256;
+/// So often a state is begun anew because others clean up meanwhile.
+const MOST_RESTARTS: usize = 8;
+
+/// Follows everything that says what the table is, up to now: what was durable before the
+/// call is joined after it.
+pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
+    match tail.begun {
+        true => keep_up(files, tail, cancel)?,
+        false => restore(files, tail, cancel)?,
+    }
+    // Cleaning may remove rewrites while they are being read: a checkpoint has
+    // them, and it is there first.
+    let mut restarts = 0;
+    loop {
+        cancel.check()?;
+        // Listed before the logs are read: a rewrite is published only after the commits
+        // that it needs are durable, so what it needs is seen (I5).
+        let new = files.store.list_after(REWRITES, &rewrite_name(tail.state.rewrites())).map_err(store_error)?;
+        if follow_logs(files, tail, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
+            break;
+        }
+        restarts += 1;
+        if restarts > MOST_RESTARTS {
+            let missing = rewrite_name(tail.state.rewrites() + 1);
+            let what = "it is missing, and no checkpoint holds it".to_string();
+            return Err(bad_entry(files.store.location(), &missing, 0, EntryError::Bad(what)));
+        }
+        restore(files, tail, cancel)?;
+    }
+    if tail.history.declared.is_none() {
+        if let Some(bytes) = files.store.get(WRITERS).map_err(store_error)? {
+            let declared = serde_json::from_slice(&bytes)
+                .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
+            tail.join_declared(declared);
+        }
+    }
+    // After the logs: no run has a column that is not known then.
+    follow_alterations(files, tail, u64::MAX, cancel)
+}
+
+/// The table as it was at a moment that a view of it had.
+///
+/// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
+/// as long as the newest checkpoint is not younger, or all rewrites are still there.
+pub fn to_moment(files: &TableFiles, moment: &Moment, cancel: &Cancel) -> Result<Arc<View>> {
+    let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
+    let mut tail = Tail::default();
+    let held = checkpoint::load(files, cancel)?;
+    tail.begin(held.filter(|held| moment.is_at_or_after(&held.state)));
+    for (writer, position) in &moment.positions {
+        cancel.check()?;
+        let read = files.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
+        tail.join_log(files, writer, read, *position, cancel)?;
+        if tail.state.position(writer) != *position {
+            return Err(expired(&format!("the log of {writer} does not lead to it")));
+        }
+    }
+    cancel.check()?;
+    let mut names = files.store.list_after(REWRITES, &rewrite_name(tail.state.rewrites())).map_err(store_error)?;
+    names.retain(|name| number_of(name) <= moment.rewrites);
+    let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
+    if !followed || tail.state.rewrites() != moment.rewrites {
+        return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
+    }
+    tail.history.declared = moment.declared.clone();
+    follow_alterations(files, &mut tail, moment.alterations, cancel)?;
+    if tail.schema(files).version != moment.alterations {
+        return Err(expired("its columns are not known here"));
+    }
+    Ok(tail.view(files))
+}
+
+fn rewrite_name(number: u64) -> String {
+    format!("{REWRITES}{number:020}")
+}
+
+/// Starts anew from the newest checkpoint.
+fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
+    let held = checkpoint::load(files, cancel)?;
+    tail.begin(held);
+    Ok(())
+}
+
+/// Starts anew from the newest checkpoint if that is to be: the one that the state began
+/// with is gone, and its pages may be; or the state has become so long that a newer one
+/// is worth a look.
+fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
+    let long = !files.holds((tail.state.added() - tail.looked_at) as u64);
+    if tail.base.is_none() && !long {
+        return Ok(());
+    }
+    let names = files.store.list(CHECKPOINTS).map_err(store_error)?;
+    let gone = tail.base.is_some() && !names.iter().any(|name| Some(name) == tail.checkpoint.as_ref());
+    if gone || (long && names.last() != tail.checkpoint.as_ref()) {
+        return restore(files, tail, cancel);
+    }
+    if long {
+        tail.looked_at = tail.state.added();
+    }
+    Ok(())
+}
+
+/// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
+/// entry that nobody but this handle knew of.
+fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<bool> {
+    // Listed before the logs: whose segment is there has a log by then.
+    let at_work = match tail.looked_at_segments {
+        true => BTreeMap::new(),
+        false => vouched::at_work(files)?,
+    };
+    let writers = files.store.logs().map_err(store_error)?;
+    let gone = tail.vouched.writers().find(|writer| !writers.iter().any(|log| log == writer));
+    if let Some(error) = gone.and_then(|writer| tail.vouched.short(files, writer, None)) {
+        return Err(error);
+    }
+    let mut unacknowledged = BTreeSet::new();
+    for some in writers.chunks(LOGS_AT_ONCE) {
+        cancel.check()?;
+        let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+        for (writer, read) in some.iter().zip(files.store.read_logs(&from).map_err(store_error)?) {
+            if let Some(error) = tail.vouched.short(files, writer, Some(read.next)) {
+                return Err(error);
+            }
+            if read.next < tail.state.position(writer) {
+                return Ok(false);
+            }
+            if read.durable == 0 && read.next > 0 && read.entries.is_empty() && tail.state.position(writer) == 0 {
+                unacknowledged.insert(writer.clone());
+            }
+            let (next, durable) = (read.next, read.durable);
+            tail.join_log(files, writer, read, u64::MAX, cancel)?;
+            if durable >= next && tail.state.position(writer) == next {
+                tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
+            }
+        }
+    }
+    if let Some(error) = vouched::without_log(files, &at_work, &writers, &unacknowledged).into_iter().next() {
+        return Err(error);
+    }
+    tail.looked_at_segments = true;
+    Ok(true)
+}
+
+/// Joins the rewrites that are new; `false` if one of them was cleaned away.
+fn follow_rewrites(files: &TableFiles, tail: &mut Tail, names: &[String], cancel: &Cancel) -> Result<bool> {
+    for name in names {
+        cancel.check()?;
+        let number = number_of(name);
+        if number <= tail.state.rewrites() {
+            continue;
+        }
+        if number > tail.state.rewrites() + 1 {
+            return Ok(false);
+        }
+        let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(false) };
+        tail.join_rewrite(files, name, &bytes)?;
+    }
+    Ok(true)
+}
+
+/// Reads the alterations that are new, up to a number; none is ever cleaned away.
+fn follow_alterations(files: &TableFiles, tail: &mut Tail, last: u64, cancel: &Cancel) -> Result<()> {
+    loop {
+        cancel.check()?;
+        let version = tail.schema(files).version;
+        if version >= last {
+            return Ok(());
+        }
+        let name = alteration::name_of(version + 1);
+        let Some(bytes) = files.store.get(&name).map_err(store_error)? else { return Ok(()) };
+        tail.join_alteration(files, &name, &bytes)?;
+    }
+}

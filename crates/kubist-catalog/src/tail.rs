@@ -1,0 +1,186 @@
+//! The logs as far as they were read, joined to one state.
+//!
+//! Joining is pure: it takes entries that somebody else has read, in the order of their
+//! log, and asks no store. After an error the entries before the bad one are joined and
+//! nothing of it, so that joining can go on from there.
+
+use std::sync::Arc;
+
+use kubist_format::alteration::Alteration;
+use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_format::error::EntryError;
+use kubist_format::history::{Declared, History};
+use kubist_format::location::{Location, Origin};
+use kubist_index::spread::SpreadSet;
+use kubist_index::state::{Run, RunId, State};
+use kubist_store::LogTail;
+use kubist_types::{Cancel, Result};
+
+use crate::checkpoint::Held;
+use crate::directory::{Base, Directory, Runs};
+use crate::error::bad_entry;
+use crate::files::TableFiles;
+use crate::schema::TableSchema;
+use crate::view::{Joined, View};
+use crate::vouched::{self, Vouched};
+
+/// The logs as far as they were read.
+#[derive(Default)]
+pub struct Tail {
+    /// It began somewhere: with a checkpoint, or at the beginning of all logs.
+    pub begun: bool,
+    /// The checkpoint that it began with.
+    pub checkpoint: Option<String>,
+    pub base: Option<Arc<Base>>,
+    pub state: State<Location>,
+    pub history: History,
+    /// The runs that the state removes, for views.
+    removed: Arc<SpreadSet<RunId>>,
+    /// `None`: the columns of the creation.
+    schema: Option<Arc<TableSchema>>,
+    view: Option<Arc<View>>,
+    /// The state has changed since the view was made (also if an error came between).
+    stale: bool,
+    /// The runs that it gained since; `None` if it changed in other ways too.
+    gained: Option<Vec<Arc<Run<Location>>>>,
+    /// All that was ever joined, and the part of it that a checkpoint was begun with spares.
+    joined: Joined,
+    pub checkpointed: Joined,
+    /// How many runs the state had when newer checkpoints were looked for.
+    pub looked_at: usize,
+    /// What others say of the logs, and whether segments were looked at for it.
+    pub vouched: Vouched,
+    pub looked_at_segments: bool,
+}
+
+impl Tail {
+    /// Forgets what was joined, but not what is known of the logs.
+    pub fn forget(&mut self) {
+        let vouched = std::mem::take(&mut self.vouched);
+        *self = Tail { vouched, joined: self.joined, checkpointed: self.joined, ..Tail::default() };
+    }
+
+    /// Starts anew, from a checkpoint if there is one.
+    pub fn begin(&mut self, held: Option<Held>) {
+        self.forget();
+        (self.begun, self.stale) = (true, true);
+        if let Some(held) = held {
+            self.vouched.join(held.vouched());
+            (self.checkpoint, self.base) = (Some(held.name), held.base);
+            (self.state, self.history) = (held.state, held.history);
+        }
+    }
+
+    /// Has it changed since a view was made?
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// The columns by now.
+    pub fn schema<'a>(&'a self, files: &'a TableFiles) -> &'a Arc<TableSchema> {
+        self.schema.as_ref().unwrap_or(&files.created)
+    }
+
+    /// Joins what was read on in one writer's log, no entry that ends behind `last_position`.
+    pub fn join_log(
+        &mut self,
+        files: &TableFiles,
+        writer: &str,
+        read: LogTail,
+        last_position: u64,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let name: Arc<str> = writer.into();
+        let last = read.entries.len().saturating_sub(1);
+        for (place, found) in read.entries.iter().enumerate() {
+            cancel.check()?;
+            let bad = |error| bad_entry(files.store.location(), &format!("log of {writer}"), found.position, error);
+            let after = if place == last { read.next } else { read.entries[place + 1].position };
+            if after > last_position {
+                break;
+            }
+            let mut entry = CommitEntry::decode(&found.bytes, &files.geometry).map_err(bad)?;
+            let next = self.history.writers.get(writer).map_or(0, |progress| progress.commits) + 1;
+            if entry.sequence != next {
+                let what = format!("it has commit {} where {next} is next", entry.sequence);
+                return Err(bad(EntryError::Bad(what)));
+            }
+            self.stale = true;
+            self.history.commit(writer, after, &entry);
+            self.joined.entries += 1;
+            self.joined.runs += entry.commit.runs.len() as u64;
+            let step = entry.step.map(|mark| mark.step);
+            let origin = Arc::new(Origin { writer: name.clone(), position: after, step });
+            for run in &mut entry.commit.runs {
+                Arc::make_mut(run).payload.origin = Some(origin.clone());
+            }
+            let ids: Vec<RunId> = match self.gained {
+                Some(_) => entry.commit.runs.iter().map(|run| run.id).collect(),
+                None => Vec::new(),
+            };
+            self.state.commit(writer, after, entry.commit);
+            if let Some(gained) = &mut self.gained {
+                gained.extend(ids.into_iter().filter_map(|id| self.state.run(id).cloned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the next rewrite.
+    pub fn join_rewrite(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
+        let number = self.state.rewrites() + 1;
+        let bad = |error| bad_entry(files.store.location(), name, 0, error);
+        let entry = RewriteEntry::decode(bytes, &files.geometry).map_err(bad)?;
+        for (writer, needed) in &entry.rewrite.needs {
+            vouched::check_need(files, writer, self.state.position(writer), number, *needed, &self.history)?;
+        }
+        self.stale = true;
+        self.gained = None;
+        let needs = entry.retract_after.map(|after| (after, entry.rewrite.needs.clone()));
+        self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+        if let Some((after, needs)) = needs {
+            self.history.retract(after, &needs);
+        }
+        self.joined.entries += 1;
+        Ok(())
+    }
+
+    /// Joins the next alteration.
+    pub fn join_alteration(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
+        let bad = |error| bad_entry(files.store.location(), name, 0, error);
+        let alteration = Alteration::decode(bytes).map_err(bad)?;
+        let altered = self.schema(files).altered(&alteration);
+        let next = altered.map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+        self.schema = Some(Arc::new(next));
+        self.stale = true;
+        Ok(())
+    }
+
+    /// Joins the word of which writers every step waits for.
+    pub fn join_declared(&mut self, declared: Declared) {
+        self.history.declared = Some(declared);
+        self.stale = true;
+    }
+
+    /// The state arranged for reading: the same view again while nothing has changed.
+    pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
+        if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
+            return view.clone();
+        }
+        let gained = self.gained.take();
+        let runs = match (&self.view, gained) {
+            (Some(view), Some(gained)) => view.runs.with_added(self.state.cutoffs(), gained),
+            _ => {
+                self.removed = Arc::new(self.state.removed().clone());
+                Runs::new(self.base.clone(), Directory::new(files.geometry, &self.state), self.removed.clone())
+            }
+        };
+        let mut view = View::new(self.schema(files).clone(), runs, self.history.clone(), &self.state);
+        view.joined = self.joined;
+        let view = Arc::new(view);
+        self.view = Some(view.clone());
+        self.stale = false;
+        self.gained = Some(Vec::new());
+        view
+    }
+}

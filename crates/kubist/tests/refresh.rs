@@ -1,0 +1,192 @@
+//! Many threads ask what a table holds while its logs are read slowly: who can do with what
+//! is known does not wait, who asks for now sees everything that was acknowledged before it
+//! asked, and whatever becomes of one call, the others go on.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
+
+use common::gated::{Gated, Hold, Then};
+use common::watchdog::within_a_minute;
+use common::{commit, commits, name, options, schema};
+use kubist::store::{MemoryStore, Store};
+use kubist::{Cancel, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
+
+const READERS: usize = 8;
+
+/// A table behind a gate, and its one writer, whose handle is another one.
+fn table() -> (Arc<Gated>, Table, Writer) {
+    let store = MemoryStore::new("refreshed");
+    let other = Table::create_in(Arc::new(store.clone()), schema(), &options()).unwrap();
+    let mut writer = other.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
+    commit(&mut writer, 0, 0).unwrap();
+    let gated = Arc::new(Gated::new(store));
+    let table = Table::open_in(gated.clone()).unwrap();
+    (gated, table, writer)
+}
+
+/// How many commits of the one writer are there.
+fn seen(snapshot: &Snapshot) -> i64 {
+    commits(snapshot).unwrap().get(&0).copied().unwrap_or(0)
+}
+
+/// A call that is held up on its way.
+fn held(gated: &Gated, table: &Table, hold: Hold, cancel: &Cancel) -> JoinHandle<Result<Snapshot>> {
+    let (table, cancel) = (table.clone(), cancel.clone());
+    gated.close(hold);
+    let call = std::thread::spawn(move || table.snapshot_with(&cancel));
+    gated.wait_until_held();
+    call
+}
+
+/// Calls that have begun, and wait for another one: only who waits looks at its switch.
+fn waiting(table: &Table) -> Vec<JoinHandle<Result<Snapshot>>> {
+    let looked: Vec<Arc<Barrier>> = (0..READERS).map(|_| Arc::new(Barrier::new(2))).collect();
+    let calls = looked.iter().map(|looked| {
+        let (table, looked, looks) = (table.clone(), looked.clone(), AtomicU64::new(0));
+        let cancel = Cancel::asking(move || {
+            if looks.fetch_add(1, Ordering::SeqCst) == 0 {
+                looked.wait();
+            }
+            false
+        });
+        std::thread::spawn(move || table.snapshot_with(&cancel))
+    });
+    let calls = calls.collect();
+    looked.iter().for_each(|looked| drop(looked.wait()));
+    calls
+}
+
+#[test]
+fn a_pinned_snapshot_and_the_last_view_do_not_wait() {
+    within_a_minute("reading what is known", || {
+        for hold in [Hold::Listing, Hold::Read] {
+            let (gated, table, mut writer) = table();
+            let pinned = table.snapshot().unwrap();
+            commit(&mut writer, 0, 1).unwrap();
+            let call = held(&gated, &table, hold, &Cancel::default());
+            assert_eq!(seen(&pinned), 1);
+            assert_eq!(seen(&table.at(&pinned.moment()).unwrap()), 1);
+            assert_eq!(table.core().last_view().unwrap().positions, pinned.moment().positions);
+            assert_eq!(table.core().since_checkpoint().0, 1);
+            // Who asks for now waits, until it is told to stop.
+            let cancel = Cancel::default();
+            cancel.set();
+            assert!(matches!(table.snapshot_with(&cancel), Err(Error::Cancelled)));
+            gated.open(Then::Succeed);
+            assert_eq!(seen(&call.join().unwrap().unwrap()), 2);
+            assert_eq!(
+                table.core().last_view().unwrap().history.live_rows(),
+                table.snapshot().unwrap().rows().unwrap()
+            );
+        }
+    });
+}
+
+#[test]
+fn a_call_never_answers_with_what_was_read_before_it_began() {
+    within_a_minute("calls at once", || {
+        let (gated, table, mut writer) = table();
+        let first = held(&gated, &table, Hold::Read, &Cancel::default());
+        // Acknowledged after the first call has read the logs, and before the others begin.
+        commit(&mut writer, 0, 1).unwrap();
+        let reads = gated.reads.load(Ordering::SeqCst);
+        let others = waiting(&table);
+        gated.open(Then::Succeed);
+        assert_eq!(seen(&first.join().unwrap().unwrap()), 1);
+        for other in others {
+            assert_eq!(seen(&other.join().unwrap().unwrap()), 2);
+        }
+        assert_eq!(gated.reads.load(Ordering::SeqCst), reads + 1, "they share one reading of the logs");
+    });
+}
+
+#[test]
+fn every_call_sees_what_was_acknowledged_before_it() {
+    const ROUNDS: i64 = 60;
+    within_a_minute("rounds of calls", || {
+        let (_, table, mut writer) = table();
+        let (begin, end) = (Arc::new(Barrier::new(READERS + 1)), Arc::new(Barrier::new(READERS + 1)));
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| {
+                let (table, begin, end) = (table.clone(), begin.clone(), end.clone());
+                std::thread::spawn(move || {
+                    let mut late = Vec::new();
+                    for round in 1..=ROUNDS {
+                        begin.wait();
+                        // One commit is acknowledged, and the next is under way.
+                        let found = table.snapshot().map(|snapshot| seen(&snapshot));
+                        if !matches!(found, Ok(found) if found == round || found == round + 1) {
+                            late.push((round, found));
+                        }
+                        end.wait();
+                    }
+                    late
+                })
+            })
+            .collect();
+        for round in 1..=ROUNDS {
+            begin.wait();
+            commit(&mut writer, 0, round).unwrap();
+            end.wait();
+        }
+        for reader in readers {
+            let late = reader.join().unwrap();
+            assert!(late.is_empty(), "{late:?}");
+        }
+    });
+}
+
+#[test]
+fn whatever_becomes_of_one_call_the_others_go_on() {
+    within_a_minute("calls behind one that ends badly", || {
+        for hold in [Hold::Listing, Hold::Read] {
+            for (then, cancelled) in [(Then::Fail, false), (Then::Panic, false), (Then::Succeed, true)] {
+                let (gated, table, mut writer) = table();
+                commit(&mut writer, 0, 1).unwrap();
+                let cancel = Cancel::default();
+                let first = held(&gated, &table, hold, &cancel);
+                let others = waiting(&table);
+                if cancelled {
+                    cancel.set();
+                }
+                gated.open(then);
+                match (first.join(), then) {
+                    (Err(_), Then::Panic) => {}
+                    (Ok(Err(Error::Cancelled)), Then::Succeed) => {}
+                    (Ok(Err(_)), Then::Fail) => {}
+                    (found, then) => panic!("{hold:?}, {then:?}: {found:?}"),
+                }
+                for other in others {
+                    assert_eq!(seen(&other.join().unwrap().unwrap()), 2, "{hold:?}, {then:?}");
+                }
+                commit(&mut writer, 0, 2).unwrap();
+                assert_eq!(seen(&table.snapshot().unwrap()), 3, "{hold:?}, {then:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn only_new_rewrites_are_listed() {
+    let (gated, table, mut writer) = table();
+    let other = Table::open_in(Arc::new(gated.store.clone())).unwrap();
+    let rewrites = || gated.store.list("rewrites/").unwrap().len() as u64;
+    let (mut known, mut committed) = (0, 1);
+    for _ in 0..3 {
+        for number in committed..committed + 40 {
+            commit(&mut writer, 0, number).unwrap();
+        }
+        committed += 40;
+        other.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+        assert!(rewrites() > known);
+        for new in [rewrites() - known, 0] {
+            let listed = gated.listed.load(Ordering::SeqCst);
+            assert_eq!(seen(&table.snapshot().unwrap()), committed);
+            assert_eq!(gated.listed.load(Ordering::SeqCst), listed + new);
+        }
+        known = rewrites();
+    }
+}
