@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_schema::Schema;
+use kubist_format::error::EntryError;
 use kubist_format::header::{self, Header};
 use kubist_format::history::Declared;
 use kubist_format::names::{TABLE, UNFINISHED, WRITERS};
