@@ -86,7 +86,7 @@ impl Added {
     }
 
     fn rows(&self, rows: usize) -> Result<ArrayRef> {
-        Ok(arrow_select::take::take(&self.default, &UInt32Array::from(vec![0; rows]), None).map_err(Error::kernel)?)
+        arrow_select::take::take(&self.default, &UInt32Array::from(vec![0; rows]), None).map_err(Error::kernel)
     }
 }
 
@@ -307,7 +307,7 @@ impl TableSchema {
         for added in &self.added[columns.len() - self.base()..] {
             columns.push(added.rows(batch.num_rows())?);
         }
-        Ok(RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)?)
+        RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
     /// A user's batch in stored form. Columns are matched by name, in any order,
@@ -358,7 +358,7 @@ impl TableSchema {
             self.push_hidden(&mut columns, rows, writer, first_row);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)?)
+        RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)
     }
 
     fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {
@@ -379,7 +379,7 @@ impl TableSchema {
         let Some(step) = step else { return Ok(batch) };
         let mut columns = batch.columns().to_vec();
         columns[self.step()] = Arc::new(Int64Array::from_value(step, batch.num_rows()));
-        Ok(RecordBatch::try_new(batch.schema(), columns).map_err(Error::kernel)?)
+        RecordBatch::try_new(batch.schema(), columns).map_err(Error::kernel)
     }
 
     /// The user's field of a stored column.
@@ -391,11 +391,7 @@ impl TableSchema {
     /// A stored column as the user sees it.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
-        if array.data_type() == wanted {
-            Ok(array)
-        } else {
-            Ok(arrow_cast::cast(&array, wanted).map_err(Error::kernel)?)
-        }
+        if array.data_type() == wanted { Ok(array) } else { arrow_cast::cast(&array, wanted).map_err(Error::kernel) }
     }
 
     /// Do columns of the user's decide which records belong together?

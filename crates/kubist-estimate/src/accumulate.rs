@@ -298,11 +298,11 @@ impl Accumulated {
             let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();
             match parts.is_empty() {
                 true => Ok(arrow_array::new_empty_array(fields.field(column).data_type())),
-                false => Ok(arrow_select::concat::concat(&parts).map_err(Error::kernel)?),
+                false => arrow_select::concat::concat(&parts).map_err(Error::kernel),
             }
         });
         let options = RecordBatchOptions::new().with_row_count(Some(self.groups.len()));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
-        Ok(RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options).map_err(Error::kernel)?)
+        RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options).map_err(Error::kernel)
     }
 }

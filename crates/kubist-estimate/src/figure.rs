@@ -142,7 +142,7 @@ impl Estimate {
         columns.push(Arc::new(rows.finish()));
         columns.push(Arc::new(rows_read.finish()));
         columns.push(Arc::new(exact.finish()));
-        Ok(RecordBatch::try_new(self.schema(directions), columns).map_err(Error::kernel)?)
+        RecordBatch::try_new(self.schema(directions), columns).map_err(Error::kernel)
     }
 
     fn schema(&self, directions: usize) -> SchemaRef {

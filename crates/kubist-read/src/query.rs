@@ -431,7 +431,7 @@ impl Question {
             columns.push(Arc::new(inclusion()));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)?)
+        RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
     }
 
     /// The probability of a priority in the part of the question's range that lies below
@@ -462,7 +462,7 @@ pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator
         .scan(everything, wanted)?
         .0
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
-    Ok(found.map(move |scanned| Ok(RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)?)))
+    Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
 }
 
 type SharedSkip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;

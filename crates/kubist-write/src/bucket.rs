@@ -76,9 +76,9 @@ impl Buckets {
             }
             let mut from = vec![0u32; self.places.len()];
             self.places.iter().zip(0..).for_each(|(place, row)| from[*place as usize] = row);
-            Ok(take(&concat(&parts).map_err(Error::kernel)?, &UInt32Array::from(from), None).map_err(Error::kernel)?)
+            take(&concat(&parts).map_err(Error::kernel)?, &UInt32Array::from(from), None).map_err(Error::kernel)
         });
-        Ok(RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)?)
+        RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
     }
 
     fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {

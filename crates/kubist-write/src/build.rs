@@ -113,7 +113,7 @@ impl SortedRows {
     /// Some rows, given by their places in key order.
     pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
         let rows = rows.iter().map(|row| self.order[*row as usize]);
-        Ok(take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)?)
+        take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
     /// The places, in key order, of the rows inside a cube.

@@ -146,7 +146,7 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
         copy.try_extend(0, 0, data.len()).map_err(Error::invalid)?;
         Ok(arrow_array::make_array(copy.freeze()))
     });
-    Ok(RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)?)
+    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)
 }
 
 /// The rows of a batch in slices that fit into memory once they are written out, whatever

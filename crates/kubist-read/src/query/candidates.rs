@@ -92,7 +92,7 @@ pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: 
         .map(|column| {
             cancel.check()?;
             let arrays: Vec<&dyn Array> = used.iter().map(|part| parts[*part as usize][column].as_ref()).collect();
-            Ok(interleave(&arrays, &places).map_err(Error::kernel)?)
+            interleave(&arrays, &places).map_err(Error::kernel)
         })
         .collect()
 }
