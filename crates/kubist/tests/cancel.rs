@@ -221,7 +221,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
         Ok((info.rows, info.runs))
     });
     let checked = store.clone();
-    interrupt("verify of logs", 4 * COMMITS, move |cancel| {
+    interrupt("verify of logs", 2 * COMMITS, move |cancel| {
         let options = VerifyOptions { cancel, ..VerifyOptions::default() };
         let report = Table::open_in(checked.clone())?.verify(&options, &mut |_, _| {})?;
         Ok((report.rows, report.findings))
