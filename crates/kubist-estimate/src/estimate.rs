@@ -35,8 +35,9 @@ use aggregate::{Aggregate, Kind};
 pub use figure::{Estimate, Figure, Stop};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::query::{Question, Wanted};
-use kubist_read::question::Query;
+use kubist_read::question::RunOptions;
 use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 use tails::Tails;
 
@@ -67,7 +68,9 @@ pub struct EstimateOptions {
     /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
     /// are read, and figures are of all records.
     /// It takes no limit, no cells and no columns.
-    pub query: Query,
+    pub query: QuerySpec,
+    /// How they are read; `part` makes figures of that part.
+    pub run: RunOptions,
     /// Half of each interval is at most this share of its value.
     pub error: Option<f64>,
     /// Half of each interval is at most this, in the unit of the value.
@@ -91,7 +94,8 @@ impl Default for EstimateOptions {
         EstimateOptions {
             aggregates: vec![],
             group_by: vec![],
-            query: Query::default(),
+            query: QuerySpec::default(),
+            run: RunOptions::default(),
             error: None,
             absolute: None,
             within: None,
@@ -186,9 +190,9 @@ impl Estimation {
         };
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
-        let everything = Query { precision: None, columns: Some(vec![]), ..options.query.clone() };
-        let mut question = Question::new(snapshot, &everything)?;
-        question.cancel = options.query.cancel.linked();
+        let everything = QuerySpec { precision: None, columns: Some(vec![]), ..options.query.clone() };
+        let mut question = Question::new(snapshot, &options.run.clone().of(everything))?;
+        question.cancel = options.run.cancel.linked();
         let question = Arc::new(question);
         let mut stats = Stats::default();
         let expected = match question.range() {
@@ -237,7 +241,7 @@ impl Estimation {
             return Ok(None);
         }
         match work() {
-            Err(Error::Cancelled) if !self.options.query.cancel.is_set() && self.late() => Ok(None),
+            Err(Error::Cancelled) if !self.options.run.cancel.is_set() && self.late() => Ok(None),
             done => done.map(Some),
         }
     }

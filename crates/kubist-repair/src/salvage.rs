@@ -263,9 +263,9 @@ mod tests {
     use arrow_schema::{DataType, Field, Schema};
     use kubist_format::header::encode_header;
     use kubist_format::names::TABLE;
-    use kubist_read::question::Query;
     use kubist_store::MemoryStore;
     use kubist_types::options::{Dimension, Domain, TableOptions};
+    use kubist_types::query::QuerySpec as Query;
 
     /// Bytes that were written as a column of bytes, in a table that says they are text: as of a
     /// writer that did not look.

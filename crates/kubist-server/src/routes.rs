@@ -86,9 +86,9 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     let (region, asked) = parse::<Records>(&said)?;
                     stream(&desk.work, move |out| {
                         let moment = table.at(region.version.as_deref())?;
-                        let query = asked.query(&region, &out.cancel)?;
+                        let query = asked.request(&region, &out.cancel)?;
                         out.header("kubist-version", &moment.version);
-                        answer::send(moment.snapshot.query(&query)?, asked.format, &table.name, out)
+                        answer::send(moment.snapshot.query(query)?, asked.format, &table.name, out)
                     })
                     .await
                 }
@@ -96,7 +96,7 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     let (region, asked) = parse::<Paths>(&body(desk, request).await?)?;
                     stream(&desk.work, move |out| {
                         let moment = table.at(region.version.as_deref())?;
-                        let (through, query) = asked.queries(&region, &out.cancel)?;
+                        let (through, query) = asked.requests(&region, &out.cancel)?;
                         out.header("kubist-version", &moment.version);
                         let paths = moment.snapshot.trajectories(&through, &asked.by, &query)?;
                         answer::send(paths, asked.format, &table.name, out)
@@ -123,7 +123,7 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     let (region, Nothing {}) = parse(&body(desk, request).await?)?;
                     answer_json(&desk.work, move |cancel| {
                         let moment = table.at(region.version.as_deref())?;
-                        let count = moment.snapshot.count(&region.query(cancel))?;
+                        let count = moment.snapshot.count(region.request(cancel))?;
                         Ok(json!({ "count": count, "version": moment.version }))
                     })
                     .await

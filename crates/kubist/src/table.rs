@@ -205,7 +205,7 @@ impl Table {
     /// `SnapshotExpired` if the files of its moment were cleaned away; `Invalid` if it is a
     /// part of another table.
     pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-        self.at(&split.moment)?.query(&split.query(cancel))
+        self.at(&split.moment)?.query(split.request(cancel))
     }
 
     /// Improves the layout until no part of the tree has too large a share of

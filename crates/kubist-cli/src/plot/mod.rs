@@ -18,7 +18,7 @@ pub mod ticks;
 use std::io::{BufWriter, Write};
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, Query, Snapshot, Table, Value};
+use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table, Value};
 
 use crate::args::{self, Aspect};
 use crate::failure::{Failure, Kind, Result};
@@ -40,10 +40,10 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     let schema = snapshot.schema();
     let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
     let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
-    let query = question(command, &snapshot, [x, y], color, cancel)?;
+    let query = question(command, &snapshot, [x, y], color)?;
     // Made first, so that a place that cannot be written is known at once.
     let pending = PendingFile::create(&command.output)?;
-    let mut stream = snapshot.query(&query)?;
+    let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query.clone()))?;
     let mut points = Points::default();
     for batch in &mut stream {
         points.add(&batch?, [across, up], command.color.as_deref())?;
@@ -114,13 +114,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-fn question(
-    command: &args::Plot,
-    snapshot: &Snapshot,
-    axes: [&Field; 2],
-    color: Option<&Field>,
-    cancel: &Cancel,
-) -> Result<Query> {
+fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color: Option<&Field>) -> Result<QuerySpec> {
     for field in axes.into_iter().chain(color) {
         points::scale(field)?;
     }
@@ -134,7 +128,7 @@ fn question(
         }
     }
     let schema: &Schema = &snapshot.schema();
-    Ok(Query {
+    Ok(QuerySpec {
         bounds: parse::bounds(&command.region.ranges, schema)?,
         precision: command.region.precision,
         limit: match (command.points, command.region.precision) {
@@ -143,13 +137,12 @@ fn question(
         },
         columns: Some(columns),
         filter: command.region.filter.clone(),
-        cancel: cancel.clone(),
-        ..Query::default()
+        ..QuerySpec::default()
     })
 }
 
 /// `n of N points, precision p`, and which region that is.
-fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &Query, snapshot: &Snapshot) -> String {
+fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &QuerySpec, snapshot: &Snapshot) -> String {
     let everything = query.bounds.is_empty() && query.filter.is_none();
     let mut caption = if drawn == 0 {
         "no points".to_string()
