@@ -29,7 +29,7 @@ use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, TableFiles, check_not_dropped};
 use crate::heat::Heat;
 use crate::schema::TableSchema;
-use crate::token::Moment;
+use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched::{self, Vouched};
 
@@ -255,34 +255,34 @@ impl Core {
         Ok(true)
     }
 
-    /// The table as it was at a moment that a view of it had.
+    /// The table as it was when a view of it had this token.
     ///
     /// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
     /// as long as the newest checkpoint is not younger, or all rewrites are still there.
-    pub fn view_at(&self, moment: &Moment) -> Result<Arc<View>> {
+    pub fn view_at(&self, token: &SnapshotToken) -> Result<Arc<View>> {
         self.check_process()?;
         let expired = |why: &str| Error::SnapshotExpired { location: self.store.location().into(), why: why.into() };
         let mut tail = Tail { stale: true, ..Tail::default() };
         let held = checkpoint::load(self)?;
-        if let Some(held) = held.filter(|held| moment.is_at_or_after(&held.state)) {
+        if let Some(held) = held.filter(|held| token.is_at_or_after(&held.state)) {
             tail.begin(held);
         }
-        for (writer, position) in &moment.positions {
+        for (writer, position) in &token.positions {
             self.follow(&mut tail, writer, *position)?;
             if tail.state.position(writer) != *position {
                 return Err(expired(&format!("the log of {writer} does not lead to it")));
             }
         }
         let rewrites = self.store.list(REWRITES).map_err(store_error)?;
-        let known = rewrites.into_iter().filter(|name| number_of(name) <= moment.rewrites);
+        let known = rewrites.into_iter().filter(|name| number_of(name) <= token.rewrites);
         let followed = self.follow_rewrites(&mut tail, &known.collect::<Vec<_>>())?;
-        if !followed || tail.state.rewrites() != moment.rewrites {
+        if !followed || tail.state.rewrites() != token.rewrites {
             return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
         }
-        tail.history.declared = moment.declared.clone();
-        self.follow_alterations(&mut tail, moment.alterations)?;
+        tail.history.declared = token.declared.clone();
+        self.follow_alterations(&mut tail, token.alterations)?;
         let schema = tail.schema.as_ref().unwrap_or(&self.created).clone();
-        if schema.version != moment.alterations {
+        if schema.version != token.alterations {
             return Err(expired("its columns are not known here"));
         }
         tail.removed = Arc::new(tail.state.removed().clone());

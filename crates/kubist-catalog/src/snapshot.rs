@@ -6,7 +6,7 @@ use kubist_types::{Cancel, Error, Result};
 
 use crate::core::Core;
 use crate::directory::Directory;
-use crate::token::Moment;
+use crate::token::SnapshotToken;
 use crate::view::View;
 
 /// Answers as of one moment, whatever is committed afterwards.
@@ -55,9 +55,9 @@ impl Snapshot {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
 
-    /// The moment that this snapshot is of; [`Snapshot::at`] comes back to it.
-    pub fn moment(&self) -> Moment {
-        Moment {
+    /// Names this snapshot; [`Snapshot::at`] comes back to it.
+    pub fn token(&self) -> SnapshotToken {
+        SnapshotToken {
             table: self.core.header.id.clone(),
             positions: self.view.positions.clone(),
             rewrites: self.view.rewrites,
@@ -67,22 +67,28 @@ impl Snapshot {
         }
     }
 
-    /// The table at a moment that a snapshot of it had, also in another process.
+    /// The snapshot that a token names, also in another process. A token that no snapshot of
+    /// this table can have is refused before anything of it is looked up.
     ///
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
     /// are read.
-    pub fn at(core: &Arc<Core>, moment: &Moment) -> Result<Snapshot> {
-        if core.header.id != moment.table {
+    pub fn at(core: &Arc<Core>, token: &SnapshotToken) -> Result<Snapshot> {
+        if core.header.id != token.table {
             let why = "another table was made in the place of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
         }
         let now = Snapshot::now(core)?;
-        let view = match (Moment { step: moment.step, ..now.moment() }) == *moment {
+        let newest = now.token();
+        if !token.is_before(&newest) {
+            let why = "the table has not been in the state that the token names".into();
+            return Err(Error::SnapshotExpired { location: core.store.location().into(), why });
+        }
+        let view = match (SnapshotToken { step: token.step, ..newest }) == *token {
             true => now.view,
-            false => core.view_at(moment)?,
+            false => core.view_at(token)?,
         };
-        Ok(Snapshot { core: core.clone(), view, step: moment.step })
+        Ok(Snapshot { core: core.clone(), view, step: token.step })
     }
 }

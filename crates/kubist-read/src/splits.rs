@@ -5,8 +5,8 @@
 //! cuts halve a sample of the answer, again and again, across the dimension in which it
 //! spreads furthest. That makes compact parts of about equal rows; where records lie in
 //! one point, parts are ranges of priority. In a cluster parts can be stretches of its ring
-//! instead: whole runs, read where they lie. A part names the moment that it is of, and
-//! answers from that moment or not at all.
+//! instead: whole runs, read where they lie. A part carries the token of the snapshot that it is
+//! of, and answers from that snapshot or not at all.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::question::{Part, Request, RunOptions};
 use crate::ring::{self, Share};
 use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -45,7 +45,8 @@ pub struct Split {
     version: SplitVersion,
     /// Where the table is.
     pub location: String,
-    pub moment: Moment,
+    /// Which state of the table it is of.
+    pub snapshot: SnapshotToken,
     /// The whole query, of which it is a part.
     pub query: QuerySpec,
     part: Part,
@@ -144,7 +145,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     Split {
         version: SplitVersion,
         location: location::absolute(snapshot.core.store.location()),
-        moment: snapshot.moment(),
+        snapshot: snapshot.token(),
         query: query.clone(),
         part,
         rows: rows as u64,

@@ -19,7 +19,7 @@ pub use explain::{Explanation, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
-pub use kubist_catalog::token::Moment;
+pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
 pub use kubist_format::history::Declared;

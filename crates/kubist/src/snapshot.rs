@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
 use kubist_maintain::copy::{self, Copied, CopyOptions};
 use kubist_read::query::trajectories;
@@ -49,9 +49,10 @@ impl Snapshot {
         &self.0.view.schema.metadata
     }
 
-    /// The moment that this snapshot is of; [`Table::at`](crate::Table::at) comes back to it.
-    pub fn moment(&self) -> Moment {
-        self.0.moment()
+    /// Names this snapshot, also to other processes; [`Table::at`](crate::Table::at) comes
+    /// back to it.
+    pub fn token(&self) -> SnapshotToken {
+        self.0.token()
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some

@@ -8,7 +8,7 @@ use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
 use kubist_catalog::location::Place;
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
 use kubist_maintain::background::{Healer, Healing, heal_reads};
@@ -127,14 +127,14 @@ impl Table {
         Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core)?))
     }
 
-    /// The table at a moment that a snapshot of it had, also in another process.
+    /// The snapshot that a token names, also in another process.
     ///
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
     /// are read.
-    pub fn at(&self, moment: &Moment) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, moment)?))
+    pub fn at(&self, token: &SnapshotToken) -> Result<Snapshot> {
+        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, token)?))
     }
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
@@ -205,7 +205,7 @@ impl Table {
     /// `SnapshotExpired` if the files of its moment were cleaned away; `Invalid` if it is a
     /// part of another table.
     pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-        self.at(&split.moment)?.query(split.request(cancel))
+        self.at(&split.snapshot)?.query(split.request(cancel))
     }
 
     /// Improves the layout until no part of the tree has too large a share of

@@ -97,21 +97,21 @@ fn a_part_says_the_query_as_it_was_asked() {
 }
 
 #[test]
-fn a_moment_is_come_back_to() {
+fn a_token_leads_back_to_its_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let location = directory.path().join("t.kubist");
     let table = table(&location);
     let before = table.snapshot().unwrap();
-    let moment = serde_json::to_string(&before.moment()).unwrap();
+    let token = serde_json::to_string(&before.token()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let batch = before.query(&Query { limit: Some(10), ..Query::default() }).unwrap().next().unwrap().unwrap();
     writer.append(&batch).unwrap();
     writer.commit().unwrap();
     let other = Table::open(location.to_str().unwrap()).unwrap();
     assert_eq!(other.snapshot().unwrap().rows().unwrap(), 20_010);
-    let again = other.at(&serde_json::from_str(&moment).unwrap()).unwrap();
+    let again = other.at(&serde_json::from_str(&token).unwrap()).unwrap();
     assert_eq!(again.rows().unwrap(), 20_000);
-    assert_eq!(again.moment(), before.moment());
+    assert_eq!(again.token(), before.token());
 }
 
 #[test]
