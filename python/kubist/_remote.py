@@ -364,7 +364,7 @@ class RemoteTable(_Remote):
         return Moment(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
-        """The table as it is now. The server keeps the newest four moments at hand."""
+        """The table as it is now, for as long as the files of that snapshot are there."""
         moment = self._pinned()
         moment.about()
         return RemoteSnapshot(self._server, self.name, moment)

@@ -38,11 +38,11 @@ impl Wish {
             Duration::try_from_secs_f64(seconds).map_err(|error| invalid(py, &format!("within: {error}")))
         };
         let within = within.map(seconds).transpose()?;
-        let query = query.fresh();
         Ok(Wish(EstimateOptions {
             aggregates,
             group_by,
-            query,
+            query: query.spec().clone(),
+            run: kubist::RunOptions::default(),
             error,
             absolute,
             within,
@@ -57,8 +57,7 @@ impl Wish {
 impl Wish {
     /// With a stop switch of its own, so that it can be asked again.
     pub fn fresh(&self) -> EstimateOptions {
-        let query = kubist::Query { cancel: kubist::Cancel::default(), ..self.0.query.clone() };
-        EstimateOptions { query, ..self.0.clone() }
+        EstimateOptions { run: kubist::RunOptions::default(), ..self.0.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Stats};
+use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Request, RunOptions, Stats};
 use pyo3::prelude::*;
 
 use crate::call::{PATIENCE, run};
@@ -15,7 +15,7 @@ use crate::value::End;
 
 /// A question, checked for shape by the Python layer and for sense by the engine.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Query(kubist::Query);
+pub struct Query(kubist::QuerySpec);
 
 #[pymethods]
 impl Query {
@@ -35,15 +35,35 @@ impl Query {
     ) -> Query {
         let bounds = bounds.into_iter().map(|(column, low, high)| Range { column, low: low.0, high: high.0 }).collect();
         let per_cell = per_cell.map(|(rows, widths)| PerCell { rows, widths });
-        let rest = kubist::Query::default();
-        Query(kubist::Query { bounds, precision, window, limit, per_cell, columns, filter, steps, inclusion, ..rest })
+        let version = kubist::SpecVersion;
+        Query(kubist::QuerySpec {
+            version,
+            bounds,
+            precision,
+            window,
+            limit,
+            per_cell,
+            columns,
+            filter,
+            steps,
+            inclusion,
+        })
     }
 }
 
 impl Query {
     /// The question with a stop switch of its own, so that it can be asked again.
-    pub fn fresh(&self) -> kubist::Query {
-        kubist::Query { cancel: Cancel::default(), ..self.0.clone() }
+    pub fn fresh(&self) -> Request {
+        self.with(Cancel::default())
+    }
+
+    /// The question with the stop switch of another.
+    pub fn with(&self, cancel: Cancel) -> Request {
+        RunOptions { cancel, ..RunOptions::default() }.of(self.0.clone())
+    }
+
+    pub fn spec(&self) -> &kubist::QuerySpec {
+        &self.0
     }
 }
 
@@ -65,17 +85,17 @@ struct State {
 }
 
 /// The answer to a question about the table at `location`.
-pub fn answer(location: &str, stream: QueryStream, query: &kubist::Query) -> Stream {
+pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
     let schema = stream.schema();
     let state = State {
         stats: stream.stats(),
         precision: stream.precision(),
         stream: Some(stream),
         first: None,
-        unsettled: query.limit.is_some(),
+        unsettled: query.spec.limit.is_some(),
     };
     let state = Home::new(location, Mutex::new(state));
-    Stream(Arc::new(Reading { schema, cancel: query.cancel.clone(), state }))
+    Stream(Arc::new(Reading { schema, cancel: query.run.cancel.clone(), state }))
 }
 
 impl Reading {
@@ -164,11 +184,11 @@ impl State {
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
     steps: Home<Mutex<kubist::Refine>>,
-    query: kubist::Query,
+    query: Request,
 }
 
 impl Refine {
-    pub fn new(location: &str, steps: kubist::Refine, query: kubist::Query) -> Refine {
+    pub fn new(location: &str, steps: kubist::Refine, query: Request) -> Refine {
         Refine { steps: Home::new(location, Mutex::new(steps)), query }
     }
 }
@@ -177,7 +197,7 @@ impl Refine {
 impl Refine {
     /// The next step's answer, or `None` after the last.
     fn next_step(&self, py: Python<'_>) -> PyResult<Option<Stream>> {
-        let step = run(py, &self.query.cancel, || {
+        let step = run(py, &self.query.run.cancel, || {
             let steps = self.steps.get()?;
             steps.lock().unwrap_or_else(PoisonError::into_inner).next().transpose()
         })?;

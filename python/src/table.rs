@@ -100,8 +100,8 @@ impl Table {
         let split: kubist::Split =
             serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;
         // Parts have no limit: the question only carries the stop switch.
-        let query = kubist::Query::default();
-        let stream = run(py, &query.cancel, || self.0.get()?.read_split(&split, &query.cancel))?;
+        let query = kubist::Request::default();
+        let stream = run(py, &query.run.cancel, || self.0.get()?.read_split(&split, &query.run.cancel))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
@@ -328,15 +328,15 @@ impl Snapshot {
 
     fn query(&self, py: Python<'_>, query: &Query) -> PyResult<Stream> {
         let query = query.fresh();
-        let stream = run(py, &query.cancel, || self.0.get()?.query(&query))?;
+        let stream = run(py, &query.run.cancel, || self.0.get()?.query(&query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
     /// What passed through the region of `through`, told apart by the column `by`.
     fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
         let query = query.fresh();
-        let through = kubist::Query { cancel: query.cancel.clone(), ..through.fresh() };
-        let stream = run(py, &query.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
+        let through = through.with(query.run.cancel.clone());
+        let stream = run(py, &query.run.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
@@ -347,14 +347,14 @@ impl Snapshot {
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
         let query = query.fresh();
-        let explanation = run(py, &query.cancel, || self.0.get()?.explain(&query, fitted.as_ref()))?;
+        let explanation = run(py, &query.run.cancel, || self.0.get()?.explain(&query, fitted.as_ref()))?;
         as_json(&explanation)
     }
 
     /// Disjoint parts of a query, each as JSON.
     fn splits(&self, py: Python<'_>, query: &Query, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
         let query = query.fresh();
-        let splits = run(py, &query.cancel, || match by_host {
+        let splits = run(py, &query.run.cancel, || match by_host {
             true => self.0.get()?.splits_by_host(&query, parts),
             false => self.0.get()?.splits(&query, parts),
         })?;
@@ -363,24 +363,24 @@ impl Snapshot {
 
     fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {
         let query = query.fresh();
-        run(py, &query.cancel, || self.0.get()?.count(&query))
+        run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
 
     fn estimate(&self, py: Python<'_>, wish: &Wish) -> PyResult<Figures> {
         let options = wish.fresh();
-        run(py, &options.query.cancel, || self.0.get()?.estimate(&options)).map(Figures)
+        run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
     }
 
     fn estimates(&self, py: Python<'_>, wish: &Wish) -> PyResult<Estimates> {
         let options = wish.fresh();
-        let cancel = options.query.cancel.clone();
+        let cancel = options.run.cancel.clone();
         let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
         Ok(Estimates::new(self.0.location(), steps, cancel))
     }
 
     fn refine(&self, py: Python<'_>, query: &Query, start: f64, factor: f64) -> PyResult<Refine> {
         let query = query.fresh();
-        let steps = run(py, &query.cancel, || self.0.get()?.refine(&query, start, factor))?;
+        let steps = run(py, &query.run.cancel, || self.0.get()?.refine(&query, start, factor))?;
         Ok(Refine::new(self.0.location(), steps, query))
     }
 }

@@ -26,7 +26,7 @@ use crate::follow;
 use crate::heat::Heat;
 use crate::schema::TableSchema;
 use crate::tail::Tail;
-use crate::token::Moment;
+use crate::token::SnapshotToken;
 use crate::view::{Joined, View};
 
 /// Who waits for a refresh looks at its switch so often.
@@ -213,10 +213,10 @@ impl Core {
         }
     }
 
-    /// The table as it was at a moment that a view of it had.
-    pub fn view_at(&self, moment: &Moment, cancel: &Cancel) -> Result<Arc<View>> {
+    /// The table as it was when a view of it had this token.
+    pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
-        follow::to_moment(self, moment, cancel)
+        follow::to_token(self, token, cancel)
     }
 
     /// Entries and runs in them since the last checkpoint, and live runs, as of the last view.

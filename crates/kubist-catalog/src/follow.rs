@@ -15,7 +15,7 @@ use crate::checkpoint;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
 use crate::tail::Tail;
-use crate::token::Moment;
+use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
@@ -65,12 +65,12 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 ///
 /// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
 /// as long as the newest checkpoint is not younger, or all rewrites are still there.
-pub fn to_moment(files: &TableFiles, moment: &Moment, cancel: &Cancel) -> Result<Arc<View>> {
+pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
     let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut tail = Tail::default();
     let held = checkpoint::load(files, cancel)?;
-    tail.begin(held.filter(|held| moment.is_at_or_after(&held.state)));
-    for (writer, position) in &moment.positions {
+    tail.begin(held.filter(|held| token.is_at_or_after(&held.state)));
+    for (writer, position) in &token.positions {
         cancel.check()?;
         let read = files.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
         tail.join_log(files, writer, read, *position, cancel)?;
@@ -80,14 +80,14 @@ pub fn to_moment(files: &TableFiles, moment: &Moment, cancel: &Cancel) -> Result
     }
     cancel.check()?;
     let mut names = files.store.list_after(REWRITES, &rewrite_name(tail.state.rewrites())).map_err(store_error)?;
-    names.retain(|name| number_of(name) <= moment.rewrites);
+    names.retain(|name| number_of(name) <= token.rewrites);
     let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
-    if !followed || tail.state.rewrites() != moment.rewrites {
+    if !followed || tail.state.rewrites() != token.rewrites {
         return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
     }
-    tail.history.declared = moment.declared.clone();
-    follow_alterations(files, &mut tail, moment.alterations, cancel)?;
-    if tail.schema(files).version != moment.alterations {
+    tail.history.declared = token.declared.clone();
+    follow_alterations(files, &mut tail, token.alterations, cancel)?;
+    if tail.schema(files).version != token.alterations {
         return Err(expired("its columns are not known here"));
     }
     Ok(tail.view(files))

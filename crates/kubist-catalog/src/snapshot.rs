@@ -6,7 +6,7 @@ use kubist_types::{Cancel, Error, Result};
 
 use crate::core::Core;
 use crate::directory::Directory;
-use crate::token::Moment;
+use crate::token::SnapshotToken;
 use crate::view::View;
 
 /// Answers as of one moment, whatever is committed afterwards.
@@ -55,9 +55,9 @@ impl Snapshot {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
 
-    /// The moment that this snapshot is of; [`Snapshot::at`] comes back to it.
-    pub fn moment(&self) -> Moment {
-        Moment {
+    /// Names this snapshot; [`Snapshot::at`] comes back to it.
+    pub fn token(&self) -> SnapshotToken {
+        SnapshotToken {
             table: self.core.header.id.clone(),
             positions: self.view.positions.clone(),
             rewrites: self.view.rewrites,
@@ -67,7 +67,8 @@ impl Snapshot {
         }
     }
 
-    /// The table at a moment that a snapshot of it had, also in another process.
+    /// The snapshot that a token names, also in another process. A token that no snapshot of
+    /// this table can have is refused before anything of it is looked up.
     ///
     /// The moment of the last view is there without a look at the store, unless its runs
     /// lie in pages: these may have been cleaned away, and only a look tells.
@@ -76,25 +77,27 @@ impl Snapshot {
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
     /// are read; `Cancelled`.
-    pub fn at(core: &Arc<Core>, moment: &Moment, cancel: &Cancel) -> Result<Snapshot> {
+    pub fn at(core: &Arc<Core>, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
         cancel.check()?;
-        if core.header.id != moment.table {
+        if core.header.id != token.table {
             let why = "another table was made in the place of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
         }
-        let is_meant = |view: &Arc<View>| {
-            let found = Snapshot::new(core.clone(), view.clone());
-            Moment { step: moment.step, ..found.moment() } == *moment
-        };
+        let token_of = |view: &Arc<View>| Snapshot::new(core.clone(), view.clone()).token();
+        let is_meant = |view: &Arc<View>| SnapshotToken { step: token.step, ..token_of(view) } == *token;
         let in_memory = core.last_view().filter(|view| view.runs.base.is_none() && is_meant(view));
         let view = match in_memory {
             Some(view) => view,
             None => match core.view(cancel)? {
                 view if is_meant(&view) => view,
-                _ => core.view_at(moment, cancel)?,
+                view if !token.is_before(&token_of(&view)) => {
+                    let why = "the table has not been in the state that the token names".into();
+                    return Err(Error::SnapshotExpired { location: core.store.location().into(), why });
+                }
+                _ => core.view_at(token, cancel)?,
             },
         };
-        Ok(Snapshot { core: core.clone(), view, step: moment.step })
+        Ok(Snapshot { core: core.clone(), view, step: token.step })
     }
 }

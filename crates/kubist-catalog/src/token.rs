@@ -1,17 +1,31 @@
-//! The name of a snapshot, for other processes.
+//! Snapshot tokens: which state of a table a snapshot is of, in words that another process
+//! understands.
 //!
 //! A snapshot is the join of the logs up to some positions, so the positions name it.
-//! They are small, and pin nothing: once the snapshot's files were cleaned away, its name
-//! leads to `SnapshotExpired`, and never to other rows.
+//! They are small, and pin nothing: once the files of that state were cleaned away, who
+//! comes back to it gets `SnapshotExpired`, and never other rows.
+//!
+//! A token is written as one word of URL-safe base64, the same in splits, over HTTP and in
+//! Python. Inside is a list in JSON that begins with the number of its form.
 
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use kubist_format::history::Declared;
 use kubist_format::location::Location;
 use kubist_index::state::State;
+use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// One moment of one table.
+/// The form in which a token is written.
+const VERSION: u64 = 1;
+
+/// One state of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
+#[serde(try_from = "String", into = "String")]
+pub struct SnapshotToken {
     /// Tells the table from another one in its place.
     pub table: String,
     /// How far each log had been read.
@@ -23,11 +37,72 @@ pub struct Moment {
     pub step: Option<i64>,
 }
 
-impl Moment {
+impl SnapshotToken {
     /// Does nothing of a state come later?
     pub fn is_at_or_after(&self, state: &State<Location>) -> bool {
-        let of =
-            |writer: &str| self.positions.iter().find(|(name, _)| name == writer).map_or(0, |(_, position)| *position);
-        state.rewrites() <= self.rewrites && state.positions().all(|(writer, position)| position <= of(writer))
+        state.rewrites() <= self.rewrites
+            && state.positions().all(|(writer, position)| position <= self.position(writer))
+    }
+
+    /// Can the table have been so before it was as another token says? Logs and
+    /// alterations only grow, and writers are declared once.
+    pub fn is_before(&self, later: &SnapshotToken) -> bool {
+        self.table == later.table
+            && self.rewrites <= later.rewrites
+            && self.alterations <= later.alterations
+            && (self.declared.is_none() || self.declared == later.declared)
+            && self.positions.is_sorted_by(|(one, _), (next, _)| one < next)
+            && self
+                .positions
+                .iter()
+                .all(|(writer, position)| later.positions.iter().any(|(known, end)| known == writer && position <= end))
+    }
+
+    fn position(&self, writer: &str) -> u64 {
+        self.positions.iter().find(|(name, _)| name == writer).map_or(0, |(_, position)| *position)
+    }
+}
+
+impl fmt::Display for SnapshotToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SnapshotToken { table, positions, rewrites, alterations, declared, step } = self;
+        let words = (VERSION, table, positions, rewrites, alterations, declared, step);
+        let words = serde_json::to_vec(&words).map_err(|_| fmt::Error)?;
+        out.write_str(&BASE64.encode(words))
+    }
+}
+
+impl FromStr for SnapshotToken {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<SnapshotToken> {
+        let none = || Error::invalid(format!("{text:.40?} is no snapshot token"));
+        let words = BASE64.decode(text).map_err(|_| none())?;
+        let words: Vec<serde_json::Value> = serde_json::from_slice(&words).map_err(|_| none())?;
+        match words.first().and_then(serde_json::Value::as_u64) {
+            Some(VERSION) => {}
+            Some(other) => {
+                let why = format!("this version of Kubist reads form {VERSION} of a snapshot token, not {other}");
+                return Err(Error::invalid(why));
+            }
+            None => return Err(none()),
+        }
+        let words = serde_json::from_value(serde_json::Value::Array(words)).map_err(|_| none())?;
+        let (_, table, positions, rewrites, alterations, declared, step): (u64, _, _, _, _, _, _) = words;
+        Ok(SnapshotToken { table, positions, rewrites, alterations, declared, step })
+    }
+}
+
+impl From<SnapshotToken> for String {
+    fn from(token: SnapshotToken) -> String {
+        token.to_string()
+    }
+}
+
+impl TryFrom<String> for SnapshotToken {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<SnapshotToken> {
+        text.parse()
     }
 }

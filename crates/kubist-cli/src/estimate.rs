@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
-use kubist::{Cancel, Estimate, EstimateOptions, Figure, Snapshot, Stop, Table};
+use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Snapshot, Stop, Table};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind, Result};
@@ -24,17 +24,17 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
 }
 
 fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Result<EstimateOptions> {
-    let query = kubist::Query {
+    let query = kubist::QuerySpec {
         bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
         filter: command.region.filter.clone(),
         precision: command.region.precision,
-        cancel: cancel.clone(),
         ..Default::default()
     };
     Ok(EstimateOptions {
         aggregates: command.aggregates.clone(),
         group_by: command.group_by.clone(),
         query,
+        run: RunOptions::with_cancel(cancel),
         error: command.error,
         absolute: command.absolute,
         within: command.within,

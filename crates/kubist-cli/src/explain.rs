@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kubist::{Cancel, Explanation, Query, RequestTimes, Table};
+use kubist::{Cancel, Explanation, QuerySpec, RequestTimes, RunOptions, Table};
 use kubist_plot::{Chart, Color, Scale, Series};
 
 use crate::cost::cost;
@@ -24,15 +24,14 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     let fitted = command.fit.as_deref().map(model::read).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    let query = Query {
+    let query = RunOptions::with_cancel(cancel).of(QuerySpec {
         bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
         precision: command.region.precision,
         limit: command.limit,
         columns: command.columns.clone(),
         filter: command.region.filter.clone(),
-        cancel: cancel.clone(),
-        ..Query::default()
-    };
+        ..QuerySpec::default()
+    });
     let explanation = snapshot.explain(&query, fitted.as_ref())?;
     if let Some(picture) = picture {
         let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);

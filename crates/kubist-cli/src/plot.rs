@@ -4,7 +4,7 @@
 //! how much of the region it is.
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, Query, Snapshot, Table, Value};
+use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table, Value};
 
 use kubist_plot::{Axis, Coloring, Colormap, Picture, Points, RADII, Scale};
 
@@ -25,10 +25,10 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     let schema = snapshot.schema();
     let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
     let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
-    let query = question(command, &snapshot, [x, y], color, cancel)?;
+    let query = question(command, &snapshot, [x, y], color)?;
     // Made first, so that a place that cannot be written is known at once.
     let pending = PendingFile::create(&command.output)?;
-    let mut stream = snapshot.query(&query)?;
+    let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query.clone()))?;
     let mut points = Points::new([across, up], command.color.as_deref());
     for batch in &mut stream {
         points.add(&batch?)?;
@@ -99,13 +99,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-fn question(
-    command: &args::Plot,
-    snapshot: &Snapshot,
-    axes: [&Field; 2],
-    color: Option<&Field>,
-    cancel: &Cancel,
-) -> Result<Query> {
+fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color: Option<&Field>) -> Result<QuerySpec> {
     for field in axes.into_iter().chain(color) {
         kubist_plot::scale(field)?;
     }
@@ -119,7 +113,7 @@ fn question(
         }
     }
     let schema: &Schema = &snapshot.schema();
-    Ok(Query {
+    Ok(QuerySpec {
         bounds: parse::bounds(&command.region.ranges, schema)?,
         precision: command.region.precision,
         limit: match (command.points, command.region.precision) {
@@ -128,13 +122,12 @@ fn question(
         },
         columns: Some(columns),
         filter: command.region.filter.clone(),
-        cancel: cancel.clone(),
-        ..Query::default()
+        ..QuerySpec::default()
     })
 }
 
 /// `n of N points, precision p`, and which region that is.
-fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &Query, snapshot: &Snapshot) -> String {
+fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &QuerySpec, snapshot: &Snapshot) -> String {
     let everything = query.bounds.is_empty() && query.filter.is_none();
     let mut caption = if drawn == 0 {
         "no points".to_string()

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use kubist::{Cancel, QueryStream, Snapshot, Stats, Table};
+use kubist::{Cancel, QuerySpec, QueryStream, Request, RunOptions, Snapshot, Stats, Table};
 use serde::Serialize;
 
 use crate::args::{self, Format};
@@ -38,9 +38,9 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
     })
 }
 
-fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Result<kubist::Query> {
+fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Result<Request> {
     let schema = snapshot.schema();
-    Ok(kubist::Query {
+    Ok(RunOptions::with_cancel(cancel).of(QuerySpec {
         bounds: parse::bounds(&command.region.ranges, &schema)?,
         precision: command.region.precision,
         window: command.window,
@@ -48,9 +48,8 @@ fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Resu
         per_cell: command.per_cell.clone(),
         columns: command.columns.clone(),
         filter: command.region.filter.clone(),
-        cancel: cancel.clone(),
-        ..Default::default()
-    })
+        ..QuerySpec::default()
+    }))
 }
 
 fn format(command: &args::Query, path: Option<&Path>) -> Result<Format> {

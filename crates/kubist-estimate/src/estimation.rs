@@ -27,8 +27,8 @@ use crate::figure::{Estimate, Stop, check_groups};
 use crate::options::{EstimateOptions, check};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::query::{Question, Wanted};
-use kubist_read::question::Query;
 use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 use tails::Tails;
 
@@ -129,9 +129,9 @@ impl Estimation {
         };
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
-        let everything = Query { precision: None, columns: Some(vec![]), ..options.query.clone() };
-        let mut question = Question::new(snapshot, &everything)?;
-        question.cancel = options.query.cancel.linked();
+        let everything = QuerySpec { precision: None, columns: Some(vec![]), ..options.query.clone() };
+        let mut question = Question::new(snapshot, &options.run.clone().of(everything))?;
+        question.cancel = options.run.cancel.linked();
         let question = Arc::new(question);
         let mut stats = Stats::default();
         let expected = match question.range() {
@@ -180,7 +180,7 @@ impl Estimation {
             return Ok(None);
         }
         match work() {
-            Err(Error::Cancelled) if !self.options.query.cancel.is_set() && self.late() => Ok(None),
+            Err(Error::Cancelled) if !self.options.run.cancel.is_set() && self.late() => Ok(None),
             done => done.map(Some),
         }
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kubist_read::question::Query;
+use kubist_read::question::RunOptions;
+use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
 
 /// What to estimate, of which records, and how well.
@@ -20,7 +21,9 @@ pub struct EstimateOptions {
     /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
     /// are read, and figures are of all records.
     /// It takes no limit, no cells and no columns.
-    pub query: Query,
+    pub query: QuerySpec,
+    /// How they are read; `part` makes figures of that part.
+    pub run: RunOptions,
     /// Half of each interval is at most this share of its value.
     pub error: Option<f64>,
     /// Half of each interval is at most this, in the unit of the value.
@@ -44,7 +47,8 @@ impl Default for EstimateOptions {
         EstimateOptions {
             aggregates: vec![],
             group_by: vec![],
-            query: Query::default(),
+            query: QuerySpec::default(),
+            run: RunOptions::default(),
             error: None,
             absolute: None,
             within: None,

@@ -25,10 +25,11 @@ use kubist_catalog::frame;
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::name_of;
 use kubist_read::query::{self, QueryStream, stored_rows};
-use kubist_read::question::Query;
+use kubist_read::question::RunOptions;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
+use kubist_types::query::QuerySpec;
 use kubist_write::writer::Writer;
 
 use crate::drop::{drop_in, vacant_for_copy};
@@ -167,8 +168,8 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && query::rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| names[*d].clone()).collect();
-        let cancel = options.cancel.clone();
-        let sample = Query { columns: Some(columns), limit: Some(LEARNED_ROWS), cancel, ..Query::default() };
+        let sample = QuerySpec { columns: Some(columns), limit: Some(LEARNED_ROWS), ..QuerySpec::default() };
+        let sample = RunOptions::with_cancel(&options.cancel).of(sample);
         let batches = QueryStream::of(snapshot, &sample)?.collect::<Result<Vec<_>>>()?;
         for (place, d) in open.into_iter().enumerate() {
             let values = batches.iter().flat_map(|batch| frame::numbers(batch.column(place).as_ref()));

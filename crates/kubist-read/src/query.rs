@@ -25,7 +25,7 @@ use kubist_index::start::Start;
 use kubist_index::state::Run;
 use kubist_store::{Home, Latency};
 
-use crate::question::{Bound, Part, PerCell, Query};
+use crate::question::{Part, Request, RunOptions};
 use crate::ring;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
@@ -37,6 +37,7 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::gradual;
+use kubist_types::query::{Bound, PerCell, QuerySpec};
 use kubist_types::stats::Stats;
 use lookup::LookedUp;
 use pipeline::{Crew, Pipeline};
@@ -95,10 +96,11 @@ pub struct Question {
 }
 
 impl Question {
-    pub fn new(snapshot: &Snapshot, query: &Query) -> Result<Question> {
+    pub fn new(snapshot: &Snapshot, request: &Request) -> Result<Question> {
+        let Request { spec: query, run } = request;
         let core = &snapshot.core;
         core.check_process()?;
-        query.cancel.check()?;
+        run.cancel.check()?;
         let schema = &snapshot.view.schema;
         // Hidden columns cannot be named.
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
@@ -114,14 +116,14 @@ impl Question {
             columns: answer_columns(snapshot, query)?,
             per_cell: None,
             inclusion: inclusion_column(snapshot, query)?,
-            part: query.part.clone(),
-            most_held: query.most_held,
+            part: run.part.clone(),
+            most_held: run.most_held,
             looked_up: LookedUp::default(),
             bounded: [false; MAX_DIMENSIONS],
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
             frame,
-            trace: query.trace.clone(),
-            cancel: query.cancel.clone(),
+            trace: run.trace.clone(),
+            cancel: run.cancel.clone(),
         };
         for bound in &query.bounds {
             question.restrict(&visible, bound)?;
@@ -454,7 +456,7 @@ impl Question {
 
 /// All records of a snapshot as they are stored, hidden columns too.
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-    let question = Question::new(snapshot, &Query { cancel: cancel.clone(), ..Query::default() })?;
+    let question = Question::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
     let stored = snapshot.view.schema.stored.clone();
     let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
     let everything = PriorityRange { first: 0, last: u64::MAX };
@@ -511,7 +513,7 @@ fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Res
     Ok(range.and(Predicate::parse(&format!("{STEP} NOT IN ({})", incomplete.join(", ")), asked)?))
 }
 
-fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
+fn priority_range(query: &QuerySpec) -> Result<Option<PriorityRange>> {
     let mut high = Threshold::ALL;
     if let Some(precision) = query.precision {
         if !(precision > 0.0 && precision <= 1.0) {
@@ -532,7 +534,7 @@ fn priority_range(query: &Query) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
+fn answer_columns(snapshot: &Snapshot, query: &QuerySpec) -> Result<Vec<usize>> {
     let schema = &snapshot.view.schema;
     let Some(names) = &query.columns else { return Ok(schema.visible().to_vec()) };
     let mut columns = Vec::with_capacity(names.len());
@@ -546,7 +548,7 @@ fn answer_columns(snapshot: &Snapshot, query: &Query) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
-fn inclusion_column(snapshot: &Snapshot, query: &Query) -> Result<Option<(String, bool)>> {
+fn inclusion_column(snapshot: &Snapshot, query: &QuerySpec) -> Result<Option<(String, bool)>> {
     let Some(name) = &query.inclusion else { return Ok(None) };
     if snapshot.view.schema.user.index_of(name).is_ok() {
         return Err(Error::invalid(format!("inclusion: the table has a column {name:?} already; choose another name")));
@@ -581,22 +583,23 @@ fn check_per_cell(snapshot: &Snapshot, per_cell: &PerCell) -> Result<Vec<usize>>
 pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     match snapshot.step {
         None => Ok(snapshot.view.rows()),
-        Some(_) => count(snapshot, &Query::default()),
+        Some(_) => count(snapshot, Request::default()),
     }
 }
 
 /// How many records a query returns.
-pub fn count(snapshot: &Snapshot, query: &Query) -> Result<u64> {
-    let question = Question::new(snapshot, &Query { columns: Some(vec![]), ..query.clone() })?;
+pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
+    request.spec.columns = Some(vec![]);
+    let question = Question::new(snapshot, &request)?;
     let Some(range) = question.range else { return Ok(0) };
     if question.per_cell.is_some() {
         let mut rows = 0;
-        for batch in QueryStream::start(question, query)? {
+        for batch in QueryStream::start(question, request.spec.limit)? {
             rows += batch?.num_rows() as u64;
         }
         return Ok(rows);
     }
-    let limit = query.limit.unwrap_or(u64::MAX);
+    let limit = request.spec.limit.unwrap_or(u64::MAX);
     if question.predicate.is_always() && range.is_all() && question.part.is_none() {
         return Ok(snapshot.view.rows().min(limit));
     }

@@ -5,8 +5,8 @@
 //! cuts halve a sample of the answer, again and again, across the dimension in which it
 //! spreads furthest. That makes compact parts of about equal rows; where records lie in
 //! one point, parts are ranges of priority. In a cluster parts can be stretches of its ring
-//! instead: whole runs, read where they lie. A part names the moment that it is of, and
-//! answers from that moment or not at all.
+//! instead: whole runs, read where they lie. A part carries the token of the snapshot that it is
+//! of, and answers from that snapshot or not at all.
 
 use std::sync::Arc;
 
@@ -16,15 +16,16 @@ use kubist_store::{Home, Locality};
 use serde::{Deserialize, Serialize};
 
 use crate::query::{QueryStream, Question, Visit};
-use crate::question::{Bound, Part, Query};
+use crate::question::{Part, Request, RunOptions};
 use crate::ring::{self, Share};
 use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::gradual;
+use kubist_types::query::QuerySpec;
 
 /// Records of the sample for each part: they differ by some percent in size then.
 const SAMPLED: u64 = 512;
@@ -34,19 +35,20 @@ const MOST_PARTS: usize = 1 << 16;
 /// A cut may miss its place by this share of the records, for a more compact part.
 const SLACK: f64 = 0.05;
 
+/// The form in which a split is written; a process of another version refuses it.
+const VERSION: u32 = 2;
+
 /// One part of a query: plain data, which another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Split {
+    version: SplitVersion,
     /// Where the table is.
     pub location: String,
-    pub moment: Moment,
-    /// Its box and condition, in SQL.
-    filter: Option<String>,
-    precision: Option<f64>,
-    window: Option<(f64, f64)>,
-    columns: Option<Vec<String>>,
-    steps: Option<(Option<i64>, Option<i64>)>,
-    inclusion: Option<String>,
+    /// Which state of the table it is of.
+    pub snapshot: SnapshotToken,
+    /// The whole query, of which it is a part.
+    pub query: QuerySpec,
     part: Part,
     /// About how many records it holds.
     pub rows: u64,
@@ -54,44 +56,56 @@ pub struct Split {
     pub preferred_hosts: Vec<String>,
 }
 
-impl Split {
-    /// The question that it is.
-    pub fn query(&self, cancel: &Cancel) -> Query {
-        Query {
-            filter: self.filter.clone(),
-            precision: self.precision,
-            window: self.window,
-            columns: self.columns.clone(),
-            steps: self.steps,
-            inclusion: self.inclusion.clone(),
-            part: Some(self.part.clone()),
-            cancel: cancel.clone(),
-            ..Query::default()
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+struct SplitVersion;
+
+impl From<SplitVersion> for u32 {
+    fn from(_: SplitVersion) -> u32 {
+        VERSION
+    }
+}
+
+impl TryFrom<u32> for SplitVersion {
+    type Error = String;
+
+    fn try_from(found: u32) -> std::result::Result<SplitVersion, String> {
+        match found {
+            VERSION => Ok(SplitVersion),
+            other => Err(format!("this version of Kubist reads form {VERSION} of a split, not {other}")),
         }
+    }
+}
+
+impl Split {
+    /// Its part of the query.
+    pub fn request(&self, cancel: &Cancel) -> Request {
+        let run = RunOptions { part: Some(self.part.clone()), ..RunOptions::with_cancel(cancel) };
+        run.of(self.query.clone())
     }
 }
 
 /// Cuts a query into `parts` disjoint ones of about equal rows: together they return
 /// exactly the records of the query, each once. `limit` and `per_cell` choose among
 /// all records, so they cannot be cut.
-pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
-    let question = to_be_cut(snapshot, query, parts)?;
+pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
+    let question = to_be_cut(snapshot, request, parts)?;
     let geometry = snapshot.core.geometry;
-    let (mut sample, rows) = sample(snapshot, &question, query, parts)?;
+    let (mut sample, rows) = sample(snapshot, &question, request, parts)?;
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
-    halve(&geometry, &mut sample, everything, parts, &mut cut, &query.cancel)?;
+    halve(&geometry, &mut sample, everything, parts, &mut cut, &request.run.cancel)?;
     let known = sample.len().max(1) as f64;
     let lying = lying(snapshot, &question)?;
     let cut_out = |(part, sampled): (Part, usize)| {
-        query.cancel.check()?;
+        request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
             let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
             sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
         };
         let within = lying.iter().filter(|(run, ..)| meets(run));
         let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
-        Ok(split(snapshot, query, part.clone(), rows * sampled as f64 / known, hosts))
+        Ok(split(snapshot, &request.spec, part.clone(), rows * sampled as f64 / known, hosts))
     };
     cut.into_iter().map(cut_out).collect()
 }
@@ -100,43 +114,39 @@ pub fn splits(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Sp
 /// cluster as far as that can be: together they return exactly the records of the query.
 /// They are stretches of the cluster's ring and not compact in space (thesis, listing
 /// 5.2). A table that is on no cluster is cut as `Snapshot::splits` does.
-pub fn splits_by_host(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Vec<Split>> {
-    let question = to_be_cut(snapshot, query, parts)?;
+pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
+    let question = to_be_cut(snapshot, request, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {
-        return splits(snapshot, query, parts);
+        return splits(snapshot, request, parts);
     }
     let lying = lying(snapshot, &question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
     let everything = everything(&snapshot.core.geometry);
     let split = |share: Share| {
         let part = Part { tokens: Some(share.tokens), ..everything.clone() };
-        split(snapshot, query, part, share.rows, share.hosts)
+        split(snapshot, &request.spec, part, share.rows, share.hosts)
     };
     Ok(ring::cut(lying, parts).into_iter().map(split).collect())
 }
 
 /// A query that can be cut into so many parts.
-fn to_be_cut(snapshot: &Snapshot, query: &Query, parts: usize) -> Result<Question> {
+fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Question> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
     }
-    if query.limit.is_some() || query.per_cell.is_some() || query.part.is_some() {
+    if request.spec.limit.is_some() || request.spec.per_cell.is_some() || request.run.part.is_some() {
         return Err(Error::invalid(
             "a query with limit or per_cell cannot be cut: both choose among all of its records",
         ));
     }
-    Question::new(snapshot, query)
+    Question::new(snapshot, request)
 }
 
-fn split(snapshot: &Snapshot, query: &Query, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
+fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
     Split {
+        version: SplitVersion,
         location: location::absolute(snapshot.core.store.location()),
-        moment: snapshot.moment(),
-        filter: filter(query),
-        precision: query.precision,
-        window: query.window,
-        columns: query.columns.clone(),
-        steps: query.steps,
-        inclusion: query.inclusion.clone(),
+        snapshot: snapshot.token(),
+        query: query.clone(),
         part,
         rows: rows as u64,
         preferred_hosts,
@@ -162,14 +172,15 @@ fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Locati
 fn sample(
     snapshot: &Snapshot,
     question: &Question,
-    query: &Query,
+    request: &Request,
     parts: usize,
 ) -> Result<(Vec<[u32; MAX_DIMENSIONS]>, f64)> {
     let schema = &snapshot.view.schema;
     let dimensions = schema.dimensions.iter().map(|column| schema.stored.field(*column).name().clone()).collect();
     let limit = (parts as u64 * SAMPLED).min(MOST_SAMPLED);
-    let sampling = Query { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
-    let mut stream = QueryStream::start(Question::new(snapshot, &sampling)?, &sampling)?;
+    let query = &request.spec;
+    let sampling = QuerySpec { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
+    let mut stream = QueryStream::of(snapshot, &request.run.clone().of(sampling))?;
     let mut points = Vec::new();
     for batch in stream.by_ref() {
         let batch = batch?;
@@ -189,19 +200,6 @@ fn sample(
 
 fn everything(geometry: &Geometry) -> Part {
     Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX), tokens: None }
-}
-
-/// Box and condition as one condition.
-fn filter(query: &Query) -> Option<String> {
-    let end = |Bound { column, low, high }: &Bound| {
-        let name = format!("\"{}\"", column.replace('"', "\"\""));
-        let low = low.as_ref().map(|low| format!("{name} >= {low}"));
-        let high = high.as_ref().map(|high| format!("{name} <= {high}"));
-        [low, high].into_iter().flatten().collect::<Vec<_>>()
-    };
-    let mut conditions: Vec<String> = query.bounds.iter().flat_map(end).collect();
-    conditions.extend(query.filter.iter().map(|filter| format!("({filter})")));
-    (!conditions.is_empty()).then(|| conditions.join(" AND "))
 }
 
 /// Cuts a part with its points into so many, and says how many points each got.

@@ -1,9 +1,7 @@
 //! What a request's body says, checked for shape and turned into the engine's words.
 
-use kubist::{Bound, Cancel, PerCell, Query, Value};
+use kubist::{Cancel, QuerySpec, Request, RunOptions};
 use serde::Deserialize;
-use serde::de::Error as _;
-use std::collections::BTreeMap;
 
 use crate::problem::{Problem, Result};
 
@@ -16,64 +14,42 @@ pub const MOST_CHOSEN: u64 = 5_000_000;
 /// And by `per_cell`, which holds more beside each; trajectories that are told apart.
 pub const MOST_HELD: u64 = 1_000_000;
 
-/// Which records: part of every question.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Which records, and of which moment: part of every question.
+#[derive(Clone, Debug, Default)]
 pub struct Region {
     /// The moment to ask; none: the newest.
     pub version: Option<String>,
-    /// Column to `[low, high]`, closed; null is open.
-    #[serde(default, rename = "box")]
-    pub bounds: BTreeMap<String, (Option<End>, Option<End>)>,
-    #[serde(rename = "where")]
-    pub filter: Option<String>,
-    pub precision: Option<f64>,
-    pub window: Option<(f64, f64)>,
-    pub steps: Option<(Option<i64>, Option<i64>)>,
+    pub spec: QuerySpec,
 }
 
-/// An end of a range.
-#[derive(Clone, Debug)]
-pub struct End(pub Value);
+/// What every question says of its records.
+const OF_ALL: &[&str] = &["spec", "box", "where", "precision", "window", "steps"];
 
-impl<'de> Deserialize<'de> for End {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<End, D::Error> {
-        use serde_json::Value as Json;
-        Ok(End(match Json::deserialize(from)? {
-            Json::Bool(value) => Value::Bool(value),
-            Json::String(text) => Value::Text(text),
-            Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-                (Some(whole), ..) => Value::Int(whole.into()),
-                (_, Some(whole), _) => Value::Int(whole.into()),
-                (_, _, Some(real)) => Value::Float(real),
-                _ => return Err(D::Error::custom("a number that fits no type")),
-            },
-            other => {
-                return Err(D::Error::custom(format!("an end of a range is a number, text or a boolean, not {other}")));
-            }
-        }))
-    }
+/// The rest of a question, beside its region.
+pub trait Asked: serde::de::DeserializeOwned {
+    /// What it says of its records, in the words of a [`QuerySpec`].
+    const SPEC: &'static [&'static str] = OF_ALL;
 }
+
+impl Asked for Records {
+    const SPEC: &'static [&'static str] = &QuerySpec::NAMES;
+}
+
+impl Asked for Paths {
+    const SPEC: &'static [&'static str] = &["spec", "box", "where", "precision", "window", "steps", "columns", "limit"];
+}
+
+impl Asked for Points {}
+impl Asked for Histograms {}
+impl Asked for Estimates {}
+impl Asked for Nothing {}
 
 /// What only a question for records says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
-    pub columns: Option<Vec<String>>,
-    pub limit: Option<u64>,
-    pub per_cell: Option<Cells>,
-    /// The name of one more column: the probability with which a record came into the answer.
-    pub inclusion: Option<String>,
     #[serde(default)]
     pub format: Format,
-}
-
-/// The records of lowest priority in each cell of a regular grid.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cells {
-    pub rows: u64,
-    /// Dimension to the width of a cell.
-    pub widths: BTreeMap<String, f64>,
 }
 
 /// What only a question for trajectories says; `precision` is of the records that come
@@ -83,8 +59,6 @@ pub struct Cells {
 pub struct Paths {
     /// The column that tells trajectories apart.
     pub by: String,
-    pub columns: Option<Vec<String>>,
-    pub limit: Option<u64>,
     #[serde(default)]
     pub format: Format,
 }
@@ -199,75 +173,52 @@ pub enum EstimateFormat {
 pub struct Nothing {}
 
 /// The region in a request's body, and what else it says.
-pub fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<(Region, T)> {
+pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("the request's body: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
-    let names = ["version", "box", "where", "precision", "window", "steps"];
-    let region = names.iter().filter_map(|name| rest.remove_entry(*name)).collect();
-    let region = serde_json::from_value(serde_json::Value::Object(region)).map_err(wrong)?;
-    Ok((region, serde_json::from_value(serde_json::Value::Object(rest)).map_err(wrong)?))
+    let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
+    let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, said)| !said.is_null());
+    let spec = serde_json::from_value(serde_json::Value::Object(spec.collect())).map_err(wrong)?;
+    Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(wrong)?))
 }
 
 impl Region {
-    pub fn query(&self, cancel: &Cancel) -> Query {
-        let bound = |(column, (low, high)): (&String, &(Option<End>, Option<End>))| Bound {
-            column: column.clone(),
-            low: low.as_ref().map(|end| end.0.clone()),
-            high: high.as_ref().map(|end| end.0.clone()),
-        };
-        Query {
-            bounds: self.bounds.iter().map(bound).collect(),
-            filter: self.filter.clone(),
-            precision: self.precision,
-            window: self.window,
-            steps: self.steps,
-            cancel: cancel.clone(),
-            ..Query::default()
-        }
+    pub fn request(&self, cancel: &Cancel) -> Request {
+        RunOptions::with_cancel(cancel).of(self.spec.clone())
     }
 }
 
 impl Records {
-    pub fn query(&self, region: &Region, cancel: &Cancel) -> Result<Query> {
-        check_size(self.limit, self.columns.as_deref())?;
-        let per_cell = self.per_cell.as_ref().map(|cells| PerCell {
-            rows: cells.rows,
-            widths: cells.widths.iter().map(|(name, width)| (name.clone(), *width)).collect(),
-        });
-        Ok(Query {
-            limit: self.limit,
-            columns: self.columns.clone(),
-            per_cell,
-            inclusion: self.inclusion.clone(),
-            most_held: Some(MOST_HELD),
-            ..region.query(cancel)
-        })
+    pub fn request(&self, region: &Region, cancel: &Cancel) -> Result<Request> {
+        check_size(&region.spec)?;
+        Ok(bounded(cancel).of(region.spec.clone()))
     }
 }
 
 impl Paths {
     /// The region that the trajectories lead through, and which of their records come back.
-    pub fn queries(&self, region: &Region, cancel: &Cancel) -> Result<(Query, Query)> {
-        check_size(self.limit, self.columns.as_deref())?;
-        let through = Query { precision: None, most_held: Some(MOST_HELD), ..region.query(cancel) };
-        let query = Query {
-            precision: region.precision,
-            limit: self.limit,
-            columns: self.columns.clone(),
-            cancel: cancel.clone(),
-            ..Query::default()
-        };
-        Ok((through, query))
+    pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
+        check_size(&region.spec)?;
+        let Region { spec, .. } = region.clone();
+        let through = QuerySpec { precision: None, limit: None, columns: None, ..spec.clone() };
+        let QuerySpec { precision, limit, columns, .. } = spec;
+        let records = QuerySpec { precision, limit, columns, ..QuerySpec::default() };
+        Ok((bounded(cancel).of(through), RunOptions::with_cancel(cancel).of(records)))
     }
 }
 
-fn check_size(limit: Option<u64>, columns: Option<&[String]>) -> Result<()> {
-    if let Some(limit) = limit.filter(|limit| *limit > MOST_CHOSEN) {
+/// How a question is run that may hold many records in memory.
+fn bounded(cancel: &Cancel) -> RunOptions {
+    RunOptions { most_held: Some(MOST_HELD), ..RunOptions::with_cancel(cancel) }
+}
+
+fn check_size(spec: &QuerySpec) -> Result<()> {
+    if let Some(limit) = spec.limit.filter(|limit| *limit > MOST_CHOSEN) {
         return Err(Problem::invalid(format!(
             "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; a precision has no such bound"
         )));
     }
-    if columns.is_some_and(|columns| columns.len() > MOST_COLUMNS) {
+    if spec.columns.as_ref().is_some_and(|columns| columns.len() > MOST_COLUMNS) {
         return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS}")));
     }
     Ok(())
@@ -313,13 +264,15 @@ impl Points {
 
 #[cfg(test)]
 mod tests {
+    use kubist::Value;
+
     use super::*;
 
     #[test]
     fn a_body_is_a_region_and_more() {
         let body = br#"{"box": {"x": [0, null], "name": ["a", "b"]}, "where": "y > 1", "limit": 7}"#;
         let (region, records) = parse::<Records>(body).unwrap();
-        let query = records.query(&region, &Cancel::default()).unwrap();
+        let query = records.request(&region, &Cancel::default()).unwrap().spec;
         assert_eq!(query.limit, Some(7));
         assert_eq!(query.bounds.len(), 2);
         assert_eq!(query.bounds[1].low, Some(Value::Int(0)));
@@ -332,6 +285,6 @@ mod tests {
             assert!(parse::<Records>(body).is_err(), "{body:?}");
         }
         let (region, records) = parse::<Records>(br#"{"limit": 99999999999}"#).unwrap();
-        assert!(records.query(&region, &Cancel::default()).unwrap_err().message.contains("limit"));
+        assert!(records.request(&region, &Cancel::default()).unwrap_err().message.contains("limit"));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_ipc::writer::StreamWriter;
-use kubist::{Cancel, Estimate, EstimateOptions, Snapshot};
+use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Snapshot};
 use serde_json::{Map, Value, json};
 
 use crate::ask::{EstimateFormat, Estimates, Region};
@@ -64,7 +64,8 @@ fn options(region: &Region, asked: &Estimates, cancel: &Cancel) -> Result<Estima
     Ok(EstimateOptions {
         aggregates: asked.aggregates.clone(),
         group_by: asked.group_by.clone(),
-        query: region.query(cancel),
+        query: region.spec.clone(),
+        run: RunOptions::with_cancel(cancel),
         error: asked.error,
         absolute: asked.absolute,
         within: within.map_err(|_| Problem::invalid("within: seconds, at least 0"))?,

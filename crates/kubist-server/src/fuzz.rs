@@ -7,7 +7,7 @@ use crate::ask::{self, Nothing};
 /// Reads a request's body as each kind of question.
 pub fn body(bytes: &[u8]) {
     if let Ok((region, Nothing {})) = ask::parse(bytes) {
-        region.query(&Cancel::default());
+        region.request(&Cancel::default());
     }
     drop(ask::parse::<ask::Records>(bytes));
     drop(ask::parse::<ask::Paths>(bytes));

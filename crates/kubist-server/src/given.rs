@@ -1,48 +1,64 @@
-//! The tables that a server was given, and their moments.
+//! The tables that a server was given, and their snapshots.
 //!
 //! A client that asks for a region piece by piece must ask one snapshot of the table, or
-//! the pieces would not fit together. So each snapshot has a name, its *version*; the server
-//! keeps the newest few. A rewrite of the layout changes no answer and no version.
+//! the pieces would not fit together. So each snapshot has a name, its *version*: the token
+//! that the engine gives it. Views of those that were used last are kept; any other is made
+//! again from its token, for as long as its files are there. A rewrite of the layout changes
+//! no answer and no version.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use kubist::{Cancel, Snapshot, Table};
+use kubist::{Cancel, Snapshot, SnapshotToken, Table};
 use serde_json::{Value, json};
 
 use crate::problem::{Problem, Result};
 
-/// Moments kept at hand beside the newest.
-const OLDER: usize = 3;
+/// Snapshots that are kept beside the newest. More can be in use: then views are made anew.
+const KEPT: usize = 16;
 
-/// One table and the moments of it that were shown.
+/// One table and the snapshots of it that were shown.
 pub struct Given {
     pub name: String,
     table: Table,
-    moments: Mutex<Moments>,
+    shown: Mutex<Shown>,
     /// Held while somebody looks for news, so that none is shown after newer ones.
     looking: Mutex<()>,
+    /// Held while a view is made from a token: one at a time, whoever asks.
+    returning: Mutex<()>,
 }
 
-/// A moment of a table.
+/// A snapshot of a table, with its name.
 #[derive(Clone)]
-pub struct Moment {
+pub struct Pinned {
     pub version: String,
     pub snapshot: Snapshot,
     /// What it holds, as the interface describes it.
     pub about: Arc<Value>,
-    /// What tells two moments apart.
+    /// What tells two snapshots apart.
     mark: Value,
 }
 
-struct Moments {
-    /// Tells this process from one that served the table before.
-    epoch: String,
-    count: u64,
-    now: Moment,
-    older: VecDeque<Moment>,
+struct Shown {
+    now: Pinned,
+    /// The last used first.
+    kept: VecDeque<Pinned>,
+}
+
+impl Shown {
+    fn keep(&mut self, pinned: Pinned) {
+        self.kept.push_front(pinned);
+        self.kept.truncate(KEPT);
+    }
+
+    fn used(&mut self, version: &str) -> Option<Pinned> {
+        let place = self.kept.iter().position(|pinned| pinned.version == version)?;
+        let pinned = self.kept.remove(place)?;
+        self.keep(pinned.clone());
+        Some(pinned)
+    }
 }
 
 /// What a table is called in addresses: the last part of its location without `.kubist`
@@ -64,60 +80,64 @@ pub fn name_of(location: &str) -> String {
 impl Given {
     pub fn open(location: &str, name: String) -> kubist::Result<Given> {
         let table = Table::open(location)?;
-        let snapshot = table.snapshot()?;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let epoch = format!("{:x}", since.as_micros());
-        let now = Moment::new(format!("{epoch}-0"), snapshot)?;
-        let moments = Mutex::new(Moments { epoch, count: 0, now, older: VecDeque::new() });
-        Ok(Given { name, table, moments, looking: Mutex::new(()) })
+        let now = Pinned::new(None, table.snapshot()?)?;
+        let shown = Mutex::new(Shown { now, kept: VecDeque::new() });
+        Ok(Given { name, table, shown, looking: Mutex::new(()), returning: Mutex::new(()) })
     }
 
-    fn moments(&self) -> MutexGuard<'_, Moments> {
-        self.moments.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The table as it is now.
-    pub fn now(&self) -> Result<Moment> {
+    pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let seen = self.moments().now.snapshot.clone();
+        let seen = self.shown().now.snapshot.clone();
         let Some(snapshot) = self.table.wait(&seen, Duration::ZERO, &Cancel::default())? else {
-            return Ok(self.moments().now.clone());
+            return Ok(self.shown().now.clone());
         };
-        let mut next = Moment::new(String::new(), snapshot)?;
-        let mut moments = self.moments();
-        if next.mark == moments.now.mark {
-            next.version = moments.now.version.clone();
-            moments.now = next;
+        let mut next = Pinned::new(None, snapshot)?;
+        let mut shown = self.shown();
+        if next.mark == shown.now.mark {
+            next.version = shown.now.version.clone();
+            shown.now = next;
         } else {
-            moments.count += 1;
-            next.version = format!("{}-{}", moments.epoch, moments.count);
-            let before = std::mem::replace(&mut moments.now, next);
-            moments.older.push_front(before);
-            moments.older.truncate(OLDER);
+            let before = std::mem::replace(&mut shown.now, next);
+            shown.keep(before);
         }
-        Ok(moments.now.clone())
+        Ok(shown.now.clone())
     }
 
-    /// The moment of this name, or the newest.
-    pub fn at(&self, version: Option<&str>) -> Result<Moment> {
+    /// The snapshot of this version, or the newest.
+    pub fn at(&self, version: Option<&str>) -> Result<Pinned> {
         let now = self.now()?;
-        let Some(version) = version else { return Ok(now) };
-        if now.version == version {
-            return Ok(now);
+        let Some(version) = version.filter(|version| *version != now.version) else { return Ok(now) };
+        if let Some(pinned) = self.shown().used(version) {
+            return Ok(pinned);
         }
-        let moments = self.moments();
-        let found = moments.older.iter().find(|moment| moment.version == version).cloned();
-        found.ok_or_else(|| {
-            Problem::gone(format!(
-                "version {version:?} of {:?} is not at hand any more; the newest is {:?}",
-                self.name, now.version
-            ))
-        })
+        let token: SnapshotToken = version.parse()?;
+        let _returning = self.returning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Somebody else may have come back to it meanwhile.
+        if let Some(pinned) = self.shown().used(version) {
+            return Ok(pinned);
+        }
+        let snapshot = self.table.at(&token).map_err(|error| match error {
+            // Made in the place of the one that was shown.
+            kubist::Error::NotATable { .. } if token.table != now.snapshot.token().table => {
+                Problem::gone(error.to_string())
+            }
+            other => other.into(),
+        })?;
+        let pinned = Pinned::new(Some(version), snapshot)?;
+        self.shown().keep(pinned.clone());
+        Ok(pinned)
     }
 }
 
-impl Moment {
-    fn new(version: String, snapshot: Snapshot) -> kubist::Result<Moment> {
+impl Pinned {
+    /// Under its own name, or another that means the same.
+    fn new(version: Option<&str>, snapshot: Snapshot) -> kubist::Result<Pinned> {
+        let version = version.map_or_else(|| snapshot.token().to_string(), String::from);
         let info = snapshot.info()?;
         let steps = snapshot.complete_steps();
         let commits: u64 = info.writers.iter().map(|writer| writer.commits).sum();
@@ -139,7 +159,7 @@ impl Moment {
         about["commits"] = commits.into();
         // Where it lies is nobody's business.
         about["location"] = Value::Null;
-        Ok(Moment { version, snapshot, about: Arc::new(about), mark })
+        Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 
     /// Its description, with its name.

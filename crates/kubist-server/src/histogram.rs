@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
-use kubist::{Cancel, Query, Snapshot};
+use kubist::{Cancel, QuerySpec, RunOptions, Snapshot};
 use serde_json::{Value, json};
 
 use crate::ask::{Histograms, Region};
@@ -37,8 +37,8 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let query = Query { limit: Some(asked.sample), columns: Some(names.clone()), ..region.query(cancel) };
-    let mut stream = snapshot.query(&query)?;
+    let query = QuerySpec { limit: Some(asked.sample), columns: Some(names.clone()), ..region.spec.clone() };
+    let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     let mut columns = Vec::new();

@@ -23,7 +23,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use kubist::{Bound, Query, Snapshot, Value};
+use kubist::{Bound, QuerySpec, RunOptions, Snapshot, Value};
 
 use crate::ask::{Attribute, Cell, Points, Region};
 use crate::given::kind_of;
@@ -45,12 +45,13 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
         }
     }
     // What is wrong with the region is said before the first cell is sent.
-    let region_alone = Query { limit: Some(0), columns: Some(columns.clone()), ..region.query(&out.cancel) };
-    snapshot.query(&region_alone)?;
+    let run = RunOptions::with_cancel(&out.cancel);
+    let spec = QuerySpec { columns: Some(columns), ..region.spec.clone() };
+    snapshot.query(run.clone().of(spec.clone().limit(0)))?;
     out.header("content-type", "application/vnd.kubist.points");
     for (place, cell) in asked.cells.iter().enumerate() {
-        if let Some(query) = of_cell(region.query(&out.cancel), &schema, &asked.position, cell)? {
-            for batch in snapshot.query(&Query { columns: Some(columns.clone()), ..query })? {
+        if let Some(query) = of_cell(spec.clone(), &schema, &asked.position, cell)? {
+            for batch in snapshot.query(run.clone().of(query))? {
                 frame(place, &batch?, asked, cell, out)?;
             }
         }
@@ -71,7 +72,7 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
 }
 
 /// The query restricted to a cell; `None` where nothing can be.
-fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
+fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<QuerySpec>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);

@@ -75,7 +75,10 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
         (["v1", "tables", name, rest @ ..], method) => {
             let table = desk.table(name)?;
             match (rest, method) {
-                ([], &Method::GET) => answer_json(&desk.work, move |_| Ok(table.now()?.described(&table.name))).await,
+                ([], &Method::GET) => {
+                    let version = of_query_if_there(uri.query(), "version")?;
+                    answer_json(&desk.work, move |_| Ok(table.at(version.as_deref())?.described(&table.name))).await
+                }
                 (["news"], &Method::GET) => news(desk, table, uri.query()).await,
                 (["query"], &Method::POST | &Method::GET) => {
                     let said = match *method {
@@ -85,20 +88,20 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     };
                     let (region, asked) = parse::<Records>(&said)?;
                     stream(&desk.work, move |out| {
-                        let moment = table.at(region.version.as_deref())?;
-                        let query = asked.query(&region, &out.cancel)?;
-                        out.header("kubist-version", &moment.version);
-                        answer::send(moment.snapshot.query(&query)?, asked.format, &table.name, out)
+                        let pinned = table.at(region.version.as_deref())?;
+                        let query = asked.request(&region, &out.cancel)?;
+                        out.header("kubist-version", &pinned.version);
+                        answer::send(pinned.snapshot.query(query)?, asked.format, &table.name, out)
                     })
                     .await
                 }
                 (["trajectories"], &Method::POST) => {
                     let (region, asked) = parse::<Paths>(&body(desk, request).await?)?;
                     stream(&desk.work, move |out| {
-                        let moment = table.at(region.version.as_deref())?;
-                        let (through, query) = asked.queries(&region, &out.cancel)?;
-                        out.header("kubist-version", &moment.version);
-                        let paths = moment.snapshot.trajectories(&through, &asked.by, &query)?;
+                        let pinned = table.at(region.version.as_deref())?;
+                        let (through, query) = asked.requests(&region, &out.cancel)?;
+                        out.header("kubist-version", &pinned.version);
+                        let paths = pinned.snapshot.trajectories(&through, &asked.by, &query)?;
                         answer::send(paths, asked.format, &table.name, out)
                     })
                     .await
@@ -106,33 +109,33 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                 (["points"], &Method::POST) => {
                     let (region, asked) = parse::<Points>(&body(desk, request).await?)?;
                     stream(&desk.work, move |out| {
-                        let moment = table.at(region.version.as_deref())?;
-                        points::send(&moment.snapshot, &region, &asked, out)
+                        let pinned = table.at(region.version.as_deref())?;
+                        points::send(&pinned.snapshot, &region, &asked, out)
                     })
                     .await
                 }
                 (["estimate"], &Method::POST) => {
                     let (region, asked) = parse::<Estimates>(&body(desk, request).await?)?;
                     stream(&desk.work, move |out| {
-                        let moment = table.at(region.version.as_deref())?;
-                        estimate::send(&moment.snapshot, &region, &asked, out)
+                        let pinned = table.at(region.version.as_deref())?;
+                        estimate::send(&pinned.snapshot, &region, &asked, out)
                     })
                     .await
                 }
                 (["count"], &Method::POST) => {
                     let (region, Nothing {}) = parse(&body(desk, request).await?)?;
                     answer_json(&desk.work, move |cancel| {
-                        let moment = table.at(region.version.as_deref())?;
-                        let count = moment.snapshot.count(&region.query(cancel))?;
-                        Ok(json!({ "count": count, "version": moment.version }))
+                        let pinned = table.at(region.version.as_deref())?;
+                        let count = pinned.snapshot.count(region.request(cancel))?;
+                        Ok(json!({ "count": count, "version": pinned.version }))
                     })
                     .await
                 }
                 (["histogram"], &Method::POST) => {
                     let (region, asked) = parse::<Histograms>(&body(desk, request).await?)?;
                     answer_json(&desk.work, move |cancel| {
-                        let moment = table.at(region.version.as_deref())?;
-                        histogram::of_sample(&moment.snapshot, &region, &asked, cancel)
+                        let pinned = table.at(region.version.as_deref())?;
+                        histogram::of_sample(&pinned.snapshot, &region, &asked, cancel)
                     })
                     .await
                 }
@@ -214,10 +217,16 @@ async fn body(desk: &Desk, request: Request<Incoming>) -> Result<Bytes> {
 
 /// A value in an address, decoded.
 fn of_query(query: Option<&str>, name: &str) -> Result<String> {
+    of_query_if_there(query, name)?.ok_or_else(|| Problem::invalid(format!("{name}: it is missing in the address")))
+}
+
+fn of_query_if_there(query: Option<&str>, name: &str) -> Result<Option<String>> {
     let parts = query.unwrap_or_default().split('&');
     let found = parts.filter_map(|part| part.split_once('=')).find(|(key, _)| *key == name);
-    let Some((_, value)) = found else { return Err(Problem::invalid(format!("{name}: it is missing in the address"))) };
-    decoded(value).ok_or_else(|| Problem::invalid(format!("{name}: {value:?} is not text, percent-encoded")))
+    let Some((_, value)) = found else { return Ok(None) };
+    let value =
+        decoded(value).ok_or_else(|| Problem::invalid(format!("{name}: {value:?} is not text, percent-encoded")))?;
+    Ok(Some(value))
 }
 
 fn decoded(value: &str) -> Option<String> {

@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -11,7 +12,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use common::{append, send, world};
 use kubist::{Bound, EstimateOptions, PerCell, Query, Value as End};
-use kubist_server::Options;
+use kubist_server::{Options, Server};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -339,12 +340,78 @@ fn a_version_is_one_moment() {
     let now = world.get("/v1/tables/run").json()["version"].clone();
     world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     assert_eq!(world.get("/v1/tables/run").json()["version"], now);
-    for begin in 0..5 {
-        append(&world.table, 2_000 + begin * 10..2_000 + begin * 10 + 5);
-        world.get("/v1/tables/run");
+    // Of what was cleaned away nothing is told, by whoever knew it and by whoever did not.
+    let optimize = |begin: i64| {
+        append(&world.table, begin..begin + 500);
+        world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+    };
+    (0..5).for_each(|round| optimize(2_000 + round * 500));
+    world.table.clean(Duration::ZERO).unwrap();
+    world.table.clean(Duration::ZERO).unwrap();
+    let whole = json!({"version": version, "where": "id >= 0"});
+    let gone = world.post("/v1/tables/run/count", &whole);
+    assert_eq!((gone.status, gone.json()["error"]["code"].clone()), (410, "gone".into()), "{gone:?}");
+}
+
+#[test]
+fn a_version_stays_while_a_thousand_commits_pass() {
+    let world = world(300, Options::default());
+    let about = world.get("/v1/tables/run").json();
+    let asked = json!({"version": about["version"], "where": "id >= 0", "columns": ["id"], "format": "csv"});
+    let rows = || {
+        let reply = world.post("/v1/tables/run/query", &asked);
+        assert_eq!((reply.status, reply.whole), (200, true), "{:?}", String::from_utf8_lossy(&reply.body));
+        let mut lines: Vec<String> = String::from_utf8(reply.body).unwrap().lines().map(String::from).collect();
+        lines.sort();
+        lines
+    };
+    let before = rows();
+    assert_eq!(before.len(), 301);
+    let mut writer = world.table.writer(&kubist::WriterOptions::default()).unwrap();
+    for commit in 1..=1_000 {
+        writer.append(&common::rows(1_000 + commit..1_001 + commit)).unwrap();
+        writer.commit().unwrap();
+        // Others look at the newest; who asks seldom is remembered by no cache.
+        if commit % 5 == 0 {
+            world.get("/v1/tables/run");
+        }
+        if commit % 100 == 0 {
+            assert_eq!(rows(), before, "after {commit} commits");
+        }
     }
-    let gone = count(&version);
-    assert_eq!((gone.status, gone.json()["error"]["code"].clone()), (410, "gone".into()));
+    assert_eq!(world.get("/v1/tables/run").json()["rows"], 1_300);
+    // Another server of the table knows the version too, and says what it held.
+    let location = world.table.location().to_string();
+    let other = Server::start(&Options { tables: vec![location], ..Options::default() }).unwrap();
+    let version = about["version"].as_str().unwrap();
+    let request =
+        format!("GET /v1/tables/run?version={version} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let found = send(other.address(), request.as_bytes()).json();
+    assert_eq!((&found["rows"], &found["version"]), (&about["rows"], &about["version"]));
+    // And it is what a split or a program would take for the same snapshot.
+    let token: kubist::SnapshotToken = version.parse().unwrap();
+    assert_eq!(world.table.at(&token).unwrap().rows().unwrap(), 300);
+}
+
+#[test]
+fn made_up_versions_are_refused() {
+    let world = world(100, Options::default());
+    let token = world.table.snapshot().unwrap().token();
+    let status = |version: String| world.post("/v1/tables/run/count", &json!({"version": version})).status;
+    assert_eq!(status(token.to_string()), 200);
+    assert_eq!(status("0-0".into()), 400);
+    assert_eq!(status(String::new()), 400);
+    let mut elsewhere = token.clone();
+    elsewhere.positions.push(("../../../../etc/passwd".into(), 1));
+    assert_eq!(status(elsewhere.to_string()), 410);
+    let mut later = token.clone();
+    later.positions[0].1 += 1;
+    assert_eq!(status(later.to_string()), 410);
+    let mut altered = token.clone();
+    altered.alterations += 1;
+    assert_eq!(status(altered.to_string()), 410);
+    let other = kubist::SnapshotToken { table: "another".into(), ..token };
+    assert_eq!(status(other.to_string()), 410);
 }
 
 #[test]

@@ -10,6 +10,7 @@ pub mod gradual;
 pub mod info;
 pub mod metadata;
 pub mod options;
+pub mod query;
 pub mod shown;
 pub mod stats;
 
@@ -18,4 +19,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;
 pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
+pub use query::{Bound, PerCell, QuerySpec, SpecVersion};
 pub use stats::{Cost, Stats};

@@ -11,7 +11,7 @@ use crate::fitted::Fitted;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
 use kubist_read::query::QueryStream;
-use kubist_read::question::Query;
+use kubist_read::question::{Request, RunOptions};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
@@ -81,10 +81,11 @@ pub struct Predicted {
 
 /// Runs a query to its end and says where its time went. With a model also how long its
 /// requests should have taken.
-pub fn explain(snapshot: &Snapshot, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
+pub fn explain(snapshot: &Snapshot, request: Request, fitted: Option<&Fitted>) -> Result<Explanation> {
     let trace = Trace::default();
     let begin = Instant::now();
-    let mut stream = QueryStream::of(snapshot, &Query { trace: Some(trace.clone()), ..query.clone() })?;
+    let mut stream =
+        QueryStream::of(snapshot, &RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec))?;
     for batch in &mut stream {
         batch?;
     }

@@ -22,7 +22,7 @@ pub use explain::{Explanation, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
-pub use kubist_catalog::token::Moment;
+pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
 pub use kubist_format::history::Declared;
@@ -36,7 +36,7 @@ pub use kubist_maintain::policy::OptimizeOptions;
 pub use kubist_maintain::retract::Retraction;
 pub use kubist_model as model;
 pub use kubist_read::query::{QueryStream, Refine};
-pub use kubist_read::question::{Bound, Part, PerCell, Query};
+pub use kubist_read::question::{Part, Request, RunOptions};
 pub use kubist_read::splits::Split;
 pub use kubist_read::workers;
 pub use kubist_repair::readable::{Extent, Loss};
@@ -45,9 +45,12 @@ pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::{
-    Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, Replication, Result, Stats,
-    TableOptions, Value, WriterOptions,
+    Bound, Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, PerCell, QuerySpec,
+    Replication, Result, SpecVersion, Stats, TableOptions, Value, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;
 pub use table::{Table, read_split};
+
+/// What programs call a [`QuerySpec`]: which records are asked for.
+pub type Query = QuerySpec;

@@ -19,10 +19,10 @@ use crate::fitted::{Fitted, TableSize};
 use crate::schemes::table_location;
 use crate::table::Table;
 use kubist_catalog::error::store_error;
-use kubist_read::question::Query;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
+use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
@@ -240,7 +240,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     let snapshot = table.snapshot()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let mut stream = snapshot.query(&Query::default())?;
+        let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {
             batch?;
         }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
 use kubist_maintain::copy::{self, Copied, CopyOptions};
 use kubist_read::query::trajectories;
 use kubist_read::query::{self, QueryStream, Refine};
-use kubist_read::question::Query;
+use kubist_read::question::Request;
 use kubist_read::splits::{self, Split};
 use kubist_store::Store;
 use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
@@ -50,9 +50,10 @@ impl Snapshot {
         &self.0.view.schema.metadata
     }
 
-    /// The moment that this snapshot is of; [`Table::at`](crate::Table::at) comes back to it.
-    pub fn moment(&self) -> Moment {
-        self.0.moment()
+    /// Names this snapshot, also to other processes; [`Table::at`](crate::Table::at) comes
+    /// back to it.
+    pub fn token(&self) -> SnapshotToken {
+        self.0.token()
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
@@ -79,14 +80,15 @@ impl Snapshot {
         query::rows(&self.0)
     }
 
-    /// The records that match, as a stream of batches.
+    /// The records that match, as a stream of batches. A [`QuerySpec`](crate::QuerySpec) says
+    /// which; a [`Request`] also how they are read.
     ///
     /// # Errors
     ///
     /// `Invalid` if the question makes no sense for this table, `SnapshotExpired` if its files
     /// were cleaned away, `Damaged` if what it must read is.
-    pub fn query(&self, query: &Query) -> Result<QueryStream> {
-        QueryStream::of(&self.0, query)
+    pub fn query(&self, query: impl Into<Request>) -> Result<QueryStream> {
+        QueryStream::of(&self.0, &query.into())
     }
 
     /// How many records the query would return; reads as little as it can.
@@ -94,8 +96,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// As of [`Snapshot::query`].
-    pub fn count(&self, query: &Query) -> Result<u64> {
-        query::count(&self.0, query)
+    pub fn count(&self, query: impl Into<Request>) -> Result<u64> {
+        query::count(&self.0, query.into())
     }
 
     /// Streams of growing precision, each record once: first priorities in
@@ -105,8 +107,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// As of [`Snapshot::query`], and `Invalid` for other values of `start` and `factor`.
-    pub fn refine(&self, query: &Query, start: f64, factor: f64) -> Result<Refine> {
-        Refine::new(self.0.clone(), query.clone(), start, factor)
+    pub fn refine(&self, query: impl Into<Request>, start: f64, factor: f64) -> Result<Refine> {
+        Refine::new(self.0.clone(), query.into(), start, factor)
     }
 
     /// The records that `query` asks for, of those whose column `by` holds a value that it
@@ -115,8 +117,13 @@ impl Snapshot {
     /// # Errors
     ///
     /// As of [`Snapshot::query`].
-    pub fn trajectories(&self, through: &Query, by: &str, query: &Query) -> Result<QueryStream> {
-        trajectories::trajectories(&self.0, through, by, query)
+    pub fn trajectories(
+        &self,
+        through: impl Into<Request>,
+        by: &str,
+        query: impl Into<Request>,
+    ) -> Result<QueryStream> {
+        trajectories::trajectories(&self.0, &through.into(), by, &query.into())
     }
 
     /// Cuts a query into `parts` disjoint ones of about equal rows: together they return
@@ -125,8 +132,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// `Invalid` with `limit` or `per_cell`, which choose among all records.
-    pub fn splits(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
-        splits::splits(&self.0, query, parts)
+    pub fn splits(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
+        splits::splits(&self.0, &query.into(), parts)
     }
 
     /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
@@ -137,8 +144,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// As of [`Snapshot::splits`].
-    pub fn splits_by_host(&self, query: &Query, parts: usize) -> Result<Vec<Split>> {
-        splits::splits_by_host(&self.0, query, parts)
+    pub fn splits_by_host(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
+        splits::splits_by_host(&self.0, &query.into(), parts)
     }
 
     /// The figures, once they are as good as was asked for.
@@ -176,8 +183,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// As of [`Snapshot::query`].
-    pub fn explain(&self, query: &Query, fitted: Option<&Fitted>) -> Result<Explanation> {
-        explain::explain(&self.0, query, fitted)
+    pub fn explain(&self, query: impl Into<Request>, fitted: Option<&Fitted>) -> Result<Explanation> {
+        explain::explain(&self.0, query.into(), fitted)
     }
 
     /// What the table is and holds.

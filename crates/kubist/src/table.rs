@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
-use kubist_catalog::token::Moment;
+use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
 use kubist_maintain::background::{Healer, Healing, heal_reads};
@@ -157,14 +157,14 @@ impl Table {
         Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core, cancel)?))
     }
 
-    /// The table at a moment that a snapshot of it had, also in another process.
+    /// The snapshot that a token names, also in another process.
     ///
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
     /// are read.
-    pub fn at(&self, moment: &Moment) -> Result<Snapshot> {
-        self.at_with(moment, &Cancel::default())
+    pub fn at(&self, token: &SnapshotToken) -> Result<Snapshot> {
+        self.at_with(token, &Cancel::default())
     }
 
     /// The same, until the switch is set.
@@ -172,8 +172,8 @@ impl Table {
     /// # Errors
     ///
     /// `Cancelled`, or as of [`Table::at`].
-    pub fn at_with(&self, moment: &Moment, cancel: &Cancel) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, moment, cancel)?))
+    pub fn at_with(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
+        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, token, cancel)?))
     }
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
@@ -244,7 +244,7 @@ impl Table {
     /// `SnapshotExpired` if the files of its moment were cleaned away; `Invalid` if it is a
     /// part of another table.
     pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-        self.at_with(&split.moment, cancel)?.query(&split.query(cancel))
+        self.at_with(&split.snapshot, cancel)?.query(split.request(cancel))
     }
 
     /// Improves the layout until no part of the tree has too large a share of

@@ -20,7 +20,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::{MemoryStore, Store};
 use kubist::{
     Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, OptimizeOptions, PerCell, Query,
-    QueryStream, Result, Table, TableOptions, Value, VerifyOptions, WriterOptions,
+    QueryStream, Result, RunOptions, Table, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -117,13 +117,18 @@ fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
     }
 }
 
+/// Nothing but a switch.
+fn run(cancel: Cancel) -> RunOptions {
+    RunOptions { cancel, ..RunOptions::default() }
+}
+
 #[test]
 fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
     let (_, table) = made(1, ROWS);
     let snapshot = Arc::new(table.snapshot().unwrap());
     let ask = |query: Query| {
         let snapshot = snapshot.clone();
-        move |cancel: Cancel| ids(snapshot.query(&Query { cancel, ..query.clone() })?)
+        move |cancel: Cancel| ids(snapshot.query(run(cancel).of(query.clone()))?)
     };
     let all = ROWS as u64 / ROWS_A_LOOK;
     let cells = |rows, width| Some(PerCell { rows, widths: vec![("x".into(), width), ("y".into(), width)] });
@@ -137,12 +142,12 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
     let counted = snapshot.clone();
     let of_filter = filter.clone();
     interrupt("count", all, move |cancel| {
-        counted.count(&Query { filter: of_filter.clone(), cancel, ..Query::default() })
+        counted.count(run(cancel).of(Query { filter: of_filter.clone(), ..Query::default() }))
     });
     let refined = snapshot.clone();
     interrupt("refine", all, move |cancel| {
         let mut found = Vec::new();
-        for step in refined.refine(&Query { cancel, ..Query::default() }, 0.01, 8.0)? {
+        for step in refined.refine(run(cancel).of(Query::default()), 0.01, 8.0)? {
             found.extend(ids(step?)?);
         }
         Ok(found)
@@ -150,19 +155,20 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
     let of_paths = snapshot.clone();
     interrupt("trajectories", all, move |cancel| {
         let bound = Bound { column: "x".into(), low: None, high: Some(Value::Float(0.3)) };
-        let through = Query { bounds: vec![bound], cancel: cancel.clone(), ..Query::default() };
-        ids(of_paths.trajectories(&through, "path", &Query { cancel, ..Query::default() })?)
+        let through = run(cancel.clone()).of(Query { bounds: vec![bound], ..Query::default() });
+        ids(of_paths.trajectories(through, "path", run(cancel).of(Query::default()))?)
     });
     let cut = snapshot.clone();
     interrupt("splits", all, move |cancel| {
-        let parts = cut.splits(&Query { cancel, ..Query::default() }, 300)?;
+        let parts = cut.splits(run(cancel).of(Query::default()), 300)?;
         Ok(parts.iter().map(|part| part.rows).collect::<Vec<u64>>())
     });
     let estimated = snapshot.clone();
     interrupt("estimate", all, move |cancel| {
         let options = EstimateOptions {
             aggregates: vec!["mean(x)".into(), "p95(y)".into(), "histogram(x, 20)".into(), "count_distinct(id)".into()],
-            query: Query { cancel, precision: Some(1.0), ..Query::default() },
+            query: Query { precision: Some(1.0), ..Query::default() },
+            run: run(cancel),
             ..EstimateOptions::default()
         };
         Ok(estimated.estimate(&options)?.figures.iter().map(|figure| figure.value).collect::<Vec<_>>())
@@ -207,7 +213,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
         Table::open_in_with(opened.clone(), &cancel)?.snapshot_with(&cancel)?.rows()
     });
     // Of a moment that is not the last one, so that it is followed to.
-    let moment = table.snapshot().unwrap().moment();
+    let moment = table.snapshot().unwrap().token();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&rows(7, 100)).unwrap();
     writer.commit().unwrap();

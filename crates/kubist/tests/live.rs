@@ -334,7 +334,8 @@ fn what_would_hold_too_much_is_refused() {
     let snapshot = table.snapshot().unwrap();
     let cells = |rows, most_held| {
         let per_cell = Some(kubist::PerCell { rows, widths: vec![("x".into(), 1e-3)] });
-        snapshot.count(&Query { per_cell, most_held, ..Query::default() })
+        let run = kubist::RunOptions { most_held, ..Default::default() };
+        snapshot.count(run.of(Query { per_cell, ..Query::default() }))
     };
     let chosen = cells(1, None).unwrap();
     assert!(chosen > 50);
@@ -342,9 +343,9 @@ fn what_would_hold_too_much_is_refused() {
     let refused = cells(1, Some(chosen / 2)).unwrap_err();
     assert!(matches!(&refused, kubist::Error::Invalid(why) if why.contains("per_cell")), "{refused}");
     let paths = |most_held| {
-        let through = Query { most_held, ..Query::default() };
+        let through = kubist::RunOptions { most_held, ..Default::default() }.of(Query::default());
         snapshot
-            .trajectories(&through, "id", &Query::default())
+            .trajectories(through, "id", &Query::default())
             .map(|stream| stream.map(|part| part.unwrap().num_rows()))
     };
     assert_eq!(paths(Some(2_000)).unwrap().sum::<usize>(), 2_000);

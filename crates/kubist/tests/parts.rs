@@ -74,21 +74,44 @@ fn parts_travel_as_text_and_are_read_as_one() {
 }
 
 #[test]
-fn a_moment_is_come_back_to() {
+fn a_part_says_the_query_as_it_was_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let snapshot = table(&directory.path().join("t.kubist")).snapshot().unwrap();
+    // An end that SQL has no literal for, and a column that is bounded twice.
+    let query = inside(0.1, f64::INFINITY)
+        .between("x", Value::Float(f64::NEG_INFINITY), Value::Float(1.0 / 3.0))
+        .between("n", Value::Int(0), Value::Int(i128::MAX));
+    let splits = snapshot.splits(&query, 3).unwrap();
+    let text = serde_json::to_string(&splits).unwrap();
+    let sent: Vec<Split> = serde_json::from_str(&text).unwrap();
+    assert!(sent.iter().all(|split| split.query == query), "{text}");
+    let read = sent.iter().flat_map(|split| numbers(kubist::read_split(split, &Cancel::default()).unwrap(), "n"));
+    let (mut read, mut asked): (Vec<i64>, _) = (read.collect(), numbers(snapshot.query(&query).unwrap(), "n"));
+    read.sort_unstable();
+    asked.sort_unstable();
+    assert!(!asked.is_empty() && read == asked);
+    // What another version wrote is refused, and not half understood.
+    let later = serde_json::to_string(&splits[0]).unwrap().replace("{\"version\":2", "{\"version\":3");
+    let refused = serde_json::from_str::<Split>(&later).unwrap_err().to_string();
+    assert!(refused.contains("form 2 of a split, not 3"), "{refused}");
+}
+
+#[test]
+fn a_token_leads_back_to_its_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let location = directory.path().join("t.kubist");
     let table = table(&location);
     let before = table.snapshot().unwrap();
-    let moment = serde_json::to_string(&before.moment()).unwrap();
+    let token = serde_json::to_string(&before.token()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let batch = before.query(&Query { limit: Some(10), ..Query::default() }).unwrap().next().unwrap().unwrap();
     writer.append(&batch).unwrap();
     writer.commit().unwrap();
     let other = Table::open(location.to_str().unwrap()).unwrap();
     assert_eq!(other.snapshot().unwrap().rows().unwrap(), 20_010);
-    let again = other.at(&serde_json::from_str(&moment).unwrap()).unwrap();
+    let again = other.at(&serde_json::from_str(&token).unwrap()).unwrap();
     assert_eq!(again.rows().unwrap(), 20_000);
-    assert_eq!(again.moment(), before.moment());
+    assert_eq!(again.token(), before.token());
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
 /// How many runs a condition leaves to be looked at.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
-    let question = Question::new(table.snapshot().unwrap().pinned(), &query).unwrap();
+    let question = Question::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
     question.visits(PriorityRange::ALL).unwrap().0.len()
 }
 

@@ -68,8 +68,8 @@ fn a_pinned_snapshot_and_the_last_view_do_not_wait() {
             commit(&mut writer, 0, 1).unwrap();
             let call = held(&gated, &table, hold, &Cancel::default());
             assert_eq!(seen(&pinned), 1);
-            assert_eq!(seen(&table.at(&pinned.moment()).unwrap()), 1);
-            assert_eq!(table.core().last_view().unwrap().positions, pinned.moment().positions);
+            assert_eq!(seen(&table.at(&pinned.token()).unwrap()), 1);
+            assert_eq!(table.core().last_view().unwrap().positions, pinned.token().positions);
             assert_eq!(table.core().since_checkpoint().0, 1);
             // Who asks for now waits, until it is told to stop.
             let cancel = Cancel::default();

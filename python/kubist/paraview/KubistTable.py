@@ -307,7 +307,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         try:
             frames = self._frames(question)
         except kubist.SnapshotExpired:
-            # A server keeps the newest moments only: then one of those is shown.
+            # Its files were cleaned away: then the newest is shown.
             self._snapshot = self._table.snapshot()
             frames = self._frames(question)
         self._fill(data, frames, question)

@@ -13,8 +13,8 @@ use arrow_schema::Schema;
 use super::Estimation;
 use crate::accumulate::{Accumulated, Task, Values};
 use kubist_read::query::Question;
-use kubist_read::question::Query;
 use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
 
 pub struct Tails {
     /// Of the records, at either end.
@@ -78,10 +78,15 @@ impl Estimation {
         let with = |condition: String| -> Result<Arc<Question>> {
             let query = &self.options.query;
             let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));
-            let query =
-                Query { filter: Some(filter), precision: None, window: None, columns: Some(vec![]), ..query.clone() };
-            let mut question = Question::new(&self.snapshot, &query)?;
-            question.cancel = self.options.query.cancel.linked();
+            let query = QuerySpec {
+                filter: Some(filter),
+                precision: None,
+                window: None,
+                columns: Some(vec![]),
+                ..query.clone()
+            };
+            let mut question = Question::new(&self.snapshot, &self.options.run.clone().of(query))?;
+            question.cancel = self.options.run.cancel.linked();
             Ok(Arc::new(question))
         };
         let (tail, rest) = (with(condition.clone())?, with(format!("({condition}) IS NOT TRUE"))?);

@@ -1,10 +1,11 @@
 //! From coarse to fine: windows of priority that follow each other.
 
 use crate::query::{QueryStream, Question};
-use crate::question::Query;
+use crate::question::Request;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_index::priority::Threshold;
 use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
 
 /// A refinement has at most so many steps: more would hold next to nothing each.
 const MOST_STEPS: f64 = 10_000.0;
@@ -15,7 +16,7 @@ const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 /// Queries of growing precision; each record comes once.
 pub struct Refine {
     snapshot: Snapshot,
-    query: Query,
+    request: Request,
     /// Where the next window begins and ends.
     next: (f64, f64),
     end: f64,
@@ -23,7 +24,8 @@ pub struct Refine {
 }
 
 impl Refine {
-    pub fn new(snapshot: Snapshot, query: Query, start: f64, factor: f64) -> Result<Refine> {
+    pub fn new(snapshot: Snapshot, request: Request, start: f64, factor: f64) -> Result<Refine> {
+        let query = &request.spec;
         if !(start > 0.0 && start <= 1.0) {
             return Err(Error::invalid(format!("start must be in (0, 1], found {start}")));
         }
@@ -35,7 +37,7 @@ impl Refine {
                 "refine takes no limit and no per_cell: each step is a whole window of priorities",
             ));
         }
-        Question::new(&snapshot, &query)?;
+        Question::new(&snapshot, &request)?;
         let (begin, end) = query.window.unwrap_or((0.0, 1.0));
         let end = end.min(query.precision.unwrap_or(1.0));
         let first = (begin + start).min(end);
@@ -52,7 +54,7 @@ impl Refine {
                  taken: take a larger factor or start"
             )));
         }
-        Ok(Refine { snapshot, query, next: (begin, first), end, factor })
+        Ok(Refine { snapshot, request, next: (begin, first), end, factor })
     }
 }
 
@@ -65,7 +67,7 @@ impl Iterator for Refine {
             return None;
         }
         self.next = (high, (high * self.factor).min(self.end));
-        let query = Query { window: Some((low, high)), precision: None, ..self.query.clone() };
-        Some(Question::new(&self.snapshot, &query).and_then(|question| QueryStream::start(question, &query)))
+        let spec = QuerySpec { window: Some((low, high)), precision: None, ..self.request.spec.clone() };
+        Some(QueryStream::of(&self.snapshot, &self.request.run.clone().of(spec)))
     }
 }

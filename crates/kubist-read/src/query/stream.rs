@@ -12,7 +12,7 @@ use crate::query::delivery::Delivery;
 use crate::query::pipeline::Pipeline;
 use crate::query::scan::{Scanned, Wanted};
 use crate::query::{Question, select};
-use crate::question::Query;
+use crate::question::Request;
 use crate::workers;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::cancel::Cancel;
@@ -40,21 +40,21 @@ enum Source {
 }
 
 impl QueryStream {
-    pub fn start(question: Question, query: &Query) -> Result<QueryStream> {
-        QueryStream::start_after(question, query, Stats::default())
+    pub fn start(question: Question, limit: Option<u64>) -> Result<QueryStream> {
+        QueryStream::start_after(question, limit, Stats::default())
     }
 
     /// The records of a snapshot that match.
-    pub fn of(snapshot: &Snapshot, query: &Query) -> Result<QueryStream> {
-        QueryStream::start(Question::new(snapshot, query)?, query)
+    pub fn of(snapshot: &Snapshot, request: &Request) -> Result<QueryStream> {
+        QueryStream::start(Question::new(snapshot, request)?, request.spec.limit)
     }
 
     /// `spent`: what it has cost already to know the question.
-    pub(super) fn start_after(question: Question, query: &Query, spent: Stats) -> Result<QueryStream> {
+    pub(super) fn start_after(question: Question, limit: Option<u64>, spent: Stats) -> Result<QueryStream> {
         let begin = Instant::now();
         let (schema, precision) = (question.schema(), question.precision);
         let mut stats = spent;
-        let source = match (question.range, query.limit) {
+        let source = match (question.range, limit) {
             (None, _) | (_, Some(0)) => Source::Done,
             (Some(range), None) if question.per_cell.is_none() => {
                 let question = Arc::new(question);

@@ -18,35 +18,35 @@ use kubist_index::priority::{is_identity_type, priorities};
 
 use crate::query::scan::Wanted;
 use crate::query::{QueryStream, Question};
-use crate::question::Query;
+use crate::question::Request;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
 /// The records that `query` asks for, of those whose column `by` holds a value that it
 /// also holds in a record of `through`. Null belongs to nothing.
-pub fn trajectories(snapshot: &Snapshot, through: &Query, by: &str, query: &Query) -> Result<QueryStream> {
+pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &Request) -> Result<QueryStream> {
     let schema = &snapshot.view.schema;
     let column = schema.column(by)?;
     if !is_identity_type(schema.stored.field(column).data_type()) {
         let data_type = schema.stored.field(column).data_type();
         return Err(Error::invalid(format!("by: column {by:?} of type {data_type} cannot tell records apart")));
     }
-    if through.limit.is_some() || through.per_cell.is_some() {
+    if through.spec.limit.is_some() || through.spec.per_cell.is_some() {
         return Err(Error::invalid("what passed through a region is not a matter of limit or per_cell"));
     }
-    let mut question = Question::new(snapshot, query)?;
+    let mut question = Question::new(snapshot, request)?;
     let (values, spent) = distinct(snapshot, through, column)?;
     let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
     question.predicate = question.predicate.and(Predicate::among(&visible, by, values.as_ref())?);
     question.settle();
-    QueryStream::start_after(question, query, spent)
+    QueryStream::start_after(question, request.spec.limit, spent)
 }
 
 /// The values of a stored column among the records of a question, each once, and what
 /// it cost to find them.
-fn distinct(snapshot: &Snapshot, query: &Query, column: usize) -> Result<(ArrayRef, Stats)> {
-    let question = Question::new(snapshot, query)?;
+fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
+    let question = Question::new(snapshot, through)?;
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
     let mut spent = Stats::default();
@@ -55,13 +55,13 @@ fn distinct(snapshot: &Snapshot, query: &Query, column: usize) -> Result<(ArrayR
         spent.add(&planned);
         for scanned in scanned {
             let scanned = scanned?;
-            query.cancel.check()?;
+            through.run.cancel.check()?;
             spent.add(&scanned.stats);
             let Some(array) = scanned.columns.first() else { continue };
             let keys = distinguishing(array.as_ref());
             let fresh = keys.into_iter().enumerate().filter(|(row, key)| array.is_valid(*row) && seen.insert(*key));
             let fresh = UInt64Array::from_iter_values(fresh.map(|(row, _)| row as u64));
-            if let Some(most) = query.most_held.filter(|most| seen.len() as u64 > *most) {
+            if let Some(most) = through.run.most_held.filter(|most| seen.len() as u64 > *most) {
                 return Err(Error::invalid(format!(
                     "more than {most} trajectories lead through this region: take a smaller one"
                 )));
