@@ -124,7 +124,7 @@ bench/tools/.ready:
 	@mkdir -p $(@D) && touch $@
 
 instructions:
-	cargo build --release --locked --target-dir target -p kubist --example micro
+	cargo build --release --locked --workspace --target-dir target --example micro
 	$(PYTHON) scripts/instructions.py $(if $(UPDATE),--update)
 
 # With the pictures of docs/estimates.md.
