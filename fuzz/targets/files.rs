@@ -24,10 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     let path = FOLDER.join(format!("file.{}", SUFFIXES[usize::from(*kind) % SUFFIXES.len()]));
     std::fs::write(&path, bytes).expect("room for a file");
     let Ok(input) = Input::inspect(&path, &Options::default()) else { return };
-    let rows: usize = input
-        .read(&input.fields, Arc::default())
-        .into_iter()
-        .map_while(|batch| Some(batch.ok()?.num_rows()))
-        .sum();
+    let rows: usize =
+        input.read(&input.fields, Arc::default()).into_iter().map_while(|batch| Some(batch.ok()?.num_rows())).sum();
     assert!(rows <= 1 << 20, "{rows} rows of {} bytes", bytes.len());
 });
