@@ -209,16 +209,17 @@ mod tests {
         let cased = ('\u{80}'..=char::MAX).filter(|c| c.to_lowercase().ne([*c]) || c.to_uppercase().ne([*c]));
         let (mut known, mut unknown) = (0, 0);
         for char in cased {
-            let (text, folded) = (char.to_string(), fold(char).to_string());
-            // The standard library may know a newer Unicode than the regular expressions.
-            if !by_arrow(&text, &folded, true) {
+            let text = char.to_string();
+            let variants = || char.to_lowercase().chain(char.to_uppercase()).filter(|other| *other != char);
+            // The standard library may know a newer Unicode than the regular expressions, to which
+            // such a character has no case.
+            if !variants().any(|other| by_arrow(&text, &other.to_string(), true)) {
                 unknown += 1;
                 continue;
             }
             known += 1;
-            for other in char.to_lowercase().chain(char.to_uppercase()) {
-                agrees(&text, &other.to_string());
-            }
+            assert!(by_arrow(&text, &fold(char).to_string(), true), "{char:?} folds to {:?}", fold(char));
+            variants().for_each(|other| agrees(&text, &other.to_string()));
         }
         assert!(known > 2000 && unknown < known / 20, "{known} known, {unknown} not");
     }
