@@ -297,7 +297,7 @@ for k in range(20):
     more = {name: [0.5] * 50 for name in "xyz"}
     t.append({**more, "n": range(5000 + 50 * k, 5050 + 50 * k)})
     if sys.argv[2].startswith("http"):
-        # A server keeps the newest moments that were asked for.
+        # A server keeps the snapshots in memory that were used last.
         kubist.connect(sys.argv[2]).count()
 t.optimize(debt_share=0.0)
 t.clean(retention=0)
@@ -310,7 +310,7 @@ t.close()
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     screen: str, tmp_path: Path, ranks: int, remote: bool
 ) -> None:
-    """What is shown was swept while it was looked at: the next question is about now."""
+    """What is shown was cleaned away while it was looked at: ranks agree on what comes next."""
     path = tmp_path / "swept.kubist"
     rng = np.random.default_rng(3)
     place = {name: rng.random(5_000) for name in "xyz"}
@@ -357,7 +357,9 @@ def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     assert len(found) == ranks
     first, then = (sorted(n for rank in found for n in rank[k]) for k in (0, 1))
     assert first == list(range(5_000))
-    assert then == list(range(6_000))
+    # A server that has the files of a snapshot open still answers of it, and of it alone.
+    allowed = [5_000, 6_000] if remote else [6_000]
+    assert then in [list(range(rows)) for rows in allowed]
 
 
 WINDOW = """
