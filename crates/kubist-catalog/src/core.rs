@@ -23,7 +23,7 @@ use crate::error::{bad_entry, store_error};
 use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, TableFiles, check_not_dropped};
 use crate::follow;
-use crate::heat::Heat;
+use crate::read_amplification::ReadAmplification;
 use crate::schema::TableSchema;
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What all handles, snapshots, queries and writers of a table share.
 pub struct Core {
     files: TableFiles,
-    pub heat: Heat,
+    pub read_amplification: ReadAmplification,
     followed: Mutex<Followed>,
     /// A refresh has ended.
     ended: Condvar,
@@ -134,7 +134,12 @@ impl Core {
     pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };
-        Ok(Arc::new(Core { files, heat: Heat::default(), followed: Mutex::new(followed), ended: Condvar::new() }))
+        Ok(Arc::new(Core {
+            files,
+            read_amplification: ReadAmplification::default(),
+            followed: Mutex::new(followed),
+            ended: Condvar::new(),
+        }))
     }
 
     /// Reads pieces of segments.

@@ -4,7 +4,7 @@
 //! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
 //! what came since. A question loads the pages that may meet its box and priorities, all
 //! in one go. Once questions have asked for as many pages as there are, all are loaded and
-//! stay, if they fit the bound (`hold_at_most`). Loading page by page and then all at once
+//! stay, if they fit the bound (`limit_runs_in_memory`). Loading page by page and then all at once
 //! costs at most twice what the better of the two would have cost.
 
 use std::collections::VecDeque;
@@ -69,7 +69,7 @@ impl Base {
     /// Some of its pages, from the cache or the store.
     fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats) -> Result<Vec<Arc<Page>>> {
         let key = |page: usize| (self.segment.clone(), page);
-        let mut found = files.pages.get(wanted.iter().map(|page| key(*page)));
+        let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
         let missing: Vec<usize> = (0..wanted.len()).filter(|place| found[*place].is_none()).collect();
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
@@ -91,7 +91,7 @@ impl Base {
             })
         };
         let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
-        files.pages.insert(missing.iter().map(|place| key(wanted[*place])).zip(decoded.iter().cloned()));
+        files.page_cache.insert(missing.iter().map(|place| key(wanted[*place])).zip(decoded.iter().cloned()));
         missing.into_iter().zip(decoded).for_each(|(place, page)| found[place] = Some(page));
         Ok(found.into_iter().flatten().collect())
     }
@@ -215,7 +215,7 @@ impl Runs {
         let all: Vec<usize> = (0..base.pages.len()).collect();
         let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
         let whole = Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter()));
-        match files.holds(base.runs()) {
+        match files.fits_in_memory(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
             false => Ok(whole),
         }
@@ -238,7 +238,7 @@ impl Runs {
         let meets = |page: &usize| base.pages[*page].summary.meets(&geometry, grid_box, range);
         let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
-        if asked >= base.pages.len() && files.holds(base.runs()) {
+        if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
         let meets =
@@ -251,7 +251,7 @@ impl Runs {
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
-        let Some(base) = self.base.as_ref().filter(|base| !files.holds(base.runs())) else {
+        let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else {
             return self.whole(files, cancel);
         };
         let (upper, lower): (Vec<usize>, Vec<usize>) =

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_failing_storage_is_no_damage_and_stays_reachable() {
-        let unreachable = kubist_store::Error::Unreachable { place: "host".into(), why: "no answer".into() };
+        let unreachable = kubist_store::Error::Unreachable { location: "host".into(), why: "no answer".into() };
         for error in [unreachable, of_io(io::ErrorKind::Other), of_io(io::ErrorKind::TimedOut)] {
             assert!(is_transient(&error));
             let error = store_error(error);

@@ -108,7 +108,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 /// with is gone, and its pages may be; or the state has become so long that a newer one
 /// is worth a look.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
-    let long = !files.holds((tail.state.added() - tail.looked_at) as u64);
+    let long = !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64);
     if tail.base.is_none() && !long {
         return Ok(());
     }

@@ -55,7 +55,7 @@ impl Pages<'_> {
 /// The runs of a view as the body of a checkpoint, and the segment of its pages.
 fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<(Vec<u8>, Option<String>)> {
     let runs = view.runs.about();
-    if view.runs.base.is_none() && runs <= INLINE && core.holds(runs) {
+    if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
         let live = Commit { runs: directory.all().cloned().collect(), cutoffs: directory.cutoffs().collect() };
         return Ok((CommitEntry::of_live(live).encode(&core.geometry), None));

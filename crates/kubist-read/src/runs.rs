@@ -18,7 +18,7 @@ use kubist_types::error::{Error, Result};
 /// The stored rows of a run in the run's order, with the defaults of columns that
 /// it has not, and its zone map.
 pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
-    let (mut maps, _) = snapshot.maps(std::iter::once(run))?;
+    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
     let map = maps.remove(0);
     let data = data(snapshot, run, 0..run.payload.data_length)?;
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))

@@ -295,7 +295,7 @@ fn check_segments(
             }
         }
         for run in runs {
-            let why = match snapshot.maps(std::iter::once(run)) {
+            let why = match snapshot.zone_maps(std::iter::once(run)) {
                 Err(error) if is_damage(&error) => error.to_string(),
                 Err(error) if is_unread(&error) => {
                     report.miss_rows(run, &Unread { rows: run.rows, error });
@@ -323,11 +323,11 @@ fn check_maps(
 ) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
-    let all = snapshot.maps(runs.iter().copied());
+    let all = snapshot.zone_maps(runs.iter().copied());
     for (place, run) in runs.into_iter().enumerate() {
         let map = match &all {
             Ok((maps, _)) => Ok(maps[place].clone()),
-            Err(_) => snapshot.maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
+            Err(_) => snapshot.zone_maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
         };
         let place = &run.payload;
         let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);

@@ -87,7 +87,7 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// Why a path leads nowhere: something else stands in a file's or directory's place. The
+/// Why a path leads nowhere: something that is neither a file nor a directory has that name. The
 /// source of an [`io::Error`], whose kind is `IsADirectory` for a directory,
 /// `NotADirectory` for a file on the way, and `InvalidInput` for what no store ever made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

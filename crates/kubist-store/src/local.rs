@@ -17,7 +17,8 @@
 //! - a log's owner holds the file's lock, which dies with the process;
 //! - after a failed write or sync, a handle refuses to go on;
 //! - nothing below the directory is reached through a link, and only regular files are
-//!   opened: the table may be a stranger's. What else stands in their place is an error.
+//!   opened, because a table may come from someone who is not trusted. Anything else under such a
+//!   name is an error.
 //!
 //! Folders are made when something is first put into them: opening a directory
 //! for reading changes nothing in it.

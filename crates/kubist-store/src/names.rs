@@ -1,6 +1,6 @@
 //! Which names a store accepts.
 //!
-//! The rules are those of the strictest place a name may end up in (a file
+//! The rules are those of the strictest system that a name may end up on (a file
 //! name on any system), and they are the same for every engine, so that a name
 //! that works in a test works everywhere. They also keep a name from ever
 //! leaving the store's directory.

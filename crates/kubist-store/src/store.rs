@@ -1,4 +1,4 @@
-//! The `Store` trait: all that Kubist asks of a place that keeps bytes.
+//! The `Store` trait: all that Kubist asks of what keeps its bytes.
 //!
 //! It is small so that a directory, a database or an object store can stand
 //! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. It is
@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// A place that keeps objects, segments and logs. See the crate's head for what
+/// What keeps objects, segments and logs. See the crate's head for what
 /// every engine guarantees.
 ///
 /// Writer and segment names are 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// not be `logs`, `segments` or `tmp`, and an object's name may not be a folder
 /// of another's. Anything else is [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's place, as the user named it. For messages.
+    /// The store's location, as the user named it. For messages.
     fn location(&self) -> &str;
 
     /// What kind of store this is, for those who plan work on it. Always the same of a handle.
@@ -166,9 +166,9 @@ pub trait Store: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Where bytes of segments lie, each given by a segment and an offset; empty unless the
-    /// store is on [`Locality::Hosts`].
-    fn homes(&self, _places: &[(&str, u64)]) -> Result<Vec<Home>> {
+    /// Which hosts keep bytes of segments, each given by a segment and an offset; empty unless
+    /// the store is on [`Locality::Hosts`].
+    fn replica_locations(&self, _offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
         Ok(Vec::new())
     }
 
@@ -181,7 +181,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Ends the store: removes all segments, logs and temporaries, then these
     /// objects one after the other (a name that ends in a slash: a folder of objects
-    /// that may all be gone), and the place itself if nothing is left in it.
+    /// that may all be gone), and the store's directory or table if nothing is left in it.
     /// What is absent is passed over, so it can be called again after a failure; and
     /// whatever a power failure brings back, it brings the last object back too.
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
@@ -204,8 +204,8 @@ pub struct Capabilities {
 pub enum Locality {
     /// Equally near to whoever opens the store.
     Here,
-    /// On hosts of the store's own: [`Store::hosts`] names them, and [`Store::homes`] says
-    /// which of them have what. Work can be sent there, and they bound the requests to them.
+    /// On hosts of the store's own: [`Store::hosts`] names them, and
+    /// [`Store::replica_locations`] says which of them keep which bytes. Work can be sent there, and they bound the requests to them.
     Hosts,
 }
 
@@ -245,10 +245,10 @@ impl Fencing {
 /// The bytes of ranges of several segments.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// Where bytes lie on the ring of a cluster.
+/// Which hosts of a cluster keep some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
-    /// The place on the ring: the same for ever, whichever hosts there are.
+pub struct ReplicaLocation {
+    /// The position on the ring. It never changes, whichever hosts there are.
     pub token: i64,
     /// Those that keep it now, the first of the ring first.
     pub hosts: Arc<[String]>,
@@ -259,7 +259,7 @@ pub struct Home {
 pub struct Request {
     /// It was known to be needed.
     pub asked: Instant,
-    /// There was room for it.
+    /// The limiter of requests let it go.
     pub sent: Instant,
     /// The answer was there.
     pub answered: Instant,
@@ -360,7 +360,7 @@ pub struct LogEntry {
 pub struct SoundLog {
     /// The entries that are whole, in the order in which they were appended.
     pub entries: Vec<LogEntry>,
-    /// Places where one was, or several, that are not whole any more.
+    /// Where entries were that are not whole any more.
     pub broken: Vec<BrokenEntry>,
     /// The position after the last whole entry.
     pub next: u64,

@@ -107,7 +107,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,
         replica_rows: directory.replicas().map(|run| run.rows).sum(),
-        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.heat).debt(),
+        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.read_amplification)
+            .debt(),
         most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
         height: directory.height(),
         dimensions: dimensions.collect(),

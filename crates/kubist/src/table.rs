@@ -119,8 +119,8 @@ impl Table {
     /// read page by page, as far as each question needs it, and so are checkpoints written.
     /// 262,144 unless said otherwise. The optimizer, `verify`, `info` and the like read all of
     /// it all the same.
-    pub fn hold_at_most(&self, runs: u64) {
-        self.core.hold_at_most(runs);
+    pub fn limit_runs_in_memory(&self, runs: u64) {
+        self.core.limit_runs_in_memory(runs);
     }
 
     /// Where the table is, as the caller named it.

@@ -133,7 +133,7 @@ impl Faulty {
             source: io::Error::from_raw_os_error(5),
         });
         let unreachable =
-            || Err(StoreError::Unreachable { place: self.store.location().into(), why: "no node answers".into() });
+            || Err(StoreError::Unreachable { location: self.store.location().into(), why: "no node answers".into() });
         match &self.fault {
             Fault::Every(n) if read % n == 0 => failed,
             Fault::Byte { segment, byte, after } if segment == name => {

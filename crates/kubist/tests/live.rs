@@ -1,6 +1,6 @@
 //! Live tables: steps, tokens, retraction, and everybody at work at once.
 
-mod place;
+mod fresh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use fresh::fresh_store;
 use kubist::{
     Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
-use place::fresh_store;
 
 fn schema() -> SchemaRef {
     let field = |name: &str, data_type| Field::new(name, data_type, false);

@@ -2,7 +2,7 @@
 //! dimensions, every supported type, nulls, NaN, infinities, values outside the
 //! domain, identical points, big and small commits, spilled and not.
 
-mod place;
+mod fresh;
 mod values;
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use arrow_array::types::Int64Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
+use fresh::fresh_store;
 use kubist::{
     Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, VerifyOptions,
     WriterOptions,
 };
 use kubist_index::priority::{Threshold, is_identity_type, priorities};
-use place::fresh_store;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -73,7 +73,7 @@ fn table(rng: &mut SmallRng) -> Case {
     let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
     // Some read their list of runs page by page.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
-    table.hold_at_most(held);
+    table.limit_runs_in_memory(held);
     let mut batches = Vec::new();
     let mut numbers = vec!["rid".to_string()];
     let mut added = Vec::new();
@@ -126,7 +126,7 @@ fn table(rng: &mut SmallRng) -> Case {
         }
         if rng.random_bool(0.3) {
             table = Table::open_in(store.clone()).unwrap();
-            table.hold_at_most(held);
+            table.limit_runs_in_memory(held);
         }
         assert_eq!(
             committed.rows,

@@ -46,7 +46,7 @@ fn build(at: &Path) {
     };
     let table = Table::create(at.to_str().unwrap(), schema(), &options).unwrap();
     // Its checkpoint has pages.
-    table.hold_at_most(0);
+    table.limit_runs_in_memory(0);
     for commit in 0..COMMITS {
         let name = Some(format!("rank-{}", commit % 2));
         let mut writer = table.writer(&WriterOptions { name, ..Default::default() }).unwrap();

@@ -197,7 +197,7 @@ impl Attack for Http {
                     "/v1/tables/../../etc/passwd",
                     "/v1/tables/%00",
                     "/%2e%2e/%2e%2e",
-                    "/v1/tables/table/news?patience=1e99&version=x",
+                    "/v1/tables/table/changes?patience=1e99&version=x",
                     "//",
                     "/v1/tables/table/query?ask=%7B",
                 ]

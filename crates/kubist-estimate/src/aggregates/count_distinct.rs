@@ -104,7 +104,7 @@ impl Distinct {
 
 impl Accumulator for Distinct {
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
-        if let Some((hashes, array)) = records.told_apart {
+        if let Some((hashes, array)) = records.distinct {
             self.add_hashes(hashes, rows.filter(|row| array.is_valid(*row)), priorities);
         }
     }

@@ -25,25 +25,25 @@ impl Estimation {
             p: self.share().min(1.0),
             alpha,
             rows: self.rows.map(|rows| rows as f64),
-            clustered: self.lesson.as_ref().is_some_and(|lesson| lesson.clustered),
+            clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some(),
         }
     }
 
-    /// The error probability of this look.
+    /// The error probability of this stage.
     fn alpha(&self) -> f64 {
-        let (alpha, look) = (1.0 - self.options.confidence, self.looks.max(1) as f64);
-        if self.watched { alpha / (look * (look + 1.0)) } else { alpha }
+        let (alpha, stage) = (1.0 - self.options.confidence, self.stages.max(1) as f64);
+        if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
     /// All figures as of now, in no order of groups.
     pub(super) fn figures(&mut self) -> Vec<Figure> {
         let conditions = self.conditions(self.alpha());
-        let Some(lesson) = self.lesson.clone() else { return self.nothing() };
+        let Some(pilot) = self.pilot.clone() else { return self.nothing() };
         let (task, share) = (self.task.clone(), self.share());
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
-            let accumulators = self.task.empty(&lesson);
+            let accumulators = self.task.empty(&pilot);
             self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
@@ -158,7 +158,7 @@ impl Estimation {
                 continue;
             };
             let alpha = self.alpha();
-            let together = self.lesson.as_ref().map_or(1.0, |lesson| lesson.together);
+            let together = self.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && properties.alike_asks_zones {
                     // All alike: of those that were missed no more is known than where they lie.
@@ -229,7 +229,7 @@ impl Estimation {
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
         let conditions = self.conditions(self.alpha());
-        if self.lesson.is_none() {
+        if self.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
         }
         if conditions.p >= 1.0 {

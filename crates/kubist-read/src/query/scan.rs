@@ -99,7 +99,7 @@ pub fn scan(
     skip: Skip<'_>,
 ) -> Result<Scanned> {
     question.cancel.check()?;
-    let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    let (maps, cost) = question.snapshot.zone_maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { question, visits, maps, loaded, cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
@@ -334,7 +334,7 @@ impl Reading<'_> {
             let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
             (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
         });
-        self.question.snapshot.core.heat.add(wasted);
+        self.question.snapshot.core.read_amplification.add(wasted);
     }
 
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {

@@ -519,7 +519,7 @@ fn ask_altered() -> Vec<Ask> {
 fn pages(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    table.hold_at_most(0);
+    table.limit_runs_in_memory(0);
     commit(&table, "rank-0", &droplets(0..1800), None);
     commit(&table, "rank-1", &droplets(1800..2600), None);
     assert!(table.snapshot().expect("a snapshot").info().expect("figures").runs > 256);
