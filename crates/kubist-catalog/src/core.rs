@@ -73,7 +73,7 @@ impl Refresh<'_> {
     fn run(&mut self, cancel: &Cancel) -> Result<Arc<View>> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let followed = follow::to_now(files, tail, cancel);
-        // What has changed may be another table's, made in the place of this one.
+        // What has changed may be another table's, made at the location of this one.
         match followed {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             followed if followed.is_err() || tail.is_stale() => {

@@ -1,4 +1,4 @@
-//! How a table comes to be: options checked before anything is made, a place that is
+//! How a table is created: options checked before anything is made, a location that is
 //! free, a header that is written once.
 
 use std::hash::{BuildHasher, RandomState};

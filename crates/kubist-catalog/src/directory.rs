@@ -70,18 +70,18 @@ impl Base {
     fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats) -> Result<Vec<Arc<Page>>> {
         let key = |page: usize| (self.segment.clone(), page);
         let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
-        let missing: Vec<usize> = (0..wanted.len()).filter(|place| found[*place].is_none()).collect();
+        let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
-        let pieces = missing.iter().map(|place| {
-            let leaf = &self.pages[wanted[*place]];
+        let pieces = missing.iter().map(|index| {
+            let leaf = &self.pages[wanted[*index]];
             Piece { segment: self.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
         });
         let fetched = read(files, &pieces.collect::<Vec<_>>())?;
         stats.spend(fetched.cost);
-        let decode = |(place, bytes): (&usize, &bytes::Bytes)| {
-            let leaf = &self.pages[wanted[*place]];
+        let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
+            let leaf = &self.pages[wanted[*index]];
             let page = entry::decode_page(bytes, &files.geometry).and_then(|page| match page.runs.len() {
                 runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
                 runs => Err(EntryError::Bad(format!("a page has {runs} runs and not {}", leaf.summary.runs))),
@@ -91,8 +91,8 @@ impl Base {
             })
         };
         let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
-        files.page_cache.insert(missing.iter().map(|place| key(wanted[*place])).zip(decoded.iter().cloned()));
-        missing.into_iter().zip(decoded).for_each(|(place, page)| found[place] = Some(page));
+        files.page_cache.insert(missing.iter().map(|index| key(wanted[*index])).zip(decoded.iter().cloned()));
+        missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
         Ok(found.into_iter().flatten().collect())
     }
 

@@ -35,7 +35,7 @@ pub fn is_transient(error: &kubist_store::Error) -> bool {
         && storage_kind(error) == ErrorKind::Unavailable
 }
 
-/// Stored bytes that cannot be read, as an error that names the file and the place in it.
+/// Stored bytes that cannot be read, as an error that names the file and the offset in it.
 pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
     match error {
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },

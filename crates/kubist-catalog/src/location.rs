@@ -89,7 +89,7 @@ impl TableLocation {
     }
 }
 
-/// Is the name taken, by whatever? What stands in an object's place is no way around it.
+/// Whether the name is taken, by an object or by anything else.
 fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     use kubist_store::Error::{Damaged, Irregular, Newer};
     match store.get(name) {

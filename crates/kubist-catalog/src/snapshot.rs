@@ -81,7 +81,7 @@ impl Snapshot {
         core.check_process()?;
         cancel.check()?;
         if core.header.id != token.table {
-            let why = "another table was made in the place of the one that was meant";
+            let why = "another table was made at the location of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
         }
         let token_of = |view: &Arc<View>| Snapshot::new(core.clone(), view.clone()).token();

@@ -92,10 +92,10 @@ impl Tail {
     ) -> Result<()> {
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
-        for (place, found) in read.entries.iter().enumerate() {
+        for (index, found) in read.entries.iter().enumerate() {
             cancel.check()?;
             let bad = |error| bad_entry(files.store.location(), &format!("log of {writer}"), found.position, error);
-            let after = if place == last { read.next } else { read.entries[place + 1].position };
+            let after = if index == last { read.next } else { read.entries[index + 1].position };
             if after > last_position {
                 break;
             }

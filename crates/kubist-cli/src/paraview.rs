@@ -15,7 +15,7 @@ pub fn run() -> Result<()> {
     let known = [beside.filter(|python| python.exists()), Some(PathBuf::from("python3"))];
     let found = known.into_iter().flatten().find_map(|python| asked(&python));
     let found = found.ok_or_else(|| Failure {
-        kind: Kind::Place,
+        kind: Kind::Existence,
         message: "the Python package kubist, which holds the plug-in, is not installed beside this command".into(),
     })?;
     println!("{found}");

@@ -17,7 +17,7 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
     if command.json {
         print_json(&report)?;
     } else {
-        let losses = report.losses.iter().map(|loss| loss.told());
+        let losses = report.losses.iter().map(|loss| loss.message());
         let lines: String = report.notes.iter().cloned().chain(losses).map(|line| format!("{line}\n")).collect();
         let mended = match report.rows_mended {
             0 => String::new(),

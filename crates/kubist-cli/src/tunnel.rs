@@ -94,7 +94,7 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     };
     if user.is_some_and(|user| user.contains(':')) {
         // It would stand in the list of processes.
-        return Err(wrong("a password has no place in it, because ssh asks for it"));
+        return Err(wrong("it must not have a password, because ssh asks for it"));
     }
     // ssh would take it for an option.
     let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
@@ -215,9 +215,10 @@ impl Ssh {
         ssh.args(["--", &there.host, &there.command(kubist, away)]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = ssh.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                Failure { kind: Kind::Place, message: "there is no ssh on the path: install OpenSSH's client".into() }
-            }
+            std::io::ErrorKind::NotFound => Failure {
+                kind: Kind::Existence,
+                message: "there is no ssh on the path: install OpenSSH's client".into(),
+            },
             _ => Failure::io(Path::new("ssh"), &error),
         })?;
         let mut input = child.stdin.take();
@@ -300,7 +301,7 @@ impl Ssh {
             let kind = match code {
                 Some(1) => Kind::Unsound,
                 Some(2) => Kind::Usage,
-                Some(3) => Kind::Place,
+                Some(3) => Kind::Existence,
                 _ => Kind::System,
             };
             return Failure { kind, message: format!("{host}: {said}") };
@@ -311,7 +312,7 @@ impl Ssh {
                 Failure { kind: Kind::System, message: format!("ssh did not reach {host}: {why}") }
             }
             Some(NO_COMMAND) => Failure {
-                kind: Kind::Place,
+                kind: Kind::Existence,
                 message: format!(
                     "{host} has no command {kubist}: install Kubist there, or say where it is with --remote-kubist"
                 ),

@@ -47,9 +47,9 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     }
     let unread = match report.unread.len() as u64 {
         0 => String::new(),
-        places => format!(
+        locations => format!(
             "; {} could not be read, with {}, and nothing is known of them",
-            human::counted(places, "place"),
+            human::counted(locations, "location"),
             human::counted(report.rows_unread, "record")
         ),
     };

@@ -110,11 +110,12 @@ impl Estimation {
             let (name, kind) = (field.name(), field.data_type());
             return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
         }
-        let distinct_columns = aggregates.iter().map(|asked| asked.bound.column.map(|place| schema.places[place]));
+        let distinct_columns =
+            aggregates.iter().map(|asked| asked.bound.column.map(|column| schema.stored_index[column]));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
         let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
-            arguments.flat_map(|argument| argument.columns()).map(|place| schema.places[place]).collect();
+            arguments.flat_map(|argument| argument.columns()).map(|column| schema.stored_index[column]).collect();
         columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
         columns.sort_unstable();
         columns.dedup();

@@ -124,12 +124,12 @@ impl Estimate {
                 upper.append_option(ends.map(|ends| ends.1));
             }
         }
-        let places = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
+        let group_of_row = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
         let mut columns: Vec<ArrayRef> = vec![Arc::new(names.finish())];
         for group in self.groups.columns() {
             columns.push(match group.is_empty() {
                 true => new_null_array(group.data_type(), self.figures.len()),
-                false => take(group, &places, None).map_err(Error::kernel)?,
+                false => take(group, &group_of_row, None).map_err(Error::kernel)?,
             });
         }
         for [mut lower, mut upper] in bins {

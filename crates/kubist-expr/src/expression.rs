@@ -47,7 +47,7 @@ impl Expression {
         Ok(Expression { of })
     }
 
-    /// The places in the schema of the columns that it reads, ascending.
+    /// The indices in the schema of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -60,7 +60,7 @@ impl Expression {
         columns
     }
 
-    /// The place of the column that it is, if it is no more than that.
+    /// The index of the column that it is, if it is no more than that.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),

@@ -48,7 +48,7 @@ impl Keys {
 }
 
 impl Predicate {
-    /// What the rows that it selects can hold in the column at this place in the schema.
+    /// What the rows that it selects can hold in the column at this index in the schema.
     pub fn keys_of(&self, column: usize) -> Keys {
         keys(&self.test, column)
     }

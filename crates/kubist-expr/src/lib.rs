@@ -121,7 +121,7 @@ pub fn never() -> bool {
 /// A closed range of one column, in its order keys, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// The column's place in the schema.
+    /// The column's index in the schema.
     pub column: usize,
     /// Every value inside has a key in here.
     pub maybe: (u64, u64),
@@ -184,7 +184,7 @@ impl Predicate {
         matches!(self.test, Test::Constant(Some(true)))
     }
 
-    /// The places in the schema of the columns that it reads, ascending.
+    /// The indices in the schema of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.test.each_column(&mut |column| columns.push(column.index));
@@ -231,7 +231,7 @@ impl Predicate {
         tests.iter().map(range).collect()
     }
 
-    /// What the zone's statistics, by place in the schema, say beforehand.
+    /// What the zone's statistics, by index in the schema, decide beforehand.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }
@@ -267,10 +267,10 @@ pub fn key_range(
     for (op, end) in [(Op::Ge, low), (Op::Le, high)] {
         let Some(end) = end else { continue };
         let literal = Literal::from(end);
-        let place = family
-            .place(&literal)
+        let position = family
+            .position(&literal)
             .map_err(|reason| bind::mismatch(&format!("a column of type {data_type}"), &literal, reason))?;
-        let Some(range) = family.range(op, &place) else { return Ok(None) };
+        let Some(range) = family.range(op, &position) else { return Ok(None) };
         both = Some(match both {
             Some(other) => other.intersect(&range),
             None => range,

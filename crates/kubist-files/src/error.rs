@@ -95,8 +95,8 @@ impl Error {
     }
 
     /// The same error, with where it happened in front.
-    pub(crate) fn within(self, place: impl Display) -> Error {
-        Error { message: format!("{place}: {}", self.message), ..self }
+    pub(crate) fn within(self, context: impl Display) -> Error {
+        Error { message: format!("{context}: {}", self.message), ..self }
     }
 }
 

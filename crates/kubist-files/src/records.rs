@@ -119,21 +119,21 @@ impl<R: Read> Records<R> {
     fn scan(&mut self, length: usize) -> Result<()> {
         self.whole = 0;
         let mut record_begin = 0;
-        let mut place = 0;
-        while place < length {
-            let byte = self.buffer[place];
+        let mut at = 0;
+        while at < length {
+            let byte = self.buffer[at];
             let ends_line = matches!(byte, b'\r' | b'\n');
             if ends_line && !(byte == b'\n' && self.after_return) {
                 self.lines += 1;
             }
             self.after_return = byte == b'\r';
-            place += 1;
+            at += 1;
             let before = self.state;
             self.state = match before {
                 State::Outside if ends_line => {
                     // An empty line, or the second byte of an end.
-                    self.whole = place;
-                    record_begin = place;
+                    self.whole = at;
+                    record_begin = at;
                     continue;
                 }
                 State::Outside | State::Begin if byte == b'"' => {
@@ -159,10 +159,10 @@ impl<R: Read> Records<R> {
                     }
                 }
                 State::Outside => {
-                    self.check(place - record_begin)?;
-                    self.first_bytes.get_or_insert(self.passed + place as u64);
-                    self.whole = place;
-                    record_begin = place;
+                    self.check(at - record_begin)?;
+                    self.first_bytes.get_or_insert(self.passed + at as u64);
+                    self.whole = at;
+                    record_begin = at;
                 }
                 _ => {}
             }

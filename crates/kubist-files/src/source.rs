@@ -21,7 +21,7 @@ pub fn open(path: &Path) -> Result<File> {
     let failed = |error: std::io::Error| Error::io(path, error);
     // Opening a device may do something: look first.
     regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    // Somebody may put a pipe in its place meanwhile, which must not hold us.
+    // A pipe may have replaced it meanwhile; opening it must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?);
     regular(path, &file.metadata().map_err(failed)?)?;

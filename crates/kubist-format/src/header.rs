@@ -24,7 +24,7 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
-    /// Tells it from another table that is made in its place.
+    /// Tells it from another table that is made at its location.
     #[serde(default)]
     pub id: String,
     /// Which records the optimizer copies downwards.

@@ -360,10 +360,10 @@ mod tests {
         fn decode_inverts_encode(map in any_map(), flip in any::<prop::sample::Index>()) {
             let mut bytes = map.encode();
             prop_assert_eq!(&ZoneMap::decode(&bytes).unwrap(), &map);
-            let place = flip.index(bytes.len() * 8);
-            bytes[place / 8] ^= 1 << (place % 8);
+            let bit = flip.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(ZoneMap::decode(&bytes).is_err());
-            prop_assert!(ZoneMap::decode(&bytes[..place / 8]).is_err());
+            prop_assert!(ZoneMap::decode(&bytes[..bit / 8]).is_err());
         }
     }
 }

@@ -59,7 +59,7 @@ fn best_size(model: &Model, work: &Workload, nodes: u32) -> f64 {
     let step = (high - low) / f64::from(TRIED);
     let tried = (0..=TRIED).map(|at| low + step * f64::from(at));
     let best = tried.min_by(|a, b| ms(*a).total_cmp(&ms(*b))).unwrap_or(low);
-    // Thirds of what is left: there is one lowest place between its neighbours.
+    // Thirds of what is left: the function has one minimum.
     let (mut from, mut to) = ((best - step).max(low), (best + step).min(high));
     for _ in 0..CLOSER {
         let (a, b) = (from + (to - from) / 3.0, to - (to - from) / 3.0);

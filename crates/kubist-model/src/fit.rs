@@ -174,10 +174,10 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);
-    let bent = bends.map(|place| {
-        let (low, high) = points.split_at(place);
+    let bent = bends.map(|index| {
+        let (low, high) = points.split_at(index);
         let (below, beyond) = (line(low), line(high));
-        (squares(&below, low) + squares(&beyond, high), below, (low[place - 1].0, beyond))
+        (squares(&below, low) + squares(&beyond, high), below, (low[index - 1].0, beyond))
     });
     match bent.min_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((left, line, beyond)) if left < WORTH_A_BEND * squares(&whole, points) => {
@@ -269,7 +269,7 @@ mod tests {
     fn noise_makes_no_bend() {
         let straight = [30.0, 60.0, 120.0, 200.0, 300.0, 500.0, 800.0, 1100.0, 1400.0];
         // Up to 10 % either way.
-        let noise = |place: usize| 0.9 + 0.2 * ((place as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
+        let noise = |index: usize| 0.9 + 0.2 * ((index as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
         let fit = Fit::of(&printed(&straight, 1, noise), 1, 0.0).unwrap();
         assert_eq!(fit.model.request.beyond, None);
         assert!(fit.error() < 0.15);

@@ -214,7 +214,7 @@ impl Question {
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let schema = &self.snapshot.view.schema;
         let by_values =
-            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.places[*column]));
+            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.stored_index[*column]));
         let matches = |run: &Run<Location>| !by_values || self.may_match(run);
         if let Some((mut visits, stats)) = self.looked_up(range)? {
             visits.retain(|visit| matches(&visit.run));
@@ -250,7 +250,7 @@ impl Question {
     fn may_match(&self, run: &Run<Location>) -> bool {
         const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let Some(ranges) = &run.payload.ranges else { return true };
-        let places = &self.snapshot.view.schema.places;
+        let places = &self.snapshot.view.schema.stored_index;
         let of_column = |column: usize| ranges.zone(places[column]).unwrap_or(ANYTHING);
         self.predicate.verdict(&of_column) != Verdict::None
     }

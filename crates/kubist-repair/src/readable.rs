@@ -49,7 +49,7 @@ pub struct Lost {
     pub rows: u64,
     /// The zones that they are in; `None`: all of the run.
     pub zones: Option<Range<usize>>,
-    /// Names the file, the place in it and the cube.
+    /// Names the file, the offset in it and the cube.
     pub why: String,
 }
 
@@ -73,10 +73,10 @@ pub struct Extent {
     pub high: f64,
 }
 
-/// What a damaged place costs.
+/// What damage at one location costs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
-    /// Names the file, the place in it and the cube.
+    /// Names the file, the offset in it and the cube.
     pub what: String,
     /// The cube of the run, in hexadecimal, and its level; the root's is 0.
     pub cube: String,
@@ -90,7 +90,7 @@ pub struct Loss {
 
 impl Loss {
     /// In one line, for people.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let extents: Vec<String> =
             self.extents.iter().map(|extent| format!("{} in {}:{}", extent.column, extent.low, extent.high)).collect();
         let copies = match self.replicas {

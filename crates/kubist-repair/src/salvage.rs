@@ -62,7 +62,7 @@ pub struct SalvageReport {
     pub commits_lost: u64,
     /// More rows may be lost than could be counted: `notes` says why.
     pub uncounted: bool,
-    /// What each damaged place cost, before mending.
+    /// What each damaged location cost, before replicas were used.
     pub losses: Vec<Loss>,
     /// What else was damaged, and what cannot be known because of it.
     pub notes: Vec<String>,

@@ -5,7 +5,7 @@
 //!
 //! [`Error::kind`] is what doors decide by: exit codes, HTTP status and exception classes.
 //! No error of another crate becomes one of these by itself: whoever meets it says what it
-//! means, for the same failure of a library is a mistake of the caller in one place and
+//! means, for the same failure of a library is a mistake of the caller in one context and
 //! damage in another.
 
 use std::fmt::Display;

@@ -64,8 +64,8 @@ fn population(rows: usize) -> RecordBatch {
     let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
     order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
     let mut ranks = vec![0.0; rows];
-    for (place, row) in order.into_iter().enumerate() {
-        let of_density = Normal::standard().inverse_cdf((place as f64 + 0.5) / rows as f64);
+    for (rank, row) in order.into_iter().enumerate() {
+        let of_density = Normal::standard().inverse_cdf((rank as f64 + 0.5) / rows as f64);
         let mixed = CORRELATION * of_density + (1.0 - CORRELATION * CORRELATION).sqrt() * normal(&mut random);
         ranks[row] = Normal::standard().cdf(mixed).clamp(1e-12, 1.0 - 1e-12);
     }
@@ -153,21 +153,29 @@ fn kinds(rows: usize) -> Vec<Kind> {
         };
     let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.precision = Some(n / of);
     for boxed in [false, true] {
-        let (of, place) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
+        let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
         for (name, n) in
             [("normal", 100.0), ("uniform", 100.0), ("normal", 2000.0), ("uniform", 2000.0), ("lognormal1", 2000.0)]
         {
-            add("means", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
+            add("means", format!("{name}, {region}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
         }
         for name in ["lognormal2", "pareto"] {
-            add("tails", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(2000.0, of), false);
+            add(
+                "tails",
+                format!("{name}, {region}"),
+                &format!("mean({name})"),
+                false,
+                boxed,
+                &share(2000.0, of),
+                false,
+            );
             let tails = |options: &mut EstimateOptions| {
                 share(2000.0, of)(options);
                 options.tails = Some(0.005);
             };
             add(
                 "tails",
-                format!("{name}, {place}, tails=0.005"),
+                format!("{name}, {region}, tails=0.005"),
                 &format!("mean({name})"),
                 false,
                 boxed,
@@ -196,13 +204,13 @@ fn kinds(rows: usize) -> Vec<Kind> {
                 share(n, of)(options);
                 options.query.filter = Some("pid >= 0".into());
             };
-            add("others", format!("{aggregate}, {place}"), aggregate, false, boxed, &change, false);
+            add("others", format!("{aggregate}, {region}"), aggregate, false, boxed, &change, false);
         }
         for (name, error) in [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05)] {
             let goal = |options: &mut EstimateOptions| options.error = Some(error);
             add(
                 "goals",
-                format!("{name}, {place}, error={error}"),
+                format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
                 false,
                 boxed,
@@ -211,7 +219,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             );
             add(
                 "watched",
-                format!("{name}, {place}, error={error}"),
+                format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
                 false,
                 boxed,

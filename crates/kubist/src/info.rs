@@ -31,7 +31,7 @@ pub struct Info {
     pub debt: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
-    /// What places a row, in the order of the keys.
+    /// The dimensions, in the order of the keys.
     pub dimensions: Vec<DimensionInfo>,
     /// Columns that tell records apart: what a sample keeps or drops together.
     pub identity: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Info {
     pub replication: String,
     /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
-    /// What is said about the table.
+    /// Metadata of the table.
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,

@@ -2,7 +2,7 @@
 //! them, answers as then, and goes on with them; and it writes what it wrote then.
 //!
 //! A set is a folder `v1`, `v2`, ...; `v1.1` is a second set of the same format, of code that
-//! places rows in another way. A set is never changed: `make golden VERSION=n` makes a new one.
+//! lays rows out in another way. A set is never changed: `make golden VERSION=n` makes a new one.
 
 #[path = "golden/canonical.rs"]
 mod canonical;

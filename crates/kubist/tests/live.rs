@@ -43,11 +43,11 @@ fn table() -> Table {
 
 /// Rows `ids`, scattered by a hash of the id.
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
-    let place = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
+    let position = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
-        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| place(id, 0)))),
-        Arc::new(Float32Array::from_iter_values(ids.map(|id| place(id, 20)))),
+        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| position(id, 0)))),
+        Arc::new(Float32Array::from_iter_values(ids.map(|id| position(id, 20)))),
     ];
     RecordBatch::try_new(schema(), columns).unwrap()
 }

@@ -147,7 +147,7 @@ fn the_outlook_rises_over_empty_children() {
     let height = plain.snapshot().unwrap().info().unwrap().height;
     assert!(optimize(&copied, "outlook").rows_copied > 0);
     let pages = |table: &Table| {
-        let asked = (0..40).map(|place| ask(table, &small_box([0.0015 * place as f64, 0.03], 0.002)));
+        let asked = (0..40).map(|step| ask(table, &small_box([0.0015 * step as f64, 0.03], 0.002)));
         let (ids, pages): (Vec<_>, Vec<_>) = asked.map(|(ids, stats)| (ids, stats.pages_read)).unzip();
         (ids, pages.into_iter().sum::<u64>())
     };

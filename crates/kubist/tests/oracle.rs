@@ -42,8 +42,8 @@ fn table(rng: &mut SmallRng) -> Case {
     for name in &dimensions {
         fields.push(Field::new(name, dimension_types().choose(rng).unwrap().clone(), true));
     }
-    for place in 0..rng.random_range(0..3) {
-        fields.push(Field::new(format!("c{place}"), other_types().choose(rng).unwrap().clone(), true));
+    for column in 0..rng.random_range(0..3) {
+        fields.push(Field::new(format!("c{column}"), other_types().choose(rng).unwrap().clone(), true));
     }
     let mut schema = Arc::new(Schema::new(fields));
     let identity: Vec<String> = match rng.random_range(0..4) {
@@ -89,13 +89,13 @@ fn table(rng: &mut SmallRng) -> Case {
             let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(rid..rid + rows as i64))];
             rid += rows as i64;
             let mut given = vec![0];
-            for (place, field) in schema.fields().iter().enumerate().skip(1) {
+            for (column, field) in schema.fields().iter().enumerate().skip(1) {
                 if let Some((_, default)) = added.iter().find(|(name, _)| name == field.name() && rng.random_bool(0.3))
                 {
                     columns.push(repeated(default, rows));
                     continue;
                 }
-                given.push(place);
+                given.push(column);
                 let made = array(rng, field.data_type(), rows);
                 columns.push(match same && rows > 0 {
                     true => arrow_select::take::take(&made, &UInt32Array::from(vec![0; rows]), None).unwrap(),

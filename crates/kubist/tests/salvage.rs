@@ -84,9 +84,9 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
     let mut found = Vec::new();
     for batch in snapshot.query(query).unwrap() {
         let batch = batch.unwrap();
-        let (places, names) = (batch["x"].as_primitive::<Float32Type>(), batch["name"].as_string::<i32>());
+        let (xs, names) = (batch["x"].as_primitive::<Float32Type>(), batch["name"].as_string::<i32>());
         for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {
-            assert_eq!(x(*id), places.iter().nth(row).unwrap(), "row {id}");
+            assert_eq!(x(*id), xs.iter().nth(row).unwrap(), "row {id}");
             assert_eq!(names.value(row), format!("droplet {}", id % 13));
             found.push(*id);
         }

@@ -35,12 +35,12 @@ pub const DEFINITION: Definition = Definition {
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    let (place, field) = fields.find(plain).ok_or_else(|| {
+    let (column, field) = fields.find(plain).ok_or_else(|| {
         let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         format!("there is no column {plain:?}; there are {}", names.join(", "))
     })?;
     match is_identity_type(field.data_type()) {
-        true => Ok(Bound { column: Some(place), ..Bound::new(vec![], CountDistinct) }),
+        true => Ok(Bound { column: Some(column), ..Bound::new(vec![], CountDistinct) }),
         false => Err(format!("column {plain:?} is of type {}, whose values cannot be told apart", field.data_type())),
     }
 }

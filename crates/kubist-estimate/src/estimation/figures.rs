@@ -47,11 +47,11 @@ impl Estimation {
             self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
-        for (place, group) in self.accumulated.groups.iter_mut().enumerate() {
+        for (index, group) in self.accumulated.groups.iter_mut().enumerate() {
             for (asked, accumulator) in task.aggregates.iter().zip(&mut group.accumulators) {
                 figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
                     aggregate: asked.name.clone(),
-                    group: place,
+                    group: index,
                     bin: found.bin,
                     value: found.interval.value,
                     low: found.interval.low,
@@ -105,7 +105,7 @@ impl Estimation {
         let task = self.task.clone();
         for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
-            let column = self.snapshot.view.schema.places[column];
+            let column = self.snapshot.view.schema.stored_index[column];
             let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
             if figures.iter().any(alike) {
                 let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
@@ -129,18 +129,18 @@ impl Estimation {
                 }
                 continue;
             };
-            let column = self.snapshot.view.schema.places[column];
+            let column = self.snapshot.view.schema.stored_index[column];
             let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
-            if let (Some(end), true, [(place, figure)]) =
+            if let (Some(end), true, [(index, figure)]) =
                 (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
                 && !figure.exact
                 && self.whole_range()
             {
-                let (place, seen) = (*place, figure.value);
+                let (index, seen) = (*index, figure.value);
                 let found = self.in_time(|| zones::exact(&self.whole, column, end, seen, self.deadline))?;
                 if let Some((value, stats)) = found {
                     self.stats.add(&stats);
-                    let figure = &mut figures[place];
+                    let figure = &mut figures[index];
                     if let Some(value) = value {
                         (figure.value, figure.low, figure.high) = (Some(value), value, value);
                     }
@@ -194,16 +194,16 @@ impl Estimation {
             (keys, texts.collect::<Vec<String>>())
         };
         order.sort_by_cached_key(shown);
-        let places = arrow_array::UInt32Array::from_iter_values(order.iter().map(|row| *row as u32));
+        let order_of_groups = arrow_array::UInt32Array::from_iter_values(order.iter().map(|row| *row as u32));
         let mut rank = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(place, row)| rank[*row] = place);
+        order.iter().enumerate().for_each(|(index, row)| rank[*row] = index);
         figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
         // Aggregates stay in the order they were asked for within each group.
         figures.sort_by_key(|figure| figure.group);
         let grouped = !self.groups.fields().is_empty();
         let share = self.share().min(1.0);
         let found = self.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
-        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &places, None));
+        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &order_of_groups, None));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(groups.num_rows()));
         self.stats.rows_returned = self.accumulated.rows();
         self.stats.seconds = self.begin.elapsed().as_secs_f64();

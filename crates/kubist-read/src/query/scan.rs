@@ -163,7 +163,7 @@ impl Reading<'_> {
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
             self.question.cancel.check()?;
             zones.clear();
-            zones.extend(columns.iter().map(|column| match schema.places[*column] {
+            zones.extend(columns.iter().map(|column| match schema.stored_index[*column] {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
                 place => ZonesOfRun::Default(schema.zone_of_default(place)),
             }));
@@ -233,7 +233,7 @@ impl Reading<'_> {
         let question = self.question;
         let schema = &question.snapshot.view.schema;
         let asked = question.predicate.columns().into_iter();
-        let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
+        let mut columns: BTreeSet<usize> = asked.map(|column| schema.stored_index[column]).collect();
         let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
         let by_priority =
             open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
