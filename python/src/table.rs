@@ -229,8 +229,8 @@ fn run_told<T: Send>(
         || {
             let Some(progress) = &progress else { return };
             let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-            let told = Python::attach(|py| progress.call1(py, figures).map(drop));
-            if let (Err(error), None) = (told, &refused) {
+            let called = Python::attach(|py| progress.call1(py, figures).map(drop));
+            if let (Err(error), None) = (called, &refused) {
                 cancel.set();
                 refused = Some(error);
             }
@@ -332,7 +332,7 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// What passed through the region of `through`, told apart by the column `by`.
+    /// What passed through the region of `through`, called apart by the column `by`.
     fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
         let query = query.fresh();
         let through = through.with(query.run.cancel.clone());

@@ -28,7 +28,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// So much may be asked for before a segment's length is known.
+/// The bytes that may be asked for before a segment's length is known.
 const LITTLE: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";

@@ -19,7 +19,7 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// So many logs are read in one go; a switch is looked at in between.
+/// The number of logs that are read together; the switch is checked between.
 const LOGS_AT_ONCE: usize = 256;
 /// So often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;

@@ -83,7 +83,7 @@ impl TableLocation {
     }
 
     /// The location of a store of its own beside this one, under a name that goes on with
-    /// `suffix`; if the store bounds its requests, with so many on their way at once.
+    /// `suffix`; if the store bounds its requests, with `requests` on their way at once.
     pub fn beside(&self, suffix: &str, requests: usize) -> Result<TableLocation> {
         TableLocation::of(&self.0.beside(suffix, requests))
     }

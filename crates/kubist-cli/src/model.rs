@@ -160,7 +160,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
     let work = Workload { elements: rows as f64 * row_bytes, smallest: SMALLEST, largest: LARGEST };
     let best = kubist::model::advise(model, &work, nodes);
     let parallel = fit.in_flight(best.size, nodes);
-    // So many on a node take so long each, if it is never idle (Little's law).
+    // Little's law: how long each of these requests takes on a node that is never idle.
     let in_flight = f64::from(parallel) / f64::from(nodes);
     let selection = ReplicaSelection { in_flight, request_ms: in_flight * model.node_ms(best.size) };
     let table_capacity = fitted.table.map(|table| table.capacity);
@@ -279,7 +279,7 @@ const GREEN: [u8; 3] = [44, 140, 60];
 const GREY: [u8; 3] = [120, 124, 132];
 const SHADES: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 170, 20]];
 
-/// So many sizes between the ends, evenly on a logarithmic scale.
+/// A number of sizes between the ends, evenly on a logarithmic scale.
 fn sizes() -> impl Iterator<Item = f64> {
     const STEPS: i32 = 160;
     (0..=STEPS).map(|step| SMALLEST * (LARGEST / SMALLEST).powf(f64::from(step) / f64::from(STEPS)))

@@ -23,6 +23,6 @@ pub fn run() -> Result<()> {
 }
 
 fn asked(python: &Path) -> Option<String> {
-    let said = Command::new(python).args(["-c", ASK]).output().ok().filter(|said| said.status.success())?;
-    String::from_utf8(said.stdout).ok().map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
+    let output = Command::new(python).args(["-c", ASK]).output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok().map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
 }

@@ -152,13 +152,13 @@ fn estimates_hold_the_truth_and_say_so() {
     assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
     assert!(found.out.contains("40000 exactly"), "{}", found.out);
     assert!(found.err.contains("95 % of confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
-    let said = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
-    let figure = &said["figures"][0];
+    let output = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
+    let figure = &output["figures"][0];
     let (value, low, high) =
         (figure["value"].as_f64().unwrap(), figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
-    assert!(low < value && value < high && (high - low) / 2.0 <= 0.02 * value, "{said}");
-    assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {said} {mean}");
-    assert_eq!((said["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
+    assert!(low < value && value < high && (high - low) / 2.0 <= 0.02 * value, "{output}");
+    assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {output} {mean}");
+    assert_eq!((output["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
     let groups =
         workdir.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--precision", "1", "--json"]).ok().json();
     let stuck = records.iter().filter(|p| p.stuck).count() as f64;
@@ -172,7 +172,7 @@ fn estimates_hold_the_truth_and_say_so() {
         .out
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .map(|said| said["figures"][0]["high"].as_f64().unwrap() - said["figures"][0]["low"].as_f64().unwrap())
+        .map(|output| output["figures"][0]["high"].as_f64().unwrap() - output["figures"][0]["low"].as_f64().unwrap())
         .collect();
     assert!(widths.len() > 2 && widths[0] > 0.0 && widths[widths.len() - 1] == 0.0, "{widths:?}");
 }

@@ -9,8 +9,8 @@ use files::{Workdir, particles};
 fn a_place_is_measured_and_its_model_asked() {
     let workdir = Workdir::new();
     workdir.table("t", &particles(0, 50_000));
-    let said = workdir.run("model fit t --output fit.json --plot fit.png").ok();
-    assert!(said.out.contains("a directory") && said.out.contains("1.0 MiB"), "{}", said.out);
+    let output = workdir.run("model fit t --output fit.json --plot fit.png").ok();
+    assert!(output.out.contains("a directory") && output.out.contains("1.0 MiB"), "{}", output.out);
     let fit: serde_json::Value = serde_json::from_slice(&std::fs::read(workdir.path("fit.json")).unwrap()).unwrap();
     assert_eq!((&fit["nodes"], &fit["table"]["rows"]), (&1.into(), &50_000.into()));
     // Nine sizes, one to 64 at once but no more than 16 MiB, three times.

@@ -190,7 +190,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
     let _socket = std::os::unix::net::UnixListener::bind(workdir.path("socket.csv")).unwrap();
     std::os::unix::fs::symlink(&pipe, workdir.path("link.csv")).unwrap();
     let begin = Instant::now();
-    for (file, said) in [
+    for (file, output) in [
         ("pipe.csv", "a pipe"),
         ("socket.csv", "a socket"),
         ("link.csv", "a pipe"),
@@ -198,7 +198,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("/dev/stdin", "not a regular file"),
         (".", "a directory"),
     ] {
-        bounded(&workdir, &format!("ingest t {file}")).fails(2, &[file, said]);
+        bounded(&workdir, &format!("ingest t {file}")).fails(2, &[file, output]);
     }
     bounded(&workdir, "model advise pipe.csv --nodes 16").fails(2, &["pipe.csv"]);
     assert!(begin.elapsed() < Duration::from_secs(60));

@@ -37,7 +37,7 @@ pub(crate) enum Family {
         scale: i8,
     },
     Float(Width),
-    /// Dates and timestamps, in units of so many nanoseconds.
+    /// Dates and timestamps, in units of this many nanoseconds.
     Instant {
         unit: i128,
         first: i128,
@@ -149,7 +149,7 @@ impl Family {
             DataType::Float16 => Family::Float(Width::F16),
             DataType::Float32 => Family::Float(Width::F32),
             DataType::Float64 => Family::Float(Width::F64),
-            // The storage's extremes, not the precision's: nobody checks those.
+            // The storage's extremes: values beyond the precision are not excluded anywhere.
             DataType::Decimal32(_, scale) => decimal(SHORT, *scale),
             DataType::Decimal64(_, scale) => decimal(LONG, *scale),
             DataType::Decimal128(_, scale) => decimal((i128::MIN, i128::MAX), *scale),

@@ -207,7 +207,7 @@ impl Predicate {
     }
 
     /// How many tests and steps of computations it is made of: linear in its text, however
-    /// that is nested. So many are asked of each row, at most.
+    /// that is nested. It is the most tests that a row may take.
     pub fn size(&self) -> usize {
         self.test.size()
     }

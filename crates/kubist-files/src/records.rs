@@ -247,14 +247,14 @@ mod tests {
     fn records_are_held_against_the_limits() {
         let limits = Limits { record_bytes: 10, columns: 3, ..Limits::default() };
         for bits in [1, 3, 1000] {
-            for (text, said) in [
+            for (text, expected) in [
                 ("a,b\n1,2\n12345678901\n", "line 3"),
                 ("a,b\n\"1\n2\n3\n4\n5\n6\n", "in quotes that begin in line 2"),
                 ("a,b,c,d\n", "line 1 has more fields"),
                 ("a\n1,2,3,4", "line 2 has more fields"),
             ] {
                 let error = through(text, bits, limits).unwrap_err().to_string();
-                assert!(error.contains(said), "{text:?}: {error}");
+                assert!(error.contains(expected), "{text:?}: {error}");
             }
             assert!(through("a,b,c\n1,\"2,3,4\"\n123456789\n", bits, limits).is_ok());
         }

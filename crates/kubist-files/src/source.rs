@@ -93,7 +93,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let link = folder.path().join("link.csv");
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
-        for (path, said) in [
+        for (path, expected) in [
             (pipe.as_path(), "a pipe"),
             (&socket, "a socket"),
             (&link, "a pipe"),
@@ -102,7 +102,7 @@ mod tests {
         ] {
             let error = open(path).unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);
-            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

@@ -81,7 +81,7 @@ fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     };
     // What the wide type cannot hold is far outside any that could be meant.
     match (strictly(source, &wide), strictly(array, &wide)) {
-        (Ok(said), Ok(kept)) => said.to_data() != kept.to_data(),
+        (Ok(given), Ok(kept)) => given.to_data() != kept.to_data(),
         _ => false,
     }
 }

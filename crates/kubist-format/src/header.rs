@@ -37,7 +37,7 @@ pub struct Header {
     /// stand in for one, so that its own rows are not taken for copied ones.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
-    /// What was said about the table at its creation.
+    /// The table's metadata, as of its creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }

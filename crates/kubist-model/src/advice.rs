@@ -8,7 +8,7 @@ use crate::model::{Model, Prediction};
 /// Sizes tried, evenly on a logarithmic scale, before the best is closed in on.
 const TRIED: u32 = 512;
 const CLOSER: u32 = 60;
-/// Beyond so many nodes nobody asks for a limit.
+/// The most nodes for which a limit is searched.
 const MOST_NODES: u32 = 4096;
 
 /// A query and the sizes that its requests may have, all in the model's elements.
@@ -32,7 +32,7 @@ pub struct Advice {
     pub loss: f64,
     /// The part of it by uneven spreading; the rest is what smaller requests cost.
     pub imbalance: f64,
-    /// From so many nodes on requests of this size are more than one client can send.
+    /// The number of nodes from which one client cannot send enough requests of this size.
     pub single_client_limit: Option<u32>,
 }
 

@@ -18,7 +18,7 @@ const AS_GOOD: f64 = 0.95;
 /// The client's cost is seen when it has no time to wait.
 const BUSY: u32 = 4;
 
-/// Requests of one size that were answered, so many of them on their way at once.
+/// Requests of one size that were answered, a number of them on their way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Elements of each.
@@ -86,7 +86,7 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// The model of what was measured on so many nodes. `decode_ms` is what the client spends
+    /// The model of what was measured on `nodes` nodes. `decode_ms` is what the client spends
     /// on an element besides receiving it.
     pub fn of(measured: &[Measured], nodes: u32, decode_ms: f64) -> Result<Fit, Unfit> {
         let single = by_size(measured.iter().filter(|one| one.in_flight == 1), Measured::ms);
@@ -117,7 +117,7 @@ impl Fit {
         })
     }
 
-    /// How many requests of a size one client best has on their way to so many nodes: what was
+    /// How many requests of a size one client best has on their way to `nodes` nodes: what was
     /// best for the nearest size that was measured, for each node.
     pub fn in_flight(&self, size: f64, nodes: u32) -> u32 {
         let distance = |level: &&Level| (level.size / size).ln().abs();

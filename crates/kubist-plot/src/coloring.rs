@@ -97,7 +97,7 @@ impl Colors {
         }
     }
 
-    /// The marks of a colour bar with room for so many.
+    /// The marks of a colour bar that has room for `most`.
     pub(crate) fn marks(&self, most: usize) -> Ticks {
         let Some(ends) = self.ends else {
             return Ticks::default();

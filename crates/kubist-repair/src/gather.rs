@@ -182,7 +182,7 @@ fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
 }
 
 impl Gaps {
-    /// Counts entries that cannot be read, after so many commits and before the next one that
+    /// Counts entries that cannot be read, after `before` commits and before the next one that
     /// can.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);

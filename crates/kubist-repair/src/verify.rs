@@ -87,7 +87,7 @@ pub struct VerifyReport {
 
 /// Findings beyond this number are only counted.
 const MOST_FINDINGS: usize = 100;
-/// After so many things that could not be read the look ends.
+/// The number of things that could not be read after which verifying ends.
 const MOST_UNREAD: usize = 100;
 /// Runs whose zone maps are read side by side.
 const MAPS_AT_ONCE: usize = 256;

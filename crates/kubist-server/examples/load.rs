@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// As the page asks: cells of a view, each about so many points.
+/// As the page asks: cells of a view, each of about this many points.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
 /// The share of each axis that a cell covers.

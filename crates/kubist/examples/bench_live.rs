@@ -53,7 +53,7 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// Commits at most so many rows a second; the rate that it came to, without what
+/// Commits at most this many rows a second; the rate that it came to, without what
 /// `after` each commit took.
 fn commit_all(
     table: &Table,

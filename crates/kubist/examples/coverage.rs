@@ -299,7 +299,7 @@ fn main() {
     let kinds = kinds(rows);
     let mut cells: Vec<Cell> = kinds.iter().map(|_| Cell::default()).collect();
     let mut truths: BTreeMap<usize, f64> = BTreeMap::new();
-    let (begin, mut told) = (Instant::now(), Instant::now());
+    let (begin, mut reported) = (Instant::now(), Instant::now());
     for seed in from..from + seeds {
         for trajectories in [false, true] {
             let identity: &[&str] = if trajectories { &["pid"] } else { &["pid", "time"] };
@@ -318,18 +318,18 @@ fn main() {
                 asked(&snapshot, kind, truth, &mut cells[number]);
             }
         }
-        if told.elapsed() > Duration::from_secs(10) {
+        if reported.elapsed() > Duration::from_secs(10) {
             let done = seed + 1 - from;
             let left = begin.elapsed().as_secs_f64() / done as f64 * (seeds - done) as f64;
             eprintln!("{done} of {seeds} seeds, {left:.0} s left");
-            told = Instant::now();
+            reported = Instant::now();
         }
     }
     println!(
         "# Coverage\n\nHow often intervals of 95 % hold the truth, measured: `make coverage` stores one population of\n\
          clustered points under many seeds, estimates from each, and compares with the exact value. Values\n\
          have the distribution named and go with the density of points (correlation {CORRELATION} of the ranks).\n\
-         {seeds} seeds, {rows} records; a box holds about a quarter of them. With so many seeds chance alone\n\
+         {seeds} seeds, {rows} records; a box holds about a quarter of them. With this many seeds chance alone\n\
          moves a share of 95 % by {:.1} points (two standard errors). \"Mean error\" is that of the value, in\n\
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()

@@ -37,7 +37,7 @@ const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
 /// Blocks of a cluster begin at multiples of it, and a read begins with a block.
 const STRIDE: u64 = 32 * KIB;
-/// So much of a segment is one partition.
+/// The bytes of a segment that are one partition.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
 /// Small blocks of each size.

@@ -3,7 +3,7 @@
 //! and the table is sound. Commits, rewrites, checkpoints and cleaning are all
 //! interrupted, and so is what comes after.
 //!
-//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
 mod common;
 

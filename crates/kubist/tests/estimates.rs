@@ -487,7 +487,7 @@ fn questions_that_make_no_sense_are_refused() {
     }
 }
 
-/// Of intervals of 95 % that many seeds make so many hold the truth: between the ends that
+/// The number of intervals of 95 % that hold the truth, over many seeds: between the ends that
 /// chance leaves with a probability of 1 in 100,000.
 fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
     let world = world(11, 20_000, steps);

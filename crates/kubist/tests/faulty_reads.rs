@@ -89,7 +89,7 @@ enum Fault {
     None,
     /// Every n-th, once.
     Every(u64),
-    /// Those of a byte of a segment, after so many of them succeeded.
+    /// Those of a byte of a segment, after a number of them succeeded.
     Byte {
         segment: String,
         byte: u64,

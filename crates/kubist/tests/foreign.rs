@@ -213,8 +213,8 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             ("create with exist_ok", Table::create(&location, schema(), &create).map(drop)),
             ("drop", Table::drop_at(&location, true).map(drop)),
         ] {
-            let said = matches!(&answer, Err(error @ (Error::Unavailable(_) | Error::Permission(_))) if error.to_string().contains(&location));
-            assert!(said, "{what} {path}: {answer:?}");
+            let unavailable = matches!(&answer, Err(error @ (Error::Unavailable(_) | Error::Permission(_))) if error.to_string().contains(&location));
+            assert!(unavailable, "{what} {path}: {answer:?}");
         }
     }
     // What certainly leads nowhere is said to.
@@ -222,6 +222,6 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
     fs::write(folder.path().join("file"), "").unwrap();
     for (path, why) in [("dangling", "link that leads nowhere"), ("nothing", "there is nothing"), ("file", "a file")] {
         let opened = Table::open(folder.path().join(path).to_str().unwrap());
-        assert!(matches!(&opened, Err(Error::NotATable { why: said, .. }) if said.contains(why)), "{opened:?}");
+        assert!(matches!(&opened, Err(Error::NotATable { why: found, .. }) if found.contains(why)), "{opened:?}");
     }
 }

@@ -20,7 +20,7 @@ use set::{copied, files, newest, sets};
 use tables::TABLES;
 
 fn compare(found: &[Answered], kept: &[Answered], what: &str) {
-    assert_eq!(found.len(), kept.len(), "{what}: so many questions");
+    assert_eq!(found.len(), kept.len(), "{what}: the number of questions");
     for (found, kept) in found.iter().zip(kept) {
         assert_eq!(found.question, kept.question, "{what}");
         assert!(

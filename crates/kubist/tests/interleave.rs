@@ -3,7 +3,7 @@
 //! optimizers rewrite the same rows, steps are retracted, checkpoints are written,
 //! files are cleaned away at once, and readers look on.
 //!
-//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone. Of all that happens only
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
 //! the clock does not follow from the seed: it names segments, and ends a wait.
 
 mod common;

@@ -57,7 +57,7 @@ fn step(step: i32) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// Steps in so many commits.
+/// Steps in `commits` commits.
 fn fill(table: &Table, steps: std::ops::Range<i32>, commits: usize) {
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let of_commit = steps.len() / commits;

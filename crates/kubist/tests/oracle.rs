@@ -403,7 +403,7 @@ fn per_cell_equals_brute_force() {
             info.dimensions[*d].high.is_some_and(|high| is_far(*d, *width, high)) || matching.iter().any(of_row)
         });
         if far {
-            let refused = matches!(&answer, Err(kubist::Error::Invalid(said)) if said.contains("wider cells"));
+            let refused = matches!(&answer, Err(kubist::Error::Invalid(message)) if message.contains("wider cells"));
             assert!(refused, "seed {seed}: {query:?}");
             continue;
         }

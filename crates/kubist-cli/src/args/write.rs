@@ -205,7 +205,7 @@ Exit codes: see kubist --help")]
 pub struct Optimize {
     /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Rewrite a part once so large a share of its records lies in the wrong cube
+    /// Rewrite a part once this share of its records lies in the wrong cube
     /// (usually 5%, and 50% with --watch, which writes less)
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
     pub debt: Option<f64>,

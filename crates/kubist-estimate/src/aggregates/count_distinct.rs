@@ -22,7 +22,7 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`count_distinct(x)`",
         "different values; nulls are not counted, NaN is one value",
-        "from what was seen once and more often; wide, as it has to be",
+        "from the numbers of values seen once and more often; wide",
     ],
     is_named: |name| name == "count_distinct",
     bind: |call: &Call| {
@@ -41,7 +41,7 @@ pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     })?;
     match is_identity_type(field.data_type()) {
         true => Ok(Bound { column: Some(column), ..Bound::new(vec![], CountDistinct) }),
-        false => Err(format!("column {plain:?} is of type {}, whose values cannot be told apart", field.data_type())),
+        false => Err(format!("column {plain:?} is of type {}, whose values cannot be compared", field.data_type())),
     }
 }
 
@@ -61,7 +61,7 @@ impl Aggregate for CountDistinct {
 /// Of one identity, of several, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// So many values are told apart, of all groups together.
+/// The most different values that are kept, of all groups together.
 const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]

@@ -63,10 +63,10 @@ impl Aggregate for Quantile {
     }
 }
 
-/// So many values are kept as they are, of all groups together, and the least of each.
+/// The most values that are kept, of all groups together, and the least of each group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Beyond, those within so many standard errors of the quantile.
+/// Beyond that number, values within this many standard errors of the quantile are kept.
 const SAFE: f64 = 10.0;
 
 #[derive(Clone, Debug)]

@@ -41,7 +41,7 @@ pub enum Cell {
     F16(f16),
     F32(f32),
     F64(f64),
-    /// A count of units of so many nanoseconds, and what it counts.
+    /// A count of units of this many nanoseconds, and what it counts.
     Time(i128, i128, Clock),
     Text(String),
     Bytes(Vec<u8>),

@@ -263,7 +263,7 @@ impl Writer {
         }
     }
 
-    /// So many zeros, then a one.
+    /// `count` zeros, then a one.
     fn put_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.put(0, 32);

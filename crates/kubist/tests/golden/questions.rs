@@ -16,7 +16,7 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// An answer of at most so many rows shows them all.
+/// An answer of at most this many rows shows them all.
 const SHOWN_ROWS: usize = 8;
 /// How far two floating-point sums of the same values may differ.
 const TOLERANCE: f64 = 1e-9;
