@@ -308,7 +308,7 @@ class VerifyReport:
     replicas: int = 0
     rows_lost: int = 0
     """Rows that cannot be read."""
-    rows_mendable: int = 0
+    rows_recoverable: int = 0
     """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
     losses: list[dict[str, Any]] = field(default_factory=list)
     """For each damaged location ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
@@ -339,7 +339,7 @@ class SalvageReport:
 
     rows: int
     """In the new table."""
-    rows_mended: int
+    rows_recovered: int
     """Of those, rows of damaged files that replicas, or the files that they replaced, still held."""
     rows_lost: int
     """Rows that are known to have been committed and are not in the new table."""

@@ -19,7 +19,7 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
     } else {
         let losses = report.losses.iter().map(|loss| loss.message());
         let lines: String = report.notes.iter().cloned().chain(losses).map(|line| format!("{line}\n")).collect();
-        let recovered = match report.rows_mended {
+        let recovered = match report.rows_recovered {
             0 => String::new(),
             recovered => format!(", {} of them from replicas or replaced files", human::count(recovered)),
         };

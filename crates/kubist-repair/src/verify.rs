@@ -72,7 +72,7 @@ pub struct VerifyReport {
     /// Rows that cannot be read, and how many of those replicas still hold (known
     /// from a deep look only).
     pub rows_lost: u64,
-    pub rows_mendable: u64,
+    pub rows_recoverable: u64,
     /// What each damaged location costs.
     pub losses: Vec<Loss>,
     /// One line for each thing that is wrong; empty if the table is sound, as far as it
@@ -258,7 +258,7 @@ fn verify_patiently(
         postings.close(&snapshot, &runs, &mut report);
         if report.rows_lost > 0 {
             match recover(&snapshot, &damaged, &mut pages, &options.cancel) {
-                Ok(mended) => report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum(),
+                Ok(recovered) => report.rows_recoverable = recovered.iter().map(|batch| batch.num_rows() as u64).sum(),
                 Err(error) if is_unread(&error) => {
                     report.miss(format!("{error}: how many of the lost rows replicas hold is not known"));
                 }

@@ -279,7 +279,7 @@ impl Truth {
         assert!(report.findings.iter().all(|found| truth.findings.contains(found)), "{fault:?}: {report:#?}");
         assert!(report.losses.iter().all(|lost| truth.losses.contains(lost)), "{fault:?}: {report:#?}");
         assert!(report.rows <= truth.rows && report.rows_lost <= truth.rows_lost, "{fault:?}: {report:#?}");
-        assert!(report.rows_mendable <= truth.rows_mendable, "{fault:?}: {report:#?}");
+        assert!(report.rows_recoverable <= truth.rows_recoverable, "{fault:?}: {report:#?}");
         match report.unread.is_empty() {
             true => assert_eq!(json(&report), json(truth), "{fault:?}"),
             false => assert!(!report.is_sound()),
@@ -317,7 +317,7 @@ fn tables(folder: &Path) -> [Truth; 2] {
     assert!(truths[0].saved.is_whole() && truths[0].looked.iter().all(VerifyReport::is_sound));
     assert_eq!(truths[0].ids.len() as i64, COMMITS * ROWS);
     let (looked, saved) = (&truths[1].looked[1], &truths[1].saved);
-    assert!(looked.rows_lost > 0 && looked.rows_mendable > 0 && saved.rows_mended > 0, "{saved:#?}");
+    assert!(looked.rows_lost > 0 && looked.rows_recoverable > 0 && saved.rows_recovered > 0, "{saved:#?}");
     truths
 }
 

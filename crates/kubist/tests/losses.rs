@@ -421,7 +421,7 @@ fn salvage_falls_back_to_what_a_rewrite_replaced() {
         }
         let saved = salvage(&at, &folder.path().join("saved"));
         assert_eq!((saved.rows, saved.rows_lost), (8000, 0), "{saved:?}");
-        assert!(saved.rows_mended > 0 && !saved.losses.is_empty(), "{saved:?}");
+        assert!(saved.rows_recovered > 0 && !saved.losses.is_empty(), "{saved:?}");
         let saved = Table::open(folder.path().join("saved").to_str().unwrap()).unwrap();
         assert_eq!(ids(&saved), (0..8000).collect::<Vec<_>>());
     }

@@ -157,7 +157,7 @@ fn the_outlook_rises_over_empty_children() {
 }
 
 #[test]
-fn what_queries_find_expensive_is_mended_behind_them() {
+fn what_queries_find_expensive_is_optimized_behind_them() {
     let table = table("heat");
     let mut rng = SmallRng::seed_from_u64(5);
     for number in 0..60 {
@@ -174,7 +174,7 @@ fn what_queries_find_expensive_is_mended_behind_them() {
         assert_eq!(ask(&table, &query).0, expected);
         debt() < before / 2
     });
-    assert!(asked.is_some(), "nothing was mended");
+    assert!(asked.is_some(), "nothing was optimized");
     drop(healing);
     assert_eq!(ask(&table, &Query::default()).0, all);
 }

@@ -162,7 +162,7 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
     assert!(matches!(salvage(&sound, &whole), Err(Error::Exists { .. })));
 
     let mut random = SmallRng::seed_from_u64(4);
-    let (mut cases, mut mended, mut lost) = (0, 0, 0);
+    let (mut cases, mut recovered, mut lost) = (0, 0, 0);
     let mut unsavable = BTreeMap::<String, u64>::new();
     for file in files(&sound) {
         let bytes = std::fs::read(&file).unwrap();
@@ -186,13 +186,13 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
             match salvage(&sound, &to) {
                 Ok(report) => {
                     check(&to, &report, &truth, &what);
-                    mended += report.rows_mended;
+                    recovered += report.rows_recovered;
                     lost += report.rows_lost;
                     if name.ends_with(".seg") {
                         // The deep look knew.
                         let looked = verified(&sound).unwrap();
                         let losses: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-                        assert_eq!((looked.rows_lost, looked.rows_mendable), (losses, report.rows_mended), "{what}");
+                        assert_eq!((looked.rows_lost, looked.rows_recoverable), (losses, report.rows_recovered), "{what}");
                         assert_eq!(looked.losses, report.losses, "{what}");
                     }
                     std::fs::remove_dir_all(&to).unwrap();
@@ -205,10 +205,10 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
             std::fs::write(&file, &bytes).unwrap();
         }
     }
-    println!("{cases} cases: {mended} rows mended, {lost} lost; not to be saved: {unsavable:?}");
+    println!("{cases} cases: {recovered} rows recovered, {lost} lost; not to be saved: {unsavable:?}");
     // Only the header is needed.
     assert!(unsavable.keys().all(|name| name == "table"), "{unsavable:?}");
-    assert!(mended > 1000 && lost > 0);
+    assert!(recovered > 1000 && lost > 0);
 }
 
 #[test]
