@@ -73,6 +73,10 @@ impl fmt::Display for Location {
 
 impl Location {
     /// Parses a location. The error does not repeat the text, which may hold a password.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for people.
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;

@@ -37,6 +37,11 @@ impl std::fmt::Debug for Link {
 impl CassandraStore {
     /// Opens the store at a location; [`Error::Missing`] if there is none, and
     /// [`Error::Unreachable`] if the cluster does not answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is no such store; [`Error::Unreachable`] if the cluster does not
+    /// answer, or lets nobody in.
     pub fn open(location: Location) -> Result<CassandraStore> {
         let link = Link::open(location)?;
         let find = async {
@@ -54,6 +59,10 @@ impl CassandraStore {
     }
 
     /// The same, and makes what is not there: the store, the tables, the keyspace.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`] if the cluster does not answer, or does not permit it.
     pub fn create(location: Location) -> Result<CassandraStore> {
         let link = Link::open(location)?;
         let make = async {

@@ -97,6 +97,11 @@ impl Base {
     }
 
     /// Calls with every page, some of which are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled`, a storage error,
+    /// or what `work` returns.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
@@ -203,6 +208,10 @@ impl Runs {
     }
 
     /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
     pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.all(files, &mut Stats::default(), cancel)
     }
@@ -223,6 +232,10 @@ impl Runs {
 
     /// Those that a question about a box and a range of priorities has to do with, and
     /// perhaps some more.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn near(
         &self,
         files: &TableFiles,
@@ -250,6 +263,10 @@ impl Runs {
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else {
             return self.whole(files, cancel);
@@ -285,6 +302,10 @@ impl Runs {
     }
 
     /// Calls with all live runs, some of which are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent.all().for_each(&mut work);
         match &self.base {
@@ -298,6 +319,10 @@ impl Runs {
 
     /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
     /// cubes; some are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`], or what `work` returns.
     pub fn in_order(
         &self,
         files: &TableFiles,

@@ -89,6 +89,10 @@ impl Unread {
 }
 
 /// Asks the store once for all pieces.
+///
+/// # Errors
+///
+/// [`Unread`]: a segment that is missing, or why the store failed.
 pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut order: Vec<usize> = (0..pieces.len()).collect();

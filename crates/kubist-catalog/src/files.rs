@@ -34,6 +34,10 @@ pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its fi
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
 /// Refuses a store whose table is being dropped.
+///
+/// # Errors
+///
+/// `NotATable`, or a storage error.
 pub fn check_not_dropped(store: &dyn Store) -> Result<()> {
     match store.get(DROPPED).map_err(store_error)? {
         None => Ok(()),
@@ -65,6 +69,10 @@ pub struct TableFiles {
 
 impl TableFiles {
     /// The files of a table whose header and schema are known.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it has no dimension, or more than 8.
     pub fn new(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<TableFiles> {
         schema.metadata = header.metadata.clone();
         let geometry =
@@ -96,6 +104,10 @@ impl TableFiles {
     }
 
     /// The segments of pages that checkpoints name.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Newer` or a storage error.
     pub fn page_segments(&self) -> Result<Vec<String>> {
         let mut segments = Vec::new();
         for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
@@ -108,6 +120,10 @@ impl TableFiles {
     }
 
     /// Refuses to work in a forked process, where locks and threads are broken.
+    ///
+    /// # Errors
+    ///
+    /// `Forked`.
     pub fn check_process(&self) -> Result<()> {
         match self.process == std::process::id() {
             true => Ok(()),
@@ -116,6 +132,10 @@ impl TableFiles {
     }
 
     /// Refuses if the table is gone, or another was made at its location.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable`, `Damaged`, `Newer` or a storage error.
     pub fn check_still_there(&self) -> Result<()> {
         check_not_dropped(self.store.as_ref())?;
         if self.unfinished.load(Ordering::Relaxed) {
@@ -137,6 +157,10 @@ impl TableFiles {
     }
 
     /// The grid, if one is published.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Newer` or a storage error.
     pub fn frame(&self) -> Result<Option<Arc<Frame>>> {
         if let Some(frame) = self.frame.get() {
             return Ok(Some(frame.clone()));
@@ -149,6 +173,10 @@ impl TableFiles {
     }
 
     /// Publishes a grid, or takes the one that another writer published first.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable` if the grid was deleted; `Damaged`; `Newer`; a storage error.
     pub fn publish_grid(&self, scales: &[Scale]) -> Result<Arc<Frame>> {
         self.store.put_if_absent(GRID, &grid::encode_grid(scales)).map_err(store_error)?;
         let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
@@ -157,6 +185,10 @@ impl TableFiles {
 
     /// Makes sure that the header and the grid, which are there, are durable: so
     /// they are once a put has found them.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or a storage error.
     pub fn settle_objects(&self) -> Result<()> {
         for name in [TABLE, GRID] {
             if let Some(bytes) = self.store.get(name).map_err(store_error)? {
@@ -168,6 +200,10 @@ impl TableFiles {
 
     /// Makes sure that the alterations of a schema, which were seen, are durable:
     /// no run with a column may outlive the word of that column.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or a storage error.
     pub fn settle_schema(&self, schema: &TableSchema) -> Result<()> {
         for number in self.settled.load(Ordering::Relaxed) + 1..=schema.version {
             let name = name_of(number);

@@ -91,11 +91,21 @@ impl Added {
 }
 
 impl TableSchema {
+    /// The schema of a new table.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TableSchema::from_names`].
     pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
         let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
     }
 
+    /// The schema with these roles of columns.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column that is missing, appears twice, or has a type that cannot be.
     pub fn from_names(
         schema: &Schema,
         dimensions: &[&str],
@@ -186,6 +196,10 @@ impl TableSchema {
     }
 
     /// The next version.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the alteration makes no sense after those before it.
     pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
@@ -302,6 +316,10 @@ impl TableSchema {
     }
 
     /// A stored batch of an earlier version as one of this.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut columns = batch.columns().to_vec();
         for added in &self.added[columns.len() - self.base()..] {
@@ -313,6 +331,10 @@ impl TableSchema {
     /// A user's batch in stored form. Columns are matched by name, in any order,
     /// and those that were added may be missing; `first_row` counts the writer's
     /// rows before it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column, and the row where there is one, that does not fit.
     pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64) -> Result<RecordBatch> {
         let given = batch.schema();
         for field in given.fields() {
@@ -375,6 +397,10 @@ impl TableSchema {
     }
 
     /// The same rows, all of one step.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn with_step(&self, batch: RecordBatch, step: Option<i64>) -> Result<RecordBatch> {
         let Some(step) = step else { return Ok(batch) };
         let mut columns = batch.columns().to_vec();
@@ -389,6 +415,10 @@ impl TableSchema {
     }
 
     /// A stored column as the user sees it.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` or `Invalid` if Arrow cannot cast the values.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
         if array.data_type() == wanted { Ok(array) } else { arrow_cast::cast(&array, wanted).map_err(Error::kernel) }
@@ -405,6 +435,10 @@ impl TableSchema {
     }
 
     /// The stored column that the user calls so.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` lists the columns that there are.
     pub fn column(&self, name: &str) -> Result<usize> {
         self.user.index_of(name).map(|index| self.stored_index[index]).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))

@@ -82,6 +82,10 @@ impl Tail {
     }
 
     /// Joins what was read on in one writer's log, no entry that ends behind `last_position`.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Newer` or `Cancelled`.
     pub fn join_log(
         &mut self,
         files: &TableFiles,
@@ -127,6 +131,10 @@ impl Tail {
     }
 
     /// Joins the next rewrite.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or `Newer`.
     pub fn join_rewrite(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let number = self.state.rewrites() + 1;
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
@@ -146,6 +154,10 @@ impl Tail {
     }
 
     /// Joins the next alteration.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or `Newer`.
     pub fn join_alteration(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
         let alteration = Alteration::decode(bytes).map_err(bad)?;

@@ -74,12 +74,20 @@ fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<(Vec<u
 /// Writes a checkpoint of all that is durable by now, unless the newest one
 /// is as good. `false` if it cannot be done now: some writer is just making an entry
 /// durable, or others have overtaken this one.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; a storage error.
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, false, cancel)
 }
 
 /// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
 /// that is not there finds its number taken.
+///
+/// # Errors
+///
+/// As of [`write`].
 pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, true, cancel)
 }

@@ -13,6 +13,11 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot {
     /// The zone maps of runs, from the cache or the store, and what reading them cost.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::fetch`](crate::core::Core::fetch); `Damaged` if a zone map does not fit its
+    /// run.
     pub fn zone_maps<'a>(
         &self,
         runs: impl Iterator<Item = &'a Arc<Run<Location>>> + Clone,

@@ -77,6 +77,12 @@ pub struct Estimation {
 }
 
 impl Estimation {
+    /// Begins an estimate; `watched` if the caller sees every stage.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the option, the aggregate or the column that makes no sense; as of
+    /// [`Question::new`]; `Damaged`; `Cancelled`; a storage error.
     pub fn new(snapshot: &Snapshot, options: &EstimateOptions, watched: bool) -> Result<Estimation> {
         let begin = Instant::now();
         check(options)?;
@@ -364,12 +370,20 @@ impl Iterator for Estimation {
 }
 
 /// The figures, once they are as good as was asked for.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`].
 pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimate> {
     estimate_telling(snapshot, options, &mut |_| {})
 }
 
 /// The same; `tell` is called with coarser figures on the way. They must not decide when to
 /// stop; [`estimates`] is for that.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`].
 pub fn estimate_telling(
     snapshot: &Snapshot,
     options: &EstimateOptions,
@@ -387,6 +401,10 @@ pub fn estimate_telling(
 
 /// The figures while they narrow, each record read once. Intervals are wider than those
 /// of [`estimate()`], so that all of them hold together, whenever it is stopped.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`], now or with a stage.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
     Estimation::new(snapshot, options, true)
 }

@@ -102,6 +102,10 @@ impl Estimate {
     /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
     /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
     /// low, high, confidence, precision, rows, rows_read, exact.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let (mut names, mut exact) = (StringBuilder::new(), BooleanBuilder::new());
         let [mut value, mut low, mut high, mut confidence, mut precision] = [(); 5].map(|()| Float64Builder::new());

@@ -29,6 +29,10 @@ enum Of {
 impl Expression {
     /// Parses a column, arithmetic or a condition, and binds it to `schema`. Dates, times
     /// and durations count as numbers in their column's unit; text and bytes do not.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let of = match bind::bind(parse::parse(sql)?, schema)? {
             Meaning::Test(test) => Of::Truth(*test),
@@ -76,6 +80,11 @@ impl Expression {
     /// One number a row; NaN where it is null, unknown or NaN. The batch needs only the
     /// columns that it reads, and is searched by name. `stopped` is asked before each step:
     /// once it says so, the answer is [`ExprError::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for part in parts(batch) {

@@ -55,6 +55,10 @@ impl Predicate {
 
     /// The rows whose `column` holds one of `values`, of which there may be millions; null
     /// and NaN equal nothing. `column` is an exact name, `values` of its plain type.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if the values are of another type.
     pub fn among(schema: &Schema, column: &str, values: &dyn Array) -> Result<Predicate, ExprError> {
         let column = Names::new(schema).column(column, true)?;
         if values.data_type() != value_type(&column.data_type) {

@@ -146,6 +146,10 @@ impl Predicate {
     }
 
     /// Parses an SQL condition and binds it to `schema`.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
         let test = bind::condition(parse::parse(sql)?, schema)?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
@@ -154,6 +158,10 @@ impl Predicate {
     /// The rows whose `column` lies between `low` and `high`, both included.
     /// Null and NaN lie between no two values, but with neither end given every
     /// row matches. `column` is an exact name.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if an end does not fit the column.
     pub fn range(
         schema: &Schema,
         column: &str,
@@ -197,6 +205,11 @@ impl Predicate {
     /// batch needs only the columns that it reads, and is searched by name. `stopped` is asked
     /// before each test and each step of a computation: once it says so, the answer is
     /// [`ExprError::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<BooleanArray, ExprError> {
         let mut found = BooleanBufferBuilder::new(batch.num_rows());
         for part in parts(batch) {
@@ -256,6 +269,10 @@ impl fmt::Display for Predicate {
 /// inside; elsewhere a value inside has a key inside, and perhaps others too.
 /// An end that is not given is open: it leaves out NaN, unless the other end is
 /// not given either.
+///
+/// # Errors
+///
+/// [`ExprError::Type`] if an end does not fit the type.
 pub fn key_range(
     data_type: &DataType,
     low: Option<&Value>,

@@ -89,10 +89,19 @@ pub struct PageColumn<'a> {
 /// A column under construction.
 pub trait Column: Send {
     /// Appends rows of one page. `Err` says what is wrong with the bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
     /// Appends the first value of an array of the column's type `count` times: for
     /// rows of a run that lacks the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
+    /// The rows that were appended, as an array.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 

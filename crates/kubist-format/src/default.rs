@@ -16,6 +16,10 @@ use arrow_schema::{DataType, TimeUnit};
 use kubist_types::options::Value;
 
 /// An array of one value of a stored type; `Err` says why it cannot be.
+///
+/// # Errors
+///
+/// Why there is none.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
     let no = || Err(format!("that is no value of the type {data_type}"));

@@ -237,6 +237,12 @@ impl CommitEntry {
         out
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -292,6 +298,12 @@ impl RewriteEntry {
         out
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -368,6 +380,12 @@ pub fn encode_page(page: Page, geometry: &Geometry) -> Vec<u8> {
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
 }
 
+/// The inverse.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_page(bytes: &[u8], geometry: &Geometry) -> Result<Page, EntryError> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != crc32c::crc32c(reader.rest()) {

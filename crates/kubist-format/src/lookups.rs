@@ -49,6 +49,10 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
 }
 
 /// Tells runs which lookup covers them.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let mut reader = Reader::new(body);
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();

@@ -175,6 +175,10 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
 }
 
 /// What such a section says of `runs` runs, in their order.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn decode(body: &[u8], runs: usize) -> Result<Vec<RunRanges>, Short> {
     let mut reader = Reader::new(body);
     let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;

@@ -88,6 +88,10 @@ impl std::error::Error for Unfit {}
 impl Fit {
     /// The model of what was measured on `nodes` nodes. `decode_ms` is what the client spends
     /// on an element besides receiving it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unfit`] if there are too few measurements, or they follow no model.
     pub fn of(measured: &[Measured], nodes: u32, decode_ms: f64) -> Result<Fit, Unfit> {
         let single = by_size(measured.iter().filter(|one| one.in_flight == 1), Measured::ms);
         if single.len() < 2 {

@@ -40,6 +40,10 @@ pub struct Gaps {
 }
 
 /// A snapshot of what can be read.
+///
+/// # Errors
+///
+/// `Cancelled`, or a storage error that stays after several attempts. Damage is noted in `gaps`.
 pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
     cancel.check()?;
     let at_work = vouched::at_work(core)?;

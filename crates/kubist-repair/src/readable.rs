@@ -141,6 +141,11 @@ enum Page {
 
 /// Everything of a run that is sound, and what is decided by that if nothing stayed unread.
 /// An error only if the files of this snapshot were cleaned away, or nothing can be read here.
+///
+/// # Errors
+///
+/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a
+/// read that failed: these are in the answer.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
     let map = match snapshot.zone_maps(std::iter::once(run)) {
@@ -187,6 +192,11 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
 }
 
 /// The same rows of a run as before: an error if one of its sound pages is not sound any more.
+///
+/// # Errors
+///
+/// `Damaged` if a page is not what it was; as of
+/// [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
     if decided.all {
@@ -236,6 +246,10 @@ fn read_page(
 }
 
 /// The grid, if there is one that can be read.
+///
+/// # Errors
+///
+/// `Newer`, or a storage error.
 pub fn grid(snapshot: &Snapshot) -> Result<Option<Arc<Frame>>> {
     match snapshot.core.frame() {
         Err(error) if is_damage(&error) => Ok(None),
@@ -244,6 +258,10 @@ pub fn grid(snapshot: &Snapshot) -> Result<Option<Arc<Frame>>> {
 }
 
 /// What lost rows cost: where they lie, and whether replicas may have them.
+///
+/// # Errors
+///
+/// `Newer`, or a storage error.
 pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
     let stored = &snapshot.view.schema.stored;
     let grid = grid(snapshot)?;

@@ -26,6 +26,10 @@ type Rows = Vec<(MortonKey, u64)>;
 
 /// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
 /// An error if anything that it needs could not be read.
+///
+/// # Errors
+///
+/// `Unavailable` if anything that it needs could not be read; `Cancelled`; a storage error.
 pub fn recover(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,

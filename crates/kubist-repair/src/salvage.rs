@@ -89,6 +89,11 @@ struct Pass<'a> {
 /// that nothing can be saved without its cause being removed, such as a header
 /// that cannot be read, a disk that fails, a node that does not answer, or a full disk. Then, and after a crash, `to` holds no table, and
 /// the call can be repeated.
+///
+/// # Errors
+///
+/// `NotATable` if there is nothing at `from`; `Exists` if something is at `to`; else as of
+/// [`salvage_in`].
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -103,6 +108,11 @@ pub fn salvage(
 }
 
 /// The same from one store into another, empty one.
+///
+/// # Errors
+///
+/// `Damaged` or `Newer` if the header cannot be read; `Unavailable` if anything cannot be read
+/// after several attempts; `Cancelled`; `NoSpace` and other storage errors of either store.
 pub fn salvage_in(
     from: Arc<dyn Store>,
     to: Arc<dyn Store>,

@@ -145,6 +145,10 @@ impl VerifyReport {
 
 /// [`verify`] for the table at a location, of which only the header must be
 /// readable.
+///
+/// # Errors
+///
+/// `NotATable` if there is none; as of [`verify`].
 pub fn verify_at(
     location: &TableLocation,
     options: &VerifyOptions,
@@ -158,6 +162,11 @@ pub fn verify_at(
 /// check itself could not be done, not that the table is damaged.
 ///
 /// A table that is too damaged to be opened: [`verify_at`].
+///
+/// # Errors
+///
+/// `Cancelled`; `NotATable`; `Newer`; `Unavailable` if the list of what to check cannot be read.
+/// What cannot be read of the rest is in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
     verify_in(core.store.clone(), options, progress)

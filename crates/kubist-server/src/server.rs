@@ -99,6 +99,12 @@ pub struct Server {
 
 impl Server {
     /// Opens the tables and listens.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if an address that others reach has no token, or the token is not plain; as of
+    /// [`kubist::Table::open`] if a table cannot be opened; `Unavailable` or `Permission` if the
+    /// address cannot be listened at.
     pub fn start(options: &Options) -> kubist::Result<Server> {
         let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {

@@ -18,6 +18,10 @@ pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Accepts the name of a writer or a segment.
+///
+/// # Errors
+///
+/// `InvalidName`.
 pub fn check_part(name: &str) -> Result<()> {
     match fault_of_part(name) {
         None => Ok(()),
@@ -26,6 +30,10 @@ pub fn check_part(name: &str) -> Result<()> {
 }
 
 /// Accepts the name of an object.
+///
+/// # Errors
+///
+/// `InvalidName`.
 pub fn check_object(name: &str) -> Result<()> {
     if name.len() > MAX_OBJECT_BYTES {
         return Err(invalid(name, format!("longer than {MAX_OBJECT_BYTES} bytes")));

@@ -19,6 +19,10 @@ pub fn pieces(length: usize, cancel: &Cancel) -> impl Iterator<Item = Result<Ran
 
 /// Sorts; equal items may change their order. After an error the items are in no order, and some
 /// may be there twice.
+///
+/// # Errors
+///
+/// `Cancelled`.
 pub fn sort<T: Copy + Ord>(items: &mut Vec<T>, cancel: &Cancel) -> Result<()> {
     for piece in pieces(items.len(), cancel) {
         items[piece?].sort_unstable();

@@ -48,6 +48,11 @@ const DECODED_ROWS: i64 = 400_000;
 
 impl Fitted {
     /// Measures for about 20 s.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the location makes no sense; `Cancelled`; `Exists` if a store of the
+    /// measurement's name is there; a storage error.
     pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
         let table = match Table::open(location) {
             Ok(table) => {

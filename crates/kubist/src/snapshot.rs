@@ -191,7 +191,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// A storage error.
     pub fn info(&self) -> Result<Info> {
         self.info_with(&Cancel::default())
     }

@@ -192,7 +192,11 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
                         // The deep look knew.
                         let looked = verified(&sound).unwrap();
                         let losses: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-                        assert_eq!((looked.rows_lost, looked.rows_recoverable), (losses, report.rows_recovered), "{what}");
+                        assert_eq!(
+                            (looked.rows_lost, looked.rows_recoverable),
+                            (losses, report.rows_recovered),
+                            "{what}"
+                        );
                         assert_eq!(looked.losses, report.losses, "{what}");
                     }
                     std::fs::remove_dir_all(&to).unwrap();

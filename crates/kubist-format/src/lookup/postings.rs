@@ -116,6 +116,10 @@ pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
     /// Reads a directory of `runs` runs whose blocks take `blocks_length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
         let short = |_: Short| "the directory of a lookup ends too early".to_string();
@@ -160,6 +164,10 @@ impl Directory {
 
     /// Calls `found(key, zones)` for each key of a block whose bytes these are, or those
     /// of them that stand in ascending `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes: they do not have the block's checksum, or are no postings.
     pub fn read_block(
         &self,
         block: usize,
