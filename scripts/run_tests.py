@@ -99,7 +99,8 @@ def done(name: str, command: list[str]) -> bool:
     """Whether a command that runs no tests succeeded."""
     show(command, {})
     with step(name):
-        return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode == 0
+        ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+    return ended.returncode == 0
 
 
 def run(name: str, command: list[str], **variables: str) -> Tally:
