@@ -8,7 +8,7 @@
 //! and `Unsupported` together a **storage error**: an operation of the storage failed, which says
 //! nothing of the bytes in it.
 //!
-//! No error of another crate becomes one of these by itself: the code that meets it decides what it
+//! No error of a foreign crate becomes one of these by itself: the code that meets it decides what it
 //! means, for the same failure of a library is a mistake of the caller in one context and
 //! damage in another.
 
