@@ -34,7 +34,7 @@ class InDirectory(Questions, Generic[Opened]):
         raise NotImplementedError
 
     _Query = _kubist.Query
-    _Wish = _kubist.Wish
+    _EstimateSpec = _kubist.EstimateSpec
 
     @property
     def location(self) -> str:

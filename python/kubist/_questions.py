@@ -36,7 +36,7 @@ class Questions:
     """What can be asked of a table and of a snapshot alike."""
 
     _Query: Callable[..., Any]
-    _Wish: Callable[..., Any]
+    _EstimateSpec: Callable[..., Any]
     """A question, and what is to be estimated of it, in the words of what answers it."""
 
     def _pinned(self) -> Pinned:
@@ -400,7 +400,7 @@ class Questions:
         question = self._question(
             box=box, where=where, precision=precision, window=window, steps=steps
         )
-        wish = self._Wish(
+        spec = self._EstimateSpec(
             question,
             _estimate.aggregates(aggregates),
             group_by=[group_by]
@@ -415,8 +415,8 @@ class Questions:
             tails=None if tails is None else _box.number("tails", tails),
         )
         if progressive:
-            return _estimate.steps(self._pinned().estimates(wish))
-        return Estimate(self._pinned().estimate(wish))
+            return _estimate.steps(self._pinned().estimates(spec))
+        return Estimate(self._pinned().estimate(spec))
 
     def count(
         self,

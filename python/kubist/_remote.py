@@ -37,7 +37,7 @@ _KINDS: dict[str, type[Error]] = {
     "too_long": _errors.Refused,
 }
 
-_NEWS = 20.0
+_WAIT = 20.0
 """Seconds that the server is asked to wait for another commit."""
 
 
@@ -193,8 +193,8 @@ class _Answer:
         raise _errors.Refused("what a remote answer cost is not known here")
 
 
-class Moment:
-    """One moment of a remote table, or, until something depends on which, whatever is newest."""
+class PinnedSnapshot:
+    """A snapshot of a remote table: the newest, pinned once something depends on which it is."""
 
     def __init__(self, server: _Server, name: str, about: dict[str, Any] | None = None) -> None:
         self._server = server
@@ -206,7 +206,7 @@ class Moment:
         return f"/v1/tables/{urllib.parse.quote(self._name)}"
 
     def about(self) -> dict[str, Any]:
-        """What the server says of the table; from then on all is of that moment."""
+        """The server's description of the table. It pins the snapshot."""
         if self._known is None:
             self._known = self._server.json("GET", self.path)
         known: dict[str, Any] = self._known
@@ -254,7 +254,7 @@ class Moment:
                 f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at most "
                 f"{_MOST_STEPS} are taken: take a larger factor or start"
             )
-        # Windows of several moments would not fit together.
+        # Windows of several snapshots would not fit together.
         self.about()
         return _Refine(self, query, start, factor)
 
@@ -267,11 +267,11 @@ class Moment:
             return wire.rows()
         return int(json.loads(self._ask("count", query).read())["count"])
 
-    def estimate(self, wish: dict[str, Any]) -> _Figures:
-        return _Figures(self._stream("estimate", wish))
+    def estimate(self, spec: dict[str, Any]) -> _Figures:
+        return _Figures(self._stream("estimate", spec))
 
-    def estimates(self, wish: dict[str, Any]) -> _Estimates:
-        return _Estimates(self._stream("estimate", wish | {"progressive": True}))
+    def estimates(self, spec: dict[str, Any]) -> _Estimates:
+        return _Estimates(self._stream("estimate", spec | {"progressive": True}))
 
 
 _MOST_STEPS = 10_000
@@ -282,14 +282,14 @@ _FINEST = 2.0**-64
 
 
 class _Refine:
-    def __init__(self, moment: Moment, query: dict[str, Any], end: float, factor: float) -> None:
-        self._moment, self._query = moment, query
+    def __init__(self, pinned: PinnedSnapshot, query: dict[str, Any], end: float, factor: float) -> None:
+        self._pin, self._query = pinned, query
         self._begin, self._end, self._factor = 0.0, end, factor
 
     def next_step(self) -> _kubist.Wire | None:
         if self._begin >= 1:
             return None
-        step = self._moment.query(self._query | {"window": [self._begin, self._end]})
+        step = self._pin.query(self._query | {"window": [self._begin, self._end]})
         self._begin, self._end = self._end, min(1.0, self._end * self._factor)
         return step
 
@@ -322,7 +322,7 @@ class _Estimates:
 
 
 class _Remote(Questions):
-    """What a remote table and a moment of it have in common.
+    """What a remote table and a snapshot of it have in common.
 
     Ends of a box are finite numbers, text, dates and times. The server has limits: see
     ``docs/http.md``.
@@ -344,7 +344,7 @@ class _Remote(Questions):
         return {name: value for name, value in asked.items() if value is not None}
 
     @staticmethod
-    def _Wish(query: dict[str, Any], aggregates: list[str], **others: Any) -> dict[str, Any]:
+    def _EstimateSpec(query: dict[str, Any], aggregates: list[str], **others: Any) -> dict[str, Any]:
         said = {name: value for name, value in others.items() if value is not None}
         return query | said | {"aggregates": aggregates, "format": "arrow"}
 
@@ -357,17 +357,17 @@ class RemoteTable(_Remote):
 
     It answers what a `Table` answers (`query`, `refine`, `estimate`, `count`, `trajectories`,
     `scan`, `to_dataset`, `info`). Every call sees the latest commits; `snapshot` stays with
-    one moment.
+    one snapshot.
     """
 
-    def _pinned(self) -> Moment:
-        return Moment(self._server, self.name)
+    def _pinned(self) -> PinnedSnapshot:
+        return PinnedSnapshot(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
         """The table as it is now, for as long as the files of that snapshot are there."""
-        moment = self._pinned()
-        moment.about()
-        return RemoteSnapshot(self._server, self.name, moment)
+        pinned = self._pinned()
+        pinned.about()
+        return RemoteSnapshot(self._server, self.name, pinned)
 
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None
@@ -385,9 +385,9 @@ class RemoteTable(_Remote):
         while True:
             left = max(end - time.monotonic(), 0)
             version = urllib.parse.quote(seen.version)
-            path = f"{seen._moment.path}/news?version={version}&patience={min(_NEWS, left):g}"
-            moment = Moment(self._server, self.name, self._server.json("GET", path))
-            found = RemoteSnapshot(self._server, self.name, moment)
+            path = f"{seen._pin.path}/changes?version={version}&patience={min(_WAIT, left):g}"
+            pinned = PinnedSnapshot(self._server, self.name, self._server.json("GET", path))
+            found = RemoteSnapshot(self._server, self.name, pinned)
             if found.version != seen.version:
                 seen = found
                 yield seen
@@ -402,19 +402,19 @@ class RemoteTable(_Remote):
 
 
 class RemoteSnapshot(_Remote):
-    """One moment of a remote table; `SnapshotExpired` once the server has let go of it."""
+    """A snapshot of a remote table; `SnapshotExpired` once its files were cleaned away."""
 
-    def __init__(self, server: _Server, name: str, moment: Moment) -> None:
+    def __init__(self, server: _Server, name: str, pinned: PinnedSnapshot) -> None:
         super().__init__(server, name)
-        self._moment = moment
+        self._pin = pinned
 
     @property
     def version(self) -> str:
-        """What the server calls this moment."""
-        return str(self._moment.about()["version"])
+        """The token by which the server knows this snapshot."""
+        return str(self._pin.about()["version"])
 
-    def _pinned(self) -> Moment:
-        return self._moment
+    def _pinned(self) -> PinnedSnapshot:
+        return self._pin
 
 
 def _json(body: Any) -> str:

@@ -9,15 +9,15 @@ use pyo3::prelude::*;
 use crate::arrow::Batch;
 use crate::call::run;
 use crate::error::{exception, invalid};
-use crate::home::Home;
+use crate::process_bound::ProcessBound;
 use crate::query::Query;
 
 /// What is estimated and how well; the question says of which records.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Wish(EstimateOptions);
+pub struct EstimateSpec(EstimateOptions);
 
 #[pymethods]
-impl Wish {
+impl EstimateSpec {
     #[new]
     #[pyo3(signature = (query, aggregates, *, group_by, error, absolute, within, rows, bytes, confidence, tails))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -33,12 +33,12 @@ impl Wish {
         bytes: Option<u64>,
         confidence: f64,
         tails: Option<f64>,
-    ) -> PyResult<Wish> {
+    ) -> PyResult<EstimateSpec> {
         let seconds = |seconds: f64| {
             Duration::try_from_secs_f64(seconds).map_err(|error| invalid(py, &format!("within: {error}")))
         };
         let within = within.map(seconds).transpose()?;
-        Ok(Wish(EstimateOptions {
+        Ok(EstimateSpec(EstimateOptions {
             aggregates,
             group_by,
             query: query.spec().clone(),
@@ -54,7 +54,7 @@ impl Wish {
     }
 }
 
-impl Wish {
+impl EstimateSpec {
     /// With a stop switch of its own, so that it can be asked again.
     pub fn fresh(&self) -> EstimateOptions {
         EstimateOptions { run: kubist::RunOptions::default(), ..self.0.clone() }
@@ -101,13 +101,13 @@ impl Figures {
 /// Estimates of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
-    steps: Home<Mutex<Estimation>>,
+    steps: ProcessBound<Mutex<Estimation>>,
     cancel: kubist::Cancel,
 }
 
 impl Estimates {
     pub fn new(location: &str, steps: Estimation, cancel: kubist::Cancel) -> Estimates {
-        Estimates { steps: Home::new(location, Mutex::new(steps)), cancel }
+        Estimates { steps: ProcessBound::new(location, Mutex::new(steps)), cancel }
     }
 }
 

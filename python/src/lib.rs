@@ -11,7 +11,7 @@ mod call;
 mod column;
 mod error;
 mod estimate;
-mod home;
+mod process_bound;
 mod query;
 mod shown;
 mod stream;
@@ -34,7 +34,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]
-    use crate::estimate::{Estimates, Figures, Wish};
+    use crate::estimate::{EstimateSpec, Estimates, Figures};
     #[pymodule_export]
     use crate::query::{Query, Refine};
     #[pymodule_export]

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
-use crate::estimate::{Estimates, Figures, Wish};
-use crate::home::Home;
+use crate::estimate::{EstimateSpec, Estimates, Figures};
+use crate::process_bound::ProcessBound;
 use crate::query::{Query, Refine, answer};
 use crate::stream::Stream;
 use crate::value::End;
@@ -22,7 +22,7 @@ use crate::writer::Writer;
 
 /// A thread that optimizes.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Healing(Home<Mutex<Option<kubist::Healing>>>);
+pub struct Healing(ProcessBound<Mutex<Option<kubist::Healing>>>);
 
 #[pymethods]
 impl Healing {
@@ -42,7 +42,7 @@ fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
 }
 
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Table(Home<kubist::Table>);
+pub struct Table(ProcessBound<kubist::Table>);
 
 #[pymethods]
 impl Table {
@@ -133,7 +133,7 @@ impl Table {
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.snapshot())?;
-        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
     #[pyo3(signature = (*, name, memory_bytes, optimize))]
@@ -178,7 +178,7 @@ impl Table {
     /// Optimizes, until it is stopped, what queries of this process find expensive.
     fn heal_reads(&self, py: Python<'_>) -> PyResult<Healing> {
         let healing = self.0.get().map(kubist::Table::heal_reads).map_err(|error| exception(py, error))?;
-        Ok(Healing(Home::new(self.0.location(), Mutex::new(Some(healing)))))
+        Ok(Healing(ProcessBound::new(self.0.location(), Mutex::new(Some(healing)))))
     }
 
     /// The report as JSON.
@@ -195,7 +195,7 @@ impl Table {
         let cancel = Cancel::default();
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
         let found = run(py, &cancel, || self.0.get()?.wait(seen.0.get()?, patience, &cancel))?;
-        Ok(found.map(|snapshot| Snapshot(Home::new(self.0.location(), snapshot))))
+        Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 
     /// `deep`: reads everything; `progress(done, total)` in bytes. The report as JSON.
@@ -229,8 +229,8 @@ fn run_told<T: Send>(
         || {
             let Some(progress) = &progress else { return };
             let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-            let told = Python::attach(|py| progress.call1(py, figures).map(drop));
-            if let (Err(error), None) = (told, &refused) {
+            let called = Python::attach(|py| progress.call1(py, figures).map(drop));
+            if let (Err(error), None) = (called, &refused) {
                 cancel.set();
                 refused = Some(error);
             }
@@ -258,7 +258,7 @@ fn as_json(report: impl serde::Serialize) -> PyResult<String> {
 impl Table {
     fn new(table: kubist::Table) -> Table {
         let location = table.location().to_owned();
-        Table(Home::new(&location, table))
+        Table(ProcessBound::new(&location, table))
     }
 }
 
@@ -271,7 +271,7 @@ fn domain(kind: &str, low: End, high: End) -> Domain {
 }
 
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Snapshot(Home<kubist::Snapshot>);
+pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
@@ -309,7 +309,7 @@ impl Snapshot {
     /// The same moment, up to a complete step.
     fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;
-        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
     fn complete_steps(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
@@ -332,7 +332,7 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// What passed through the region of `through`, told apart by the column `by`.
+    /// What passed through the region of `through`, called apart by the column `by`.
     fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
         let query = query.fresh();
         let through = through.with(query.run.cancel.clone());
@@ -366,13 +366,13 @@ impl Snapshot {
         run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
 
-    fn estimate(&self, py: Python<'_>, wish: &Wish) -> PyResult<Figures> {
-        let options = wish.fresh();
+    fn estimate(&self, py: Python<'_>, spec: &EstimateSpec) -> PyResult<Figures> {
+        let options = spec.fresh();
         run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
     }
 
-    fn estimates(&self, py: Python<'_>, wish: &Wish) -> PyResult<Estimates> {
-        let options = wish.fresh();
+    fn estimates(&self, py: Python<'_>, spec: &EstimateSpec) -> PyResult<Estimates> {
+        let options = spec.fresh();
         let cancel = options.run.cancel.clone();
         let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
         Ok(Estimates::new(self.0.location(), steps, cancel))

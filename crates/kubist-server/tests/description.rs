@@ -39,16 +39,16 @@ fn the_description_says_what_a_query_can_say() {
 #[test]
 fn a_query_in_the_words_of_the_description_is_read() {
     // What the description names with a value of its own form, field by field.
-    let said = serde_json::json!({
+    let written_by_hand = serde_json::json!({
         "spec": 1, "box": {"x": [0, null], "n": [[1, 2], [2, {"float": "inf"}]]}, "where": "x > 0",
         "precision": 0.5, "window": [0, 1], "steps": [null, 3], "columns": ["x"], "limit": 3,
         "per_cell": {"rows": 1, "widths": {"x": 0.1}}, "inclusion": "p",
     });
-    assert_eq!(said.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>(), spec());
-    let query: QuerySpec = serde_json::from_value(said.clone()).unwrap();
+    assert_eq!(written_by_hand.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>(), spec());
+    let query: QuerySpec = serde_json::from_value(written_by_hand.clone()).unwrap();
     let written = serde_json::to_value(query).unwrap();
     assert_eq!(written.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>(), spec());
-    assert_eq!(written["box"], said["box"]);
+    assert_eq!(written["box"], written_by_hand["box"]);
 }
 
 #[test]
