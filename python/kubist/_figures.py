@@ -308,10 +308,10 @@ class VerifyReport:
     replicas: int = 0
     rows_lost: int = 0
     """Rows that cannot be read."""
-    rows_mendable: int = 0
+    rows_recoverable: int = 0
     """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
     losses: list[dict[str, Any]] = field(default_factory=list)
-    """For each damaged place ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
+    """For each damaged location ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
     ``extents``: where the rows lie, along each dimension."""
     rows_unread: int = 0
     """Rows that could not be read because the storage failed: they may be sound."""
@@ -339,12 +339,12 @@ class SalvageReport:
 
     rows: int
     """In the new table."""
-    rows_mended: int
+    rows_recovered: int
     """Of those, rows of damaged files that replicas, or the files that they replaced, still held."""
     rows_lost: int
     """Rows that are known to have been committed and are not in the new table."""
     losses: list[dict[str, Any]]
-    """What each damaged place cost before mending, as in `VerifyReport.losses`."""
+    """What each damaged location cost before replicas were used, as in `VerifyReport.losses`."""
     notes: list[str]
     """What else was damaged, and what cannot be known because of it."""
     commits_lost: int = 0

@@ -43,7 +43,7 @@ class Estimates(Protocol):
 
 
 class Pinned(Protocol):
-    """A snapshot that can be queried: `_kubist.Snapshot`, or `_remote.Moment`."""
+    """A snapshot that can be queried: `_kubist.Snapshot`, or `_remote.PinnedSnapshot`."""
 
     def token(self) -> str: ...
     def schema(self) -> ArrowSchema: ...

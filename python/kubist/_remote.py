@@ -40,7 +40,7 @@ _KINDS: dict[str, type[Error]] = {
     "too_long": _errors.Refused,
 }
 
-_NEWS = 20.0
+_WAIT = 20.0
 """Seconds that the server is asked to wait for another commit."""
 
 
@@ -196,8 +196,8 @@ class _Answer:
         raise _errors.Refused("what a remote answer cost is not known here")
 
 
-class Moment:
-    """One snapshot of a remote table, or, until something depends on which, whatever is newest."""
+class PinnedSnapshot:
+    """A snapshot of a remote table: the newest, pinned once something depends on which it is."""
 
     def __init__(self, server: _Server, name: str, about: dict[str, Any] | None = None) -> None:
         self._server = server
@@ -212,7 +212,7 @@ class Moment:
         return f"/v1/tables/{urllib.parse.quote(self._name)}"
 
     def about(self) -> dict[str, Any]:
-        """What the server says of the table; from then on all is of that moment."""
+        """The server's description of the table. It pins the snapshot."""
         if self._known is None:
             self._known = self._server.json("GET", self.path)
         known: dict[str, Any] = self._known
@@ -260,7 +260,7 @@ class Moment:
                 f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at "
                 f"most {_MOST_STEPS} are taken: take a larger factor or start"
             )
-        # Windows of several moments would not fit together.
+        # Windows of several snapshots would not fit together.
         self.about()
         return _Refine(self, query, start, factor)
 
@@ -289,14 +289,14 @@ _FINEST = 2.0**-64
 
 
 class _Refine:
-    def __init__(self, moment: Moment, query: QuerySpec, end: float, factor: float) -> None:
-        self._moment, self._query = moment, query
+    def __init__(self, pinned: PinnedSnapshot, query: QuerySpec, end: float, factor: float) -> None:
+        self._pin, self._query = pinned, query
         self._begin, self._end, self._factor = 0.0, end, factor
 
     def next_step(self) -> _kubist.Wire | None:
         if self._begin >= 1:
             return None
-        step = self._moment.query({**self._query, "window": (self._begin, self._end)})
+        step = self._pin.query({**self._query, "window": (self._begin, self._end)})
         self._begin, self._end = self._end, min(1.0, self._end * self._factor)
         return step
 
@@ -352,21 +352,21 @@ class RemoteTable(_Remote):
     and `at` comes back to a snapshot.
     """
 
-    def _pinned(self) -> Moment:
-        return Moment(self._server, self.name)
+    def _pinned(self) -> PinnedSnapshot:
+        return PinnedSnapshot(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
         """The table as it is now, for as long as the files of that snapshot are there."""
-        moment = self._pinned()
-        moment.about()
-        return RemoteSnapshot(self._server, self.name, moment)
+        pinned = self._pinned()
+        pinned.about()
+        return RemoteSnapshot(self._server, self.name, pinned)
 
     def at(self, token: str) -> RemoteSnapshot:
         """The snapshot that a token names: as `Table.at`, of a token from there or from here."""
         token = urllib.parse.quote(_box.token(token))
-        moment = self._pinned()
-        about = self._server.json("GET", f"{moment.path}?version={token}")
-        return RemoteSnapshot(self._server, self.name, Moment(self._server, self.name, about))
+        pinned = self._pinned()
+        about = self._server.json("GET", f"{pinned.path}?version={token}")
+        return RemoteSnapshot(self._server, self.name, PinnedSnapshot(self._server, self.name, about))
 
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None
@@ -384,9 +384,9 @@ class RemoteTable(_Remote):
         while True:
             left = max(end - time.monotonic(), 0)
             version = urllib.parse.quote(seen.token)
-            path = f"{seen._moment.path}/news?version={version}&patience={min(_NEWS, left):g}"
-            moment = Moment(self._server, self.name, self._server.json("GET", path))
-            found = RemoteSnapshot(self._server, self.name, moment)
+            path = f"{seen._pin.path}/changes?version={version}&patience={min(_WAIT, left):g}"
+            pinned = PinnedSnapshot(self._server, self.name, self._server.json("GET", path))
+            found = RemoteSnapshot(self._server, self.name, pinned)
             if found.token != seen.token:
                 seen = found
                 yield seen
@@ -403,17 +403,17 @@ class RemoteTable(_Remote):
 class RemoteSnapshot(_Remote):
     """One snapshot of a remote table; `SnapshotExpired` once its files were cleaned away."""
 
-    def __init__(self, server: _Server, name: str, moment: Moment) -> None:
+    def __init__(self, server: _Server, name: str, pinned: PinnedSnapshot) -> None:
         super().__init__(server, name)
-        self._moment = moment
+        self._pin = pinned
 
     @property
     def token(self) -> str:
         """Names this snapshot, for any process, here and over HTTP: `Table.at` comes back to it."""
         return self._pinned().token()
 
-    def _pinned(self) -> Moment:
-        return self._moment
+    def _pinned(self) -> PinnedSnapshot:
+        return self._pin
 
 
 for _public in (RemoteTable, RemoteSnapshot, connect):

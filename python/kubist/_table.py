@@ -169,7 +169,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
         to: Where the new table will be; nothing may be there yet.
 
     Returns:
-        What was saved, what each damaged place cost, and what cannot be known.
+        What was saved, what each damaged location cost, and what cannot be known.
 
     Raises:
         Damaged: The header, the file ``table``, cannot be read.

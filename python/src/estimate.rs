@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::arrow::Batch;
 use crate::call::run;
 use crate::error::{exception, invalid};
-use crate::home::Home;
+use crate::process_bound::ProcessBound;
 
 /// What is estimated and how well, and the question that says of which records.
 pub struct Estimated {
@@ -109,13 +109,13 @@ impl Figures {
 /// Estimates of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
-    steps: Home<Mutex<Estimation>>,
+    steps: ProcessBound<Mutex<Estimation>>,
     cancel: kubist::Cancel,
 }
 
 impl Estimates {
     pub fn new(location: &str, steps: Estimation, cancel: kubist::Cancel) -> Estimates {
-        Estimates { steps: Home::new(location, Mutex::new(steps)), cancel }
+        Estimates { steps: ProcessBound::new(location, Mutex::new(steps)), cancel }
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::call::{PATIENCE, run};
 use crate::error::exception;
-use crate::home::Home;
+use crate::process_bound::ProcessBound;
 use crate::stream::{Answer, Stream};
 
 /// A question with a stop switch.
@@ -21,7 +21,7 @@ pub fn asked(spec: QuerySpec, cancel: Cancel) -> Request {
 struct Reading {
     schema: SchemaRef,
     cancel: Cancel,
-    state: Home<Mutex<State>>,
+    state: ProcessBound<Mutex<State>>,
 }
 
 /// The figures outlive the stream, which is let go at its end.
@@ -44,7 +44,7 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
         first: None,
         unsettled: query.spec.limit.is_some(),
     };
-    let state = Home::new(location, Mutex::new(state));
+    let state = ProcessBound::new(location, Mutex::new(state));
     Stream(Arc::new(Reading { schema, cancel: query.run.cancel.clone(), state }))
 }
 
@@ -133,13 +133,13 @@ impl State {
 /// Answers of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
-    steps: Home<Mutex<kubist::Refine>>,
+    steps: ProcessBound<Mutex<kubist::Refine>>,
     query: Request,
 }
 
 impl Refine {
     pub fn new(location: &str, steps: kubist::Refine, query: Request) -> Refine {
-        Refine { steps: Home::new(location, Mutex::new(steps)), query }
+        Refine { steps: ProcessBound::new(location, Mutex::new(steps)), query }
     }
 }
 

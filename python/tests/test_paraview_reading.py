@@ -10,28 +10,28 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kubist
-from kubist.paraview.reading import News, Snapshot, together
+from kubist.paraview.reading import Changes, Snapshot, together
 
 
-def first(news: News) -> Snapshot:
-    """What it tells next."""
+def first(changes: Changes) -> Snapshot:
+    """The next snapshot."""
     end = time.monotonic() + 60
-    while (told := news.take()) is None:
+    while (seen := changes.take()) is None:
         assert time.monotonic() < end
         time.sleep(0.01)
-    return told
+    return seen
 
 
-def test_news_are_told_once_and_end_with_who_listens(path: Path) -> None:
+def test_changes_come_once_and_end_with_the_reader(path: Path) -> None:
     table = kubist.create(path, {"x": [1.0]}, dimensions=["x"])
     before = set(threading.enumerate())
-    news: News | None = News(table, table.snapshot())
-    assert news.take() is None
+    changes: Changes | None = Changes(table, table.snapshot())
+    assert changes.take() is None
     for rows in (2, 3):
         table.append({"x": [float(rows)]})
-        told = first(news)
-        assert len(told) == rows and news.take() is None
-    news = None
+        seen = first(changes)
+        assert len(seen) == rows and changes.take() is None
+    changes = None
     gc.collect()
     end = time.monotonic() + 60
     while not set(threading.enumerate()) <= before:
@@ -44,12 +44,12 @@ class World:
 
     def __init__(self, ranks: int) -> None:
         self._barrier = threading.Barrier(ranks, timeout=60)
-        self._told: dict[int, object] = {}
+        self._gathered: dict[int, object] = {}
 
-    def allgather(self, told: object) -> list[object]:
-        self._told[threading.get_ident()] = told
+    def allgather(self, value: object) -> list[object]:
+        self._gathered[threading.get_ident()] = value
         self._barrier.wait()
-        return list(self._told.values())
+        return list(self._gathered.values())
 
     def each(self, works: list[Callable[[], int]]) -> list[int | Exception]:
         def rank(work: Callable[[], int]) -> int | Exception:

@@ -87,7 +87,7 @@ export async function info(table: string): Promise<TableInfo> {
 
 /** Waits until the table has another version than this one, or for the time the server allows. */
 export async function changes(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
-  return (await request(`${of(table)}/news?version=${encodeURIComponent(version)}`, { signal })).json();
+  return (await request(`${of(table)}/changes?version=${encodeURIComponent(version)}`, { signal })).json();
 }
 
 export async function histogram(

@@ -52,12 +52,12 @@ pub fn batches(
     consumed: Arc<AtomicU64>,
     limits: Limits,
 ) -> Result<Batches> {
-    let place = path.to_path_buf();
+    let shown = path.to_path_buf();
     let mut reader = Reader::open(path, layout, consumed, limits).map_err(|error| error.within(path.display()))?;
     let columns = reader.schema.fields().iter().enumerate();
     let columns = columns.filter(|(_, field)| wanted.find(field.name()).is_some()).map(|(index, _)| index);
     reader.columns = columns.collect();
-    Ok(Box::new(std::iter::from_fn(move || reader.next().map_err(|error| error.within(place.display())).transpose())))
+    Ok(Box::new(std::iter::from_fn(move || reader.next().map_err(|error| error.within(shown.display())).transpose())))
 }
 
 /// Where a message lies in a file.
@@ -93,7 +93,7 @@ fn damaged(why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the file is damaged or cut short: {why}"))
 }
 
-/// A length or a place, which cannot be negative.
+/// A length or an offset, which cannot be negative.
 fn whole(number: i64, what: &str) -> Result<u64> {
     u64::try_from(number).map_err(|_| damaged(format!("{what} is {number}")))
 }
@@ -157,7 +157,7 @@ impl Reader {
         let batches = footer.recordBatches().ok_or_else(|| damaged("its footer lists no batches"))?;
         let blocks = footer.dictionaries().into_iter().flatten().chain(batches.iter()).map(|block| {
             Ok(Block {
-                offset: whole(block.offset(), "a place")?,
+                offset: whole(block.offset(), "an offset")?,
                 metadata_bytes: whole(block.metaDataLength().into(), "a length")?,
                 body_bytes: whole(block.bodyLength(), "a length")?,
             })
@@ -267,7 +267,7 @@ impl Reader {
         let codec = batch.compression().map(|compression| compression.codec());
         let mut inflated = 0u64;
         for buffer in batch.buffers().into_iter().flatten() {
-            let (begin, length) = (whole(buffer.offset(), "a place")?, whole(buffer.length(), "a length")?);
+            let (begin, length) = (whole(buffer.offset(), "an offset")?, whole(buffer.length(), "a length")?);
             let end = begin.checked_add(length).filter(|end| *end <= body.len() as u64);
             let end = end.ok_or_else(|| damaged(format!("{length} bytes at {begin} are not in the batch")))?;
             let Some(codec) = codec.filter(|_| length > 0) else { continue };

@@ -44,6 +44,10 @@ pub fn name_of(number: u64) -> String {
 impl Alteration {
     /// The head as JSON behind its length; then, for a column, an Arrow IPC stream of
     /// one row: the field, and the default as its value.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` or `Internal` if Arrow cannot encode the default.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let head = match self {
             Alteration::AddColumn { .. } => Head::AddColumn,
@@ -62,6 +66,12 @@ impl Alteration {
         Ok(out)
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Alteration, EntryError> {
         let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
         let mut reader = Reader::new(bytes);

@@ -27,6 +27,12 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
+/// The head of a checkpoint, and the bytes behind it.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;
@@ -48,6 +54,11 @@ pub fn put_leaf(leaf: &Leaf, geometry: &Geometry, out: &mut Vec<u8>) {
     }
 }
 
+/// The list of pages behind the head.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn leaves(bytes: &[u8], geometry: &Geometry) -> std::result::Result<Vec<Leaf>, Short> {
     let mut reader = Reader::new(bytes);
     let mut leaves = Vec::new();

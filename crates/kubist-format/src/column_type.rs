@@ -106,6 +106,10 @@ pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> 
 }
 
 /// Refuses values too long to be held in a page of thousands of them.
+///
+/// # Errors
+///
+/// `Invalid` names the column, the row and the length.
 pub fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

@@ -24,7 +24,7 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
-    /// Tells it from another table that is made in its place.
+    /// Tells it from another table that is made at its location.
     #[serde(default)]
     pub id: String,
     /// Which records the optimizer copies downwards.
@@ -37,7 +37,7 @@ pub struct Header {
     /// stand in for one, so that its own rows are not taken for copied ones.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
-    /// What was said about the table at its creation.
+    /// The table's metadata, as of its creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
@@ -53,6 +53,10 @@ pub struct HeaderDimension {
 
 /// The `table` object: the header as JSON behind its length, then the schema as
 /// an Arrow IPC stream without batches.
+///
+/// # Errors
+///
+/// Arrow's, if the schema cannot be encoded.
 pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_schema::ArrowError> {
     let json = serde_json::to_vec_pretty(header).expect("a header is plain data");
     let mut out = Vec::new();
@@ -62,6 +66,12 @@ pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_
     Ok(out)
 }
 
+/// The inverse.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;

@@ -10,6 +10,11 @@ pub struct Reader<'a> {
 
 macro_rules! fields {
     ($($name:ident)*) => {$(
+        /// The next number.
+        ///
+        /// # Errors
+        ///
+        /// [`Short`] if fewer bytes are left than it takes.
         pub fn $name(&mut self) -> Result<$name, Short> {
             let bytes = self.bytes(size_of::<$name>())?;
             Ok($name::from_le_bytes(bytes.try_into().map_err(|_| Short)?))
@@ -22,6 +27,11 @@ impl<'a> Reader<'a> {
         Reader { bytes }
     }
 
+    /// The next `length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Short`] if fewer are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Short> {
         let (head, rest) = self.bytes.split_at_checked(length).ok_or(Short)?;
         self.bytes = rest;
@@ -31,6 +41,10 @@ impl<'a> Reader<'a> {
     fields!(u8 u16 u32 u64 u128);
 
     /// UTF-8 text behind its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Short`] if fewer bytes are left, or they are no UTF-8.
     pub fn text(&mut self) -> Result<&'a str, Short> {
         let length = self.u32()? as usize;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)

@@ -105,7 +105,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
-        let survey = Survey::new(&snapshot.view, &directory, &adding, &core.heat);
+        let survey = Survey::new(&snapshot.view, &directory, &adding, &core.read_amplification);
         (pace.surveyed)(&survey);
         if pass == 0 {
             report.debt_before = survey.debt();
@@ -128,7 +128,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             if let Some(written) = turn.written {
                 report.rows_rewritten += written.rows;
                 report.debt_after = report.debt_after.saturating_sub(one.debt);
-                core.heat.forget(&core.geometry, one.top, one.whole);
+                core.read_amplification.forget(&core.geometry, one.top, one.whole);
                 (pace.rewrote)(report.rows_rewritten, one.debt);
             }
             worked += turn.spent;

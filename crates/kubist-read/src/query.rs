@@ -23,7 +23,7 @@ use kubist_index::plan;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
 use kubist_index::state::Run;
-use kubist_store::{Home, Latency};
+use kubist_store::{Latency, ReplicaLocation};
 
 use crate::question::{Part, Request, RunOptions};
 use crate::ring;
@@ -193,7 +193,7 @@ impl Question {
     /// Those that lie in the part of a cluster's ring that is asked for.
     fn on_ring(&self, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
         if let Some(tokens) = self.part.as_ref().and_then(|part| part.tokens.as_ref()) {
-            let homes = self.homes(&visits)?;
+            let homes = self.replica_locations(&visits)?;
             if homes.len() < visits.len() {
                 return Err(Error::invalid("a part of a cluster's ring is read from the cluster"));
             }
@@ -204,17 +204,17 @@ impl Question {
     }
 
     /// Where runs lie in a cluster: where their first bytes do.
-    pub fn homes(&self, visits: &[Visit]) -> Result<Vec<Home>> {
+    pub fn replica_locations(&self, visits: &[Visit]) -> Result<Vec<ReplicaLocation>> {
         let place = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
         let places: Vec<(Arc<str>, u64)> = visits.iter().map(place).collect();
         let places: Vec<(&str, u64)> = places.iter().map(|(segment, offset)| (&**segment, *offset)).collect();
-        self.snapshot.core.store.homes(&places).map_err(store_error)
+        self.snapshot.core.store.replica_locations(&places).map_err(store_error)
     }
 
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let schema = &self.snapshot.view.schema;
         let by_values =
-            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.places[*column]));
+            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.stored_index[*column]));
         let matches = |run: &Run<Location>| !by_values || self.may_match(run);
         if let Some((mut visits, stats)) = self.looked_up(range)? {
             visits.retain(|visit| matches(&visit.run));
@@ -250,7 +250,7 @@ impl Question {
     fn may_match(&self, run: &Run<Location>) -> bool {
         const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let Some(ranges) = &run.payload.ranges else { return true };
-        let places = &self.snapshot.view.schema.places;
+        let places = &self.snapshot.view.schema.stored_index;
         let of_column = |column: usize| ranges.zone(places[column]).unwrap_or(ANYTHING);
         self.predicate.verdict(&of_column) != Verdict::None
     }

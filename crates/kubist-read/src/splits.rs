@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
 use kubist_index::state::Run;
-use kubist_store::{Home, Locality};
+use kubist_store::{Locality, ReplicaLocation};
 use serde::{Deserialize, Serialize};
 
 use crate::query::{QueryStream, Question, Visit};
@@ -155,13 +155,13 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
 
 /// The runs that a question reads, where they lie in a cluster, and about how many
 /// records of the answer each has; nothing if there is no cluster.
-fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
+fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let (Some(range), Locality::Hosts) = (question.range(), snapshot.core.store.capabilities().locality) else {
         return Ok(Vec::new());
     };
     let (visits, _) = question.visits(range)?;
-    let homes = question.homes(&visits)?;
-    let lying = |(visit, home): (Visit, Home)| {
+    let homes = question.replica_locations(&visits)?;
+    let lying = |(visit, home): (Visit, ReplicaLocation)| {
         let rows = question.rows_of(&visit, range);
         (visit.run, home, rows)
     };

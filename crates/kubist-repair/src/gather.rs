@@ -40,6 +40,10 @@ pub struct Gaps {
 }
 
 /// A snapshot of what can be read.
+///
+/// # Errors
+///
+/// `Cancelled`, or a storage error that stays after several attempts. Damage is noted in `gaps`.
 pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
     cancel.check()?;
     let at_work = vouched::at_work(core)?;
@@ -61,8 +65,8 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
             unacknowledged.insert(writer.clone());
         }
     }
-    let told = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
-    let at_work = at_work.into_iter().filter(|(writer, _)| told(writer)).collect();
+    let expected = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
+    let at_work = at_work.into_iter().filter(|(writer, _)| expected(writer)).collect();
     for error in vouched::without_log(core, &at_work, &logs, &unacknowledged) {
         gaps.notes.push(error.to_string());
         gaps.uncounted = true;
@@ -172,27 +176,27 @@ fn follow(
     Ok(found.next)
 }
 
-/// Does an entry whose checksum is wrong say of its runs what the place of the entry, and its
-/// own count, demand? What it says of the places of their bytes is checked when these are read.
+/// Whether the runs in an entry whose checksum is wrong are numbered as the entry's position and
+/// its own count demand. Where it says that their bytes are is checked when they are read.
 fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
-    let id = |place: usize| RunId::new(Core::origin(writer), entry.sequence, place as u32);
+    let id = |index: usize| RunId::new(Core::origin(writer), entry.sequence, index as u32);
     let runs = &entry.commit.runs;
-    runs.iter().enumerate().all(|(place, run)| run.id == id(place) && run.copies.is_empty())
+    runs.iter().enumerate().all(|(index, run)| run.id == id(index) && run.copies.is_empty())
         && runs.iter().try_fold(0u64, |rows, run| rows.checked_add(run.rows)) == Some(entry.rows)
 }
 
 impl Gaps {
-    /// Counts entries that cannot be read, after so many commits and before the next one that
+    /// Counts entries that cannot be read, after `before` commits and before the next one that
     /// can.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);
         self.commits += missing;
         let mut counted = 0;
-        for (place, bytes) in unread.drain(..).enumerate() {
+        for (index, bytes) in unread.drain(..).enumerate() {
             // Its head is all that is needed: kind, number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + place as u64) {
+            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + index as u64) {
                 if let Some(rows) = word(9).filter(|rows| *rows < MOST_ROWS) {
                     (self.rows, counted) = (self.rows.saturating_add(rows), counted + 1);
                 }

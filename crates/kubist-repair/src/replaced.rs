@@ -26,6 +26,10 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// The rows of damaged runs that what they replaced still holds, each once.
+///
+/// # Errors
+///
+/// As of [`recover`](crate::recover::recover).
 pub fn rows_of_replaced(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,

@@ -4,7 +4,7 @@
 //! many of them; the answer is a sequence of frames in the order of the request:
 //!
 //! ```text
-//! u32 cell    its place in the request
+//! u32 cell    its index in the request
 //! u32 rows
 //! u32 last    1 in the last frame of a cell, else 0
 //! u32 zero
@@ -26,9 +26,9 @@ use arrow_schema::{DataType, Schema};
 use kubist::{Bound, QuerySpec, RunOptions, Snapshot, Value};
 
 use crate::ask::{Attribute, Cell, Points, Region};
-use crate::given::kind_of;
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
+use crate::served_table::kind_of;
 
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out) -> Result<()> {
     asked.check()?;
@@ -44,18 +44,18 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             columns.push(name.clone());
         }
     }
-    // What is wrong with the region is said before the first cell is sent.
+    // Errors of the region come before the first cell is sent.
     let run = RunOptions::with_cancel(&out.cancel);
     let spec = QuerySpec { columns: Some(columns), ..region.spec.clone() };
     snapshot.query(run.clone().of(spec.clone().limit(0)))?;
     out.header("content-type", "application/vnd.kubist.points");
-    for (place, cell) in asked.cells.iter().enumerate() {
+    for (index, cell) in asked.cells.iter().enumerate() {
         if let Some(query) = of_cell(spec.clone(), &schema, &asked.position, cell)? {
             for batch in snapshot.query(run.clone().of(query))? {
-                frame(place, &batch?, asked, cell, out)?;
+                frame(index, &batch?, asked, cell, out)?;
             }
         }
-        header(place, 0, true, out)?;
+        header(index, 0, true, out)?;
         // Soon on the screen: whoever waits for the first points waits for one cell.
         out.hand_over()?;
     }
@@ -109,7 +109,7 @@ fn header(cell: usize, rows: usize, last: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn frame(place: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
+fn frame(index: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
     let of = |name: &str| batch.column_by_name(name).cloned().ok_or_else(|| Problem::invalid(name));
     let axes = asked.position.iter().map(|name| numbers(&of(name)?)).collect::<Result<Vec<_>>>()?;
     let drawn: Vec<usize> =
@@ -117,7 +117,7 @@ fn frame(place: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &m
     if drawn.is_empty() {
         return Ok(());
     }
-    header(place, drawn.len(), false, out)?;
+    header(index, drawn.len(), false, out)?;
     for row in &drawn {
         for (axis, origin) in axes.iter().zip(&cell.origin) {
             out.write_all(&((axis[*row] - origin) as f32).to_le_bytes())?;
@@ -155,8 +155,8 @@ fn attribute(array: &ArrayRef, column: &Attribute) -> Result<Vec<f32>> {
         return Ok(numbers(array)?.into_iter().map(|value| (value - column.origin) as f32).collect());
     }
     let text = arrow_cast::cast(array, &DataType::Utf8)?;
-    let places: HashMap<&str, f32> =
-        column.values.iter().flatten().enumerate().map(|(place, value)| (value.as_str(), place as f32)).collect();
-    let place = |value: Option<&str>| value.map_or(f32::NAN, |value| places.get(value).copied().unwrap_or(-1.0));
-    Ok(text.as_string::<i32>().iter().map(place).collect())
+    let indices: HashMap<&str, f32> =
+        column.values.iter().flatten().enumerate().map(|(index, value)| (value.as_str(), index as f32)).collect();
+    let index = |value: Option<&str>| value.map_or(f32::NAN, |value| indices.get(value).copied().unwrap_or(-1.0));
+    Ok(text.as_string::<i32>().iter().map(index).collect())
 }

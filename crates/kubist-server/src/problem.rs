@@ -22,11 +22,6 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    /// The snapshot of that name is no longer, or was never, at hand.
-    pub fn gone(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::GONE, "gone", message)
-    }
-
     pub fn body(&self) -> serde_json::Value {
         serde_json::json!({ "error": { "code": self.code, "message": self.message } })
     }
@@ -93,14 +88,14 @@ mod tests {
             (problem.status.as_u16(), problem.code)
         };
         let io = |kind: io::ErrorKind| Error::io("cannot read t", kind.into());
-        let told = |message: &str| message.to_string();
-        assert_eq!(of(Error::Invalid(told("x"))), (400, "invalid"));
-        assert_eq!(of(Error::NotATable { location: told("t"), why: told("w") }), (404, "not_a_table"));
-        assert_eq!(of(Error::SnapshotExpired { location: told("t"), why: told("w") }), (410, "gone"));
-        assert_eq!(of(Error::Refused(told("x"))), (500, "failed"));
-        assert_eq!(of(Error::Damaged { file: told("f"), offset: 1, what: told("w") }), (500, "damaged"));
-        assert_eq!(of(Error::Newer(told("x"))), (500, "newer"));
-        assert_eq!(of(Error::Busy(told("x"))), (503, "busy"));
+        let text = |message: &str| message.to_string();
+        assert_eq!(of(Error::Invalid(text("x"))), (400, "invalid"));
+        assert_eq!(of(Error::NotATable { location: text("t"), why: text("w") }), (404, "not_a_table"));
+        assert_eq!(of(Error::SnapshotExpired { location: text("t"), why: text("w") }), (410, "gone"));
+        assert_eq!(of(Error::Refused(text("x"))), (500, "failed"));
+        assert_eq!(of(Error::Damaged { file: text("f"), offset: 1, what: text("w") }), (500, "damaged"));
+        assert_eq!(of(Error::Newer(text("x"))), (500, "newer"));
+        assert_eq!(of(Error::Busy(text("x"))), (503, "busy"));
         assert_eq!(of(io(io::ErrorKind::TimedOut)), (503, "unavailable"));
         assert_eq!(of(io(io::ErrorKind::StorageFull)), (507, "no_space"));
         assert_eq!(of(io(io::ErrorKind::PermissionDenied)), (500, "not_permitted"));

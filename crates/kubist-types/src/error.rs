@@ -4,8 +4,12 @@
 //! column, the row, the value. Nothing in the engine panics on input.
 //!
 //! [`Error::kind`] is what doors decide by: exit codes, HTTP status and exception classes.
-//! No error of another crate becomes one of these by itself: whoever meets it says what it
-//! means, for the same failure of a library is a mistake of the caller in one place and
+//! `# Errors` sections name variants of [`Error`]. They call `Unavailable`, `NoSpace`, `Permission`
+//! and `Unsupported` together a **storage error**: an operation of the storage failed, which says
+//! nothing of the bytes in it.
+//!
+//! No error of another crate becomes one of these by itself: the code that meets it decides what it
+//! means, for the same failure of a library is a mistake of the caller in one context and
 //! damage in another.
 
 use std::fmt::Display;

@@ -53,11 +53,11 @@ described! {
 }
 
 described! {
-    /// Which records of a snapshot are asked for. Without a word it is all of them.
+    /// Which records of a snapshot are asked for; by default all of them.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct QuerySpec requires [] {
-        /// The form in which this is written; 1 if nothing is said.
+        /// The form in which this is written; 1 by default.
         "spec": pub version: SpecVersion = {"enum": [VERSION]},
         /// Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an
         /// open end. A column that is bounded more than once has a list of such pairs.
@@ -133,7 +133,7 @@ impl QuerySpec {
         self
     }
 
-    /// Only records for which this SQL expression holds, beside what was said before.
+    /// Only records for which this SQL expression holds, beside the conditions set before.
     pub fn filter(mut self, expression: impl Into<String>) -> QuerySpec {
         let expression = expression.into();
         self.filter = Some(match self.filter {

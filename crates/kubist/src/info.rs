@@ -31,7 +31,7 @@ pub struct Info {
     pub debt: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
-    /// What places a row, in the order of the keys.
+    /// The dimensions, in the order of the keys.
     pub dimensions: Vec<DimensionInfo>,
     /// Columns that tell records apart: what a sample keeps or drops together.
     pub identity: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Info {
     pub replication: String,
     /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
-    /// What is said about the table.
+    /// Metadata of the table.
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
@@ -107,7 +107,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,
         replica_rows: directory.replicas().map(|run| run.rows).sum(),
-        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.heat).debt(),
+        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.read_amplification)
+            .debt(),
         most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
         height: directory.height(),
         dimensions: dimensions.collect(),

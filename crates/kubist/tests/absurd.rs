@@ -44,7 +44,7 @@ fn rows(snapshot: &Snapshot, query: &Query) -> Result<usize> {
 
 fn refused<T>(result: Result<T>, word: &str) {
     match result {
-        Err(Error::Invalid(said)) => assert!(said.contains(word), "{said}"),
+        Err(Error::Invalid(message)) => assert!(message.contains(word), "{message}"),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it was taken: {word}"),
     }

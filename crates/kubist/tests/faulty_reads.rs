@@ -89,7 +89,7 @@ enum Fault {
     None,
     /// Every n-th, once.
     Every(u64),
-    /// Those of a byte of a segment, after so many of them succeeded.
+    /// Those of a byte of a segment, after a number of them succeeded.
     Byte {
         segment: String,
         byte: u64,
@@ -133,7 +133,7 @@ impl Faulty {
             source: io::Error::from_raw_os_error(5),
         });
         let unreachable =
-            || Err(StoreError::Unreachable { place: self.store.location().into(), why: "no node answers".into() });
+            || Err(StoreError::Unreachable { location: self.store.location().into(), why: "no node answers".into() });
         match &self.fault {
             Fault::Every(n) if read % n == 0 => failed,
             Fault::Byte { segment, byte, after } if segment == name => {
@@ -279,7 +279,7 @@ impl Truth {
         assert!(report.findings.iter().all(|found| truth.findings.contains(found)), "{fault:?}: {report:#?}");
         assert!(report.losses.iter().all(|lost| truth.losses.contains(lost)), "{fault:?}: {report:#?}");
         assert!(report.rows <= truth.rows && report.rows_lost <= truth.rows_lost, "{fault:?}: {report:#?}");
-        assert!(report.rows_mendable <= truth.rows_mendable, "{fault:?}: {report:#?}");
+        assert!(report.rows_recoverable <= truth.rows_recoverable, "{fault:?}: {report:#?}");
         match report.unread.is_empty() {
             true => assert_eq!(json(&report), json(truth), "{fault:?}"),
             false => assert!(!report.is_sound()),
@@ -317,7 +317,7 @@ fn tables(folder: &Path) -> [Truth; 2] {
     assert!(truths[0].saved.is_whole() && truths[0].looked.iter().all(VerifyReport::is_sound));
     assert_eq!(truths[0].ids.len() as i64, COMMITS * ROWS);
     let (looked, saved) = (&truths[1].looked[1], &truths[1].saved);
-    assert!(looked.rows_lost > 0 && looked.rows_mendable > 0 && saved.rows_mended > 0, "{saved:#?}");
+    assert!(looked.rows_lost > 0 && looked.rows_recoverable > 0 && saved.rows_recovered > 0, "{saved:#?}");
     truths
 }
 

@@ -12,8 +12,8 @@ use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
 use kubist::model::{Fit, Model};
 use kubist::store::{
-    Capabilities, Home, Latency, Locality, LogOwner, LogTail, MemoryStore, Request, Result, Scratch, Segment, Size,
-    Store, Watch,
+    Capabilities, Latency, Locality, LogOwner, LogTail, MemoryStore, ReplicaLocation, Request, Result, Scratch,
+    Segment, Size, Store, Watch,
 };
 use kubist::{
     Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
@@ -29,8 +29,8 @@ const PARTITION: u64 = 8 << 10;
 #[derive(Debug)]
 struct Ring(MemoryStore);
 
-fn host(place: usize) -> String {
-    format!("10.0.0.{}", place % HOSTS)
+fn host(index: usize) -> String {
+    format!("10.0.0.{}", index % HOSTS)
 }
 
 impl Store for Ring {
@@ -42,20 +42,20 @@ impl Store for Ring {
         (0..HOSTS).map(host).collect()
     }
 
-    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
-        let home = |(segment, offset): &(&str, u64)| {
+    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+        let location = |(segment, offset): &(&str, u64)| {
             let token = name_hash(&format!("{segment} {}", offset / PARTITION)) as i64;
             let first = (token as i128 - i64::MIN as i128) as usize >> 58;
-            Home { token, hosts: (first..first + KEPT_BY).map(host).collect() }
+            ReplicaLocation { token, hosts: (first..first + KEPT_BY).map(host).collect() }
         };
-        Ok(places.iter().map(home).collect())
+        Ok(offsets.iter().map(location).collect())
     }
 
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.0.read(segment, ranges)?;
         for (range, bytes) in ranges.iter().zip(&found) {
-            let host = self.homes(&[(segment, range.start)])?[0].hosts[0].clone();
+            let host = self.replica_locations(&[(segment, range.start)])?[0].hosts[0].clone();
             let sent = Instant::now();
             watch(Request { asked, sent, answered: Instant::now(), bytes: bytes.len() as u64, host: Some(host) });
         }

@@ -98,8 +98,8 @@ fn findings(table: &Table) -> (usize, Vec<String>) {
 fn left(table: &Table) -> (CubeId, RecordBatch) {
     let cube = table.core().geometry.children(CubeId::ROOT).next().unwrap();
     let (_, rows) = only_run(table);
-    let places = table.core().frame().unwrap().unwrap().places(std::slice::from_ref(&rows));
-    let inside = (0..rows.num_rows()).filter(|row| table.core().geometry.contains_key(cube, places.keys[*row]));
+    let positions = table.core().frame().unwrap().unwrap().positions(std::slice::from_ref(&rows));
+    let inside = (0..rows.num_rows()).filter(|row| table.core().geometry.contains_key(cube, positions.keys[*row]));
     let rows: Vec<RecordBatch> = inside.map(|row| rows.slice(row, 1)).collect();
     (cube, concat_batches(&rows[0].schema(), &rows).unwrap())
 }

@@ -36,7 +36,7 @@ import kubist  # noqa: E402
 from kubist.paraview.reading import (  # noqa: E402
     FIRST_POINTS,
     Answer,
-    News,
+    Changes,
     Question,
     axes_of,
     distinct,
@@ -62,7 +62,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._axes, self._time = ["", "", ""], ""
         self._use_box, self._position, self._length = 0, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
         self._live, self._progressive = 0, 1
-        self._news = None
+        self._changes = None
         self._times = self._shown_times = None
         self._answer, self._asked = None, None
         self._selection = vtkDataArraySelection()
@@ -245,9 +245,9 @@ class KubistTable(VTKPythonAlgorithmBase):
 
     def GetNeedsUpdate(self):
         """Asked now and then by ParaView's window: is there more to show?"""
-        news = self._newest()
-        if news is not None:
-            self._show(news)
+        changes = self._newest()
+        if changes is not None:
+            self._show(changes)
         elif self._answer is not None and self._answer.has_more():
             self.Modified()
         else:
@@ -259,24 +259,24 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _newest(self):
         """What has been committed since, while it is followed."""
         if not self._live or self._table is None:
-            self._forget_news()
+            self._forget_changes()
             return None
         if self._answer is not None and not self._answer.is_read():
             return None  # what is being read is shown first
-        if self._news is None:
-            self._news = News(self._table, self._snapshot)
-        return self._news.take()
+        if self._changes is None:
+            self._changes = Changes(self._table, self._snapshot)
+        return self._changes.take()
 
-    def _forget_news(self):
-        if self._news is not None:
-            self._news.stop()
-        self._news = None
+    def _forget_changes(self):
+        if self._changes is not None:
+            self._changes.stop()
+        self._changes = None
 
     def _open(self):
         """A file of the table is as good as its directory: file dialogs choose files."""
         self._table = self._snapshot = None
         self._drop_answer()
-        self._forget_news()
+        self._forget_changes()
         if not self._path:
             return
         self._table = open_at(self._path)

@@ -62,7 +62,7 @@ pub fn is_noticed(at: &Path) -> bool {
     report.map_or(true, |report| !report.findings.is_empty())
 }
 
-/// Puts other bytes in the place of a file's while something is done.
+/// Replaces a file's bytes by others while something is done.
 pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     let whole = fs::read(file).expect("a file of the table");
     fs::write(file, bytes).expect("the changed file");

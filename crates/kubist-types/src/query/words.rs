@@ -77,9 +77,9 @@ pub mod end {
         serde_json::to_value(other).unwrap_or_default()
     }
 
-    pub fn of_json(said: Json) -> Result<Option<Value>, String> {
-        let wrong = |said: &Json| format!("an end of a range is a number, text or a boolean, not {said}");
-        Ok(Some(match said {
+    pub fn of_json(json: Json) -> Result<Option<Value>, String> {
+        let wrong = |json: &Json| format!("an end of a range is a number, text or a boolean, not {json}");
+        Ok(Some(match json {
             Json::Null => return Ok(None),
             Json::Bool(value) => Value::Bool(value),
             Json::String(text) => Value::Text(text),
@@ -89,13 +89,13 @@ pub mod end {
                 (_, _, Some(real)) => Value::Float(real),
                 _ => return Err("a number that fits no type".into()),
             },
-            said @ Json::Object(_) => match serde_json::from_value(said.clone()).map_err(|_| wrong(&said))? {
+            json @ Json::Object(_) => match serde_json::from_value(json.clone()).map_err(|_| wrong(&json))? {
                 Other::Null {} => Value::Null,
-                Other::Int(digits) => Value::Int(digits.parse().map_err(|_| wrong(&said))?),
-                Other::Float(digits) => Value::Float(digits.parse().map_err(|_| wrong(&said))?),
+                Other::Int(digits) => Value::Int(digits.parse().map_err(|_| wrong(&json))?),
+                Other::Float(digits) => Value::Float(digits.parse().map_err(|_| wrong(&json))?),
                 Other::Binary(bytes) => Value::Binary(bytes),
             },
-            said => return Err(wrong(&said)),
+            json => return Err(wrong(&json)),
         }))
     }
 }
@@ -159,9 +159,9 @@ pub mod bounds {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Bound>, A::Error> {
             let mut bounds = Vec::new();
-            while let Some((column, said)) = map.next_entry::<String, Json>()? {
+            while let Some((column, json)) = map.next_entry::<String, Json>()? {
                 let wrong = |why: String| A::Error::custom(format!("box: {column:?}: {why}"));
-                let ranges = match said {
+                let ranges = match json {
                     Json::Array(ranges) if !ranges.is_empty() && ranges.iter().all(Json::is_array) => ranges,
                     range => vec![range],
                 };
@@ -171,7 +171,7 @@ pub mod bounds {
                         other => Err(other.to_string()),
                     };
                     let [low, high] = ends.map_err(|found| wrong(format!("it needs [low, high], not {found}")))?;
-                    let end = |said| end::of_json(said).map_err(wrong);
+                    let end = |json| end::of_json(json).map_err(wrong);
                     bounds.push(Bound { column: column.clone(), low: end(low)?, high: end(high)? });
                 }
             }

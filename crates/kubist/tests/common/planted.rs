@@ -35,12 +35,12 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
     let id_of = |number: u64| [&number.to_le_bytes()[..6], &name_hash(REWRITES).to_le_bytes()[..6]].concat();
     let (old, new) = (id_of(from), id_of(to));
     let mut entry = entry.to_vec();
-    let mut place = 0;
-    while place + old.len() <= entry.len() {
-        if entry[place..place + old.len()] == old {
-            entry[place..place + old.len()].copy_from_slice(&new);
+    let mut at = 0;
+    while at + old.len() <= entry.len() {
+        if entry[at..at + old.len()] == old {
+            entry[at..at + old.len()].copy_from_slice(&new);
         }
-        place += 1;
+        at += 1;
     }
     entry
 }
