@@ -81,6 +81,10 @@ class InDirectory(Questions, Generic[Opened]):
                 that each part can be read from one host, the first of its
                 ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
 
+        Raises:
+            InvalidInput: As for `query`; a ``limit`` or ``per_cell``, which choose among
+                all records; ``n`` outside of 1 to 65,536.
+
         Example:
             >>> with multiprocessing.Pool() as pool:
             ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))

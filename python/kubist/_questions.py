@@ -148,6 +148,9 @@ class Questions:
             on_result: Called with each `Result` before the frame reads it; its ``stats``
                 say afterwards what it cost.
 
+        Raises:
+            InvalidInput: As for `query`, at once.
+
         Example:
             >>> droplets = t.scan(precision=0.1, inclusion="p")
             >>> pl.SQLContext(droplets=droplets).execute(
@@ -174,6 +177,9 @@ class Questions:
         Args:
             box, precision, window, limit, columns, where, per_cell, steps, inclusion,
                 on_result: As for `scan`.
+
+        Raises:
+            InvalidInput: As for `query`, at once.
 
         Example:
             >>> droplets = t.to_dataset(box={"x": (0.1, 0.2)})
@@ -257,6 +263,9 @@ class Questions:
             box, columns, where: As for `query`.
             start: The first precision, in (0, 1], at least 2**-64.
             factor: How much finer each step is, above 1. More than 10,000 steps are refused.
+
+        Raises:
+            InvalidInput: As for `query`; ``start`` or ``factor`` outside of its range.
 
         Example:
             >>> seen = []
@@ -383,7 +392,11 @@ class Questions:
         precision: float | None = None,
         window: tuple[float, float] | None = None,
     ) -> int:
-        """The exact number of records that `query` would return for these arguments."""
+        """The exact number of records that `query` would return for these arguments.
+
+        Raises:
+            InvalidInput: As for `query`.
+        """
         question = self._question(box=box, where=where, precision=precision, window=window)
         return self._pinned().count(question)
 

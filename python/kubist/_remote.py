@@ -362,11 +362,18 @@ class RemoteTable(_Remote):
         return RemoteSnapshot(self._server, self.name, pinned)
 
     def at(self, token: str) -> RemoteSnapshot:
-        """The snapshot that a token names: as `Table.at`, of a token from there or from here."""
+        """The snapshot that a token names: as `Table.at`, of a token from there or from here.
+
+        Raises:
+            SnapshotExpired: The files of that snapshot were cleaned away.
+            NotATable: It is of another table.
+            InvalidInput: It is no token.
+        """
         token = urllib.parse.quote(_box.token(token))
         pinned = self._pinned()
         about = self._server.json("GET", f"{pinned.path}?version={token}")
-        return RemoteSnapshot(self._server, self.name, PinnedSnapshot(self._server, self.name, about))
+        pinned = PinnedSnapshot(self._server, self.name, about)
+        return RemoteSnapshot(self._server, self.name, pinned)
 
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from servers import Server
 
 import kubist
 
-COMMAND = Path(sys.executable).parent / "kubist"
 ROWS = 20_000
 
 
@@ -31,20 +31,6 @@ def rows(first: int, count: int) -> pa.Table:
         "at": pa.array(1_700_000_000 + ids, pa.timestamp("s")),
         "code": pa.array([bytes([id % 11, id % 256]) for id in ids]),
     })  # fmt: skip
-
-
-class Server:
-    def __init__(self, *arguments: object) -> None:
-        command = [str(COMMAND), "view", *map(str, arguments)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.url = self.process.stdout.readline().strip()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 @pytest.fixture

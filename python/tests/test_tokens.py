@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_remote import Server
+from servers import Server
 
 import kubist
 
@@ -28,9 +29,8 @@ def table(path: Path) -> kubist.Table:
 
 @pytest.fixture
 def server(table: kubist.Table) -> Iterator[Server]:
-    server = Server(table.location)
-    yield server
-    server.stop()
+    with Server(table.location) as server:
+        yield server
 
 
 def ids(snapshot: kubist.Snapshot | kubist.RemoteSnapshot) -> list[int]:
@@ -70,8 +70,8 @@ def test_another_process_reads_the_same_rows(table: kubist.Table, run_python: Ru
         print("same")
         """
     # Commits go on while it is read.
-    arguments = [sys.executable, "-c", "import textwrap; exec(textwrap.dedent('''" + writer + "'''))"]
-    with subprocess.Popen([*arguments, table.location]) as writing:
+    command = [sys.executable, "-c", textwrap.dedent(writer)]
+    with subprocess.Popen([*command, table.location]) as writing:
         done = run_python(reader, table.location, token)
     assert writing.returncode == 0
     assert done.stdout.strip() == "same", done.stderr
@@ -110,12 +110,8 @@ def test_what_was_cleaned_away_is_expired(table: kubist.Table, server: Server) -
     with pytest.raises(kubist.SnapshotExpired):
         kubist.open(table.location).at(token).query().to_numpy()
     # A server that was started since has no files of it open.
-    fresh = Server(table.location)
-    try:
-        with pytest.raises(kubist.SnapshotExpired):
-            kubist.connect(fresh.url).at(token).query().to_numpy()
-    finally:
-        fresh.stop()
+    with Server(table.location) as fresh, pytest.raises(kubist.SnapshotExpired):
+        kubist.connect(fresh.url).at(token).query().to_numpy()
 
 
 def test_a_token_of_another_table_is_refused(table: kubist.Table, server: Server) -> None:
