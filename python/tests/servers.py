@@ -20,7 +20,9 @@ class Server:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.communicate()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     def __enter__(self) -> Server:
         return self
