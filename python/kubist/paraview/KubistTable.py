@@ -101,7 +101,12 @@ class KubistTable(VTKPythonAlgorithmBase):
             if self._table is not None:
                 self._show(self._first())
 
-    @smproperty.stringvector(name="ShownToken", information_only="1")
+    @smproperty.stringvector(
+        name="ShownToken",
+        label="Shown Token",
+        information_only="1",
+        panel_visibility="advanced",
+    )
     def GetShownToken(self):
         """The token of the snapshot that is shown, for other programs and later sessions."""
         return "" if self._snapshot is None else self._snapshot.token
