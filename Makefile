@@ -68,7 +68,8 @@ wheel: build
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
-test: build $(VENV)/.for-test
+# Builds first, so that the table of its steps has that too.
+test: $(VENV)/.for-build $(VENV)/.for-test
 	$(BIN)/python scripts/run_tests.py
 
 bench:

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// The exception for an engine error.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
-        Error::Invalid(_) => "InvalidInput",
+        Error::Invalid(_) | Error::Expression(_) => "InvalidInput",
         Error::NotATable { .. } => "NotATable",
         Error::Exists { .. } => "TableExists",
         Error::Damaged { .. } => "Damaged",

@@ -87,7 +87,7 @@ pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// As of [`write`].
+/// As of [`write()`].
 pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, true, cancel)
 }

@@ -32,7 +32,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut O
     }
     for estimate in snapshot.estimates(&options)? {
         write(&estimate?, asked.format, out)?;
-        out.flush()?;
+        out.flush().map_err(Problem::of_sending)?;
     }
     Ok(())
 }
@@ -42,18 +42,17 @@ fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<(
         EstimateFormat::Json => {
             let mut answer = about(estimate);
             answer["figures"] = figures(estimate);
-            out.write_all(answer.to_string().as_bytes())?;
-            out.write_all(b"\n")?;
+            out.write_all(format!("{answer}\n").as_bytes()).map_err(Problem::of_sending)?;
         }
         EstimateFormat::Arrow => {
             let batch = estimate.to_batch()?;
             // What holds for all figures travels with the schema.
             let metadata = HashMap::from([("kubist".to_string(), about(estimate).to_string())]);
             let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
-            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
-            let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
-            writer.write(&batch)?;
-            writer.finish()?;
+            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(Problem::of_arrow)?;
+            let mut writer = StreamWriter::try_new(&mut *out, &schema).map_err(Problem::of_arrow)?;
+            writer.write(&batch).map_err(Problem::of_arrow)?;
+            writer.finish().map_err(Problem::of_arrow)?;
         }
     }
     Ok(())

@@ -94,7 +94,7 @@ fn of_texts(parts: &[&ArrayRef], cancel: &Cancel) -> Result<Value> {
     let mut missing = 0u64;
     for part in parts {
         cancel.check()?;
-        let text = arrow_cast::cast(part, &DataType::Utf8)?;
+        let text = arrow_cast::cast(part, &DataType::Utf8).map_err(Problem::of_arrow)?;
         for value in text.as_string::<i32>() {
             match value {
                 Some(value) => *counts.entry(value.to_owned()).or_default() += 1,

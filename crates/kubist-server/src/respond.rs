@@ -225,7 +225,7 @@ pub async fn stream(
     let timer = tokio::spawn(stop_after(limits.longest, cancel));
     tokio::task::spawn_blocking(move || {
         let _slot: Taken = slot;
-        let done = work(&mut out).and_then(|()| Ok(out.hand_over()?));
+        let done = work(&mut out).and_then(|()| out.hand_over().map_err(Problem::of_sending));
         let last = match done {
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),

@@ -3,6 +3,9 @@
 //! is none or not told that is one, never a row twice: what is not known is said to be, or the
 //! command ends with an error.
 
+#[path = "common/forward.rs"]
+mod forward;
+
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,9 +17,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use kubist::store::{
-    Error as StoreError, LocalStore, LogOwner, LogTail, MemoryStore, Result, Scratch, Segment, Size, SoundLog, Store,
-};
+use forward::forward;
+use kubist::store::{Error as StoreError, LocalStore, LogTail, MemoryStore, Result, SoundLog, Store};
 use kubist::{
     Cancel, CommitOptions, Dimension, Domain, Error, ErrorKind, OptimizeOptions, Query, Replication, SalvageReport,
     Table, TableOptions, VerifyOptions, VerifyReport, WriterOptions,
@@ -150,15 +152,10 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn capabilities(&self) -> kubist_store::Capabilities {
-        self.store.capabilities()
-    }
-    fn location(&self) -> &str {
-        self.store.location()
-    }
-    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        self.store.put_if_absent(name, value)
-    }
+    forward!(store:
+        capabilities location put_if_absent delete create_segment delete_segment own_log scratch sizes erase
+    );
+
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
         self.pass(name, &[])?;
         self.store.get(name)
@@ -166,12 +163,6 @@ impl Store for Faulty {
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.pass(prefix, &[])?;
         self.store.list(prefix)
-    }
-    fn delete(&self, name: &str) -> Result<()> {
-        self.store.delete(name)
-    }
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.store.create_segment(name)
     }
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.pass(segment, ranges)?;
@@ -185,12 +176,6 @@ impl Store for Faulty {
         self.pass("segments", &[])?;
         self.store.segments()
     }
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.store.delete_segment(segment)
-    }
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_log(writer)
-    }
     fn logs(&self) -> Result<Vec<String>> {
         self.pass("logs", &[])?;
         self.store.logs()
@@ -202,15 +187,6 @@ impl Store for Faulty {
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.pass(writer, &[])?;
         self.store.read_sound_log(writer, from)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.store.sizes()
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)
     }
 }
 

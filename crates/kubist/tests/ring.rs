@@ -1,6 +1,9 @@
 //! A table on a cluster, played by a store in memory that says where things lie: parts of a
 //! query that are read where they lie, and where the time of a query goes.
 
+#[path = "common/forward.rs"]
+mod forward;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +13,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
+use forward::forward;
 use kubist::model::{Fit, Model};
-use kubist::store::{
-    Capabilities, Latency, Locality, LogOwner, LogTail, MemoryStore, ReplicaLocation, Request, Result, Scratch,
-    Segment, Size, Store, Watch,
-};
+use kubist::store::{Capabilities, Latency, Locality, MemoryStore, ReplicaLocation, Request, Result, Store, Watch};
 use kubist::{
     Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
     Value, WriterOptions,
@@ -34,6 +35,11 @@ fn host(index: usize) -> String {
 }
 
 impl Store for Ring {
+    forward!(0:
+        location put_if_absent get list delete create_segment read segment_len segments delete_segment
+        own_log logs read_log scratch sizes erase
+    );
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { locality: Locality::Hosts, latency: Latency::Network, ..self.0.capabilities() }
     }
@@ -60,70 +66,6 @@ impl Store for Ring {
             watch(Request { asked, sent, answered: Instant::now(), bytes: bytes.len() as u64, host: Some(host) });
         }
         Ok(found)
-    }
-
-    fn location(&self) -> &str {
-        self.0.location()
-    }
-
-    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        self.0.put_if_absent(name, value)
-    }
-
-    fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        self.0.get(name)
-    }
-
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.0.list(prefix)
-    }
-
-    fn delete(&self, name: &str) -> Result<()> {
-        self.0.delete(name)
-    }
-
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.0.create_segment(name)
-    }
-
-    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.0.read(segment, ranges)
-    }
-
-    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
-        self.0.segment_len(segment)
-    }
-
-    fn segments(&self) -> Result<Vec<String>> {
-        self.0.segments()
-    }
-
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.0.delete_segment(segment)
-    }
-
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.0.own_log(writer)
-    }
-
-    fn logs(&self) -> Result<Vec<String>> {
-        self.0.logs()
-    }
-
-    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.0.read_log(writer, from)
-    }
-
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.0.scratch()
-    }
-
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.0.sizes()
-    }
-
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.0.erase(objects)
     }
 }
 

@@ -3,6 +3,7 @@
 //! as it was written.
 #![allow(dead_code)] // each test takes what it needs
 
+pub mod forward;
 pub mod gated;
 pub mod planted;
 pub mod proxy;

@@ -127,7 +127,7 @@ pub fn answer(at: &Path, ask: &Ask) -> serde_json::Value {
     match answered(at, ask) {
         Ok(answer) => answer,
         Err(kubist::Error::Damaged { .. }) => json!({"error": "damaged"}),
-        Err(kubist::Error::Invalid(_)) => json!({"error": "invalid"}),
+        Err(error) if error.kind() == kubist::ErrorKind::InvalidInput => json!({"error": "invalid"}),
         Err(error) => panic!("{ask:?}: {error}"),
     }
 }
