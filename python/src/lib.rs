@@ -11,6 +11,7 @@ mod call;
 mod column;
 mod error;
 mod estimate;
+mod json;
 mod process_bound;
 mod query;
 mod shown;
@@ -34,9 +35,9 @@ mod _kubist {
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]
-    use crate::estimate::{EstimateSpec, Estimates, Figures};
+    use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
-    use crate::query::{Query, Refine};
+    use crate::query::Refine;
     #[pymodule_export]
     use crate::shown::{printable, printable_lines, without_password};
     #[pymodule_export]

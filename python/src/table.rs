@@ -5,17 +5,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kubist::{
-    Cancel, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, Replication, TableOptions,
-    Value, VerifyOptions, WriterOptions,
+    Cancel, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, QuerySpec, Replication,
+    SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
-use crate::estimate::{EstimateSpec, Estimates, Figures};
+use crate::estimate::{Estimated, Estimates, Figures};
+use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
-use crate::query::{Query, Refine, answer};
+use crate::query::{Refine, answer, asked};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -133,6 +134,13 @@ impl Table {
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.snapshot())?;
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
+    }
+
+    /// The snapshot that a token names.
+    fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
+        let cancel = Cancel::default();
+        let snapshot = run(py, &cancel, || self.0.get()?.at_with(&token.parse::<SnapshotToken>()?, &cancel))?;
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
@@ -275,6 +283,12 @@ pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
+    /// Names it, also to other processes and over HTTP.
+    fn token(&self, py: Python<'_>) -> PyResult<String> {
+        let snapshot = self.0.get().map_err(|error| exception(py, error))?;
+        Ok(snapshot.token().to_string())
+    }
+
     fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;
         Ok(Schema(snapshot.schema()))
@@ -326,34 +340,40 @@ impl Snapshot {
         Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))
     }
 
-    fn query(&self, py: Python<'_>, query: &Query) -> PyResult<Stream> {
-        let query = query.fresh();
+    fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<Stream> {
+        let query = asked(query.0, Cancel::default());
         let stream = run(py, &query.run.cancel, || self.0.get()?.query(&query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// What passed through the region of `through`, called apart by the column `by`.
-    fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
-        let query = query.fresh();
-        let through = through.with(query.run.cancel.clone());
+    /// What passed through the region of `through`, told apart by the column `by`.
+    fn trajectories(
+        &self,
+        py: Python<'_>,
+        through: FromJson<QuerySpec>,
+        by: &str,
+        query: FromJson<QuerySpec>,
+    ) -> PyResult<Stream> {
+        let query = asked(query.0, Cancel::default());
+        let through = asked(through.0, query.run.cancel.clone());
         let stream = run(py, &query.run.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
     /// Where a query's time goes, as JSON; with a fit as JSON also where it should.
-    fn explain(&self, py: Python<'_>, query: &Query, fit: Option<&str>) -> PyResult<String> {
+    fn explain(&self, py: Python<'_>, query: FromJson<QuerySpec>, fit: Option<&str>) -> PyResult<String> {
         let fitted: Option<kubist::Fitted> = fit
             .map(serde_json::from_str)
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
-        let query = query.fresh();
+        let query = asked(query.0, Cancel::default());
         let explanation = run(py, &query.run.cancel, || self.0.get()?.plan(&query)?.explain(fitted.as_ref()))?;
         as_json(&explanation)
     }
 
     /// Disjoint parts of a query, each as JSON.
-    fn splits(&self, py: Python<'_>, query: &Query, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
-        let query = query.fresh();
+    fn splits(&self, py: Python<'_>, query: FromJson<QuerySpec>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
+        let query = asked(query.0, Cancel::default());
         let splits = run(py, &query.run.cancel, || match by_host {
             true => self.0.get()?.splits_by_host(&query, parts),
             false => self.0.get()?.splits(&query, parts),
@@ -361,25 +381,25 @@ impl Snapshot {
         splits.iter().map(as_json).collect()
     }
 
-    fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {
-        let query = query.fresh();
+    fn count(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<u64> {
+        let query = asked(query.0, Cancel::default());
         run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
 
-    fn estimate(&self, py: Python<'_>, spec: &EstimateSpec) -> PyResult<Figures> {
-        let options = spec.fresh();
+    fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
+        let options = request.0.options(py)?;
         run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
     }
 
-    fn estimates(&self, py: Python<'_>, spec: &EstimateSpec) -> PyResult<Estimates> {
-        let options = spec.fresh();
+    fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {
+        let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
         let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
         Ok(Estimates::new(self.0.location(), steps, cancel))
     }
 
-    fn refine(&self, py: Python<'_>, query: &Query, start: f64, factor: f64) -> PyResult<Refine> {
-        let query = query.fresh();
+    fn refine(&self, py: Python<'_>, query: FromJson<QuerySpec>, start: f64, factor: f64) -> PyResult<Refine> {
+        let query = asked(query.0, Cancel::default());
         let steps = run(py, &query.run.cancel, || self.0.get()?.refine(&query, start, factor))?;
         Ok(Refine::new(self.0.location(), steps, query))
     }

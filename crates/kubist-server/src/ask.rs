@@ -32,7 +32,7 @@ pub trait Asked: serde::de::DeserializeOwned {
 }
 
 impl Asked for Records {
-    const SPEC: &'static [&'static str] = &QuerySpec::NAMES;
+    const SPEC: &'static [&'static str] = QuerySpec::NAMES;
 }
 
 impl Asked for Paths {

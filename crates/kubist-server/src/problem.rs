@@ -29,11 +29,6 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    /// The snapshot of that name is no longer, or was never, at hand.
-    pub fn gone(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::GONE, "gone", message)
-    }
-
     pub fn body(&self) -> serde_json::Value {
         serde_json::json!({ "error": { "code": self.code, "message": self.message } })
     }

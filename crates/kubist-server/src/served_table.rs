@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use hyper::StatusCode;
 use kubist::{Cancel, Snapshot, SnapshotToken, Table};
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ impl ServedTable {
         let snapshot = self.table.at(&token).map_err(|error| match error {
             // Another table was made at the location of the one that was shown.
             kubist::Error::NotATable { .. } if token.table != now.snapshot.token().table => {
-                Problem::gone(error.to_string())
+                Problem::new(StatusCode::GONE, "not_a_table", error.to_string())
             }
             other => other.into(),
         })?;

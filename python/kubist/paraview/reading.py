@@ -28,6 +28,7 @@ __all__ = [
     "literal",
     "open_at",
     "quoted",
+    "same_snapshot",
     "seconds",
     "together",
 ]
@@ -227,6 +228,12 @@ def together(world: Any, work: Callable[[], Made]) -> Made:
         expired = [raised for raised in errors if isinstance(raised, kubist.SnapshotExpired)]
         raise (expired or errors)[0]
     return cast(Made, made)
+
+
+def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
+    """The snapshot of the first rank, on every rank: its token leads there."""
+    token = world.bcast(snapshot.token, root=0)
+    return together(world, lambda: snapshot if snapshot.token == token else table.at(token))
 
 
 class Changes:

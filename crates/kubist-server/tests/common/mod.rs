@@ -182,3 +182,14 @@ fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
         rest = &rest[length + 2..];
     }
 }
+
+/// A schema of the description with what its reference leads to; its own words go before.
+pub fn resolved(description: &Value, schema: &Value) -> Value {
+    let Some(target) = schema["$ref"].as_str() else { return schema.clone() };
+    let target = description.pointer(target.trim_start_matches('#')).unwrap_or_else(|| panic!("{target} is not there"));
+    let mut whole = resolved(description, target);
+    for (key, said) in schema.as_object().into_iter().flatten().filter(|(key, _)| *key != "$ref") {
+        whole[key] = said.clone();
+    }
+    whole
+}
