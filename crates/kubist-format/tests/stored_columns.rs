@@ -53,11 +53,11 @@ fn decode_inverts_encode() {
 fn changed_bytes_are_an_error_or_another_column() {
     for default in defaults() {
         let whole = added(default);
-        for place in 0..whole.len() {
-            assert!(Alteration::decode(&whole[..place]).is_err() || place > whole.len() - 16, "cut at {place}");
-            for value in odd(whole[place]) {
+        for offset in 0..whole.len() {
+            assert!(Alteration::decode(&whole[..offset]).is_err() || offset > whole.len() - 16, "cut at {offset}");
+            for value in odd(whole[offset]) {
                 let mut changed = whole.clone();
-                changed[place] = value;
+                changed[offset] = value;
                 if let Ok(Alteration::AddColumn { field, default }) = Alteration::decode(&changed) {
                     assert_eq!((default.len(), default.data_type()), (1, &stored_type(field.data_type())));
                 }
@@ -85,10 +85,10 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     let fields: Vec<Field> =
         defaults().iter().map(|column| Field::new("added", column.data_type().clone(), true)).collect();
     let whole = encode_header(&header, &Schema::new(fields)).unwrap();
-    for place in 0..whole.len() {
-        for value in odd(whole[place]) {
+    for offset in 0..whole.len() {
+        for value in odd(whole[offset]) {
             let mut changed = whole.clone();
-            changed[place] = value;
+            changed[offset] = value;
             let Ok((_, schema)) = decode_header(&changed) else { continue };
             // What a table could have is laid out without a panic.
             for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
