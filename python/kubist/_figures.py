@@ -403,6 +403,9 @@ class SalvageReport:
     """Commits that are known to have been made, of which the log entry cannot be read."""
     uncounted: bool = False
     """More rows may be lost than could be counted: ``notes`` says why."""
+    alterations_lost: int = 0
+    """Alterations that cannot be read, or stand behind such a one: the new table lacks the columns, with all their
+    values, the units and the metadata that they brought."""
 
     @property
     def ok(self) -> bool:

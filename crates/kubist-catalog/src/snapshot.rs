@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub view: Arc<View>,
     /// Only steps up to this one.
     pub step: Option<i64>,
+    /// Alterations may be missing, and values of their columns are passed over: for repair.
+    is_partial: bool,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -35,7 +37,18 @@ impl Snapshot {
     }
 
     pub fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
-        Snapshot { core, view, step: None }
+        Snapshot { core, view, step: None, is_partial: false }
+    }
+
+    /// The same, also where runs have more columns than the alterations that are there add.
+    pub fn partial(self) -> Snapshot {
+        Snapshot { is_partial: true, ..self }
+    }
+
+    /// May a run have so many stored columns?
+    pub fn has_columns(&self, columns: usize) -> bool {
+        let schema = &self.view.schema;
+        columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
@@ -110,6 +123,6 @@ impl Snapshot {
                 _ => core.view_at(token, cancel)?,
             },
         };
-        Ok(Snapshot { core: core.clone(), view, step: token.step })
+        Ok(Snapshot { step: token.step, ..Snapshot::new(core.clone(), view) })
     }
 }

@@ -47,10 +47,15 @@ impl Snapshot {
             let map = ZoneMap::decode(&bytes).map_err(damaged)?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
             let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
-            // A run that is older than a column ends before it.
-            let schema = &self.view.schema;
-            if rows != run.rows || length != location.data_length || map.columns.len() < schema.base() {
+            if rows != run.rows || length != location.data_length {
                 return Err(damaged("the zone map does not fit its run".to_string()));
+            }
+            // A run that is older than a column ends before it.
+            if !self.has_columns(map.columns.len()) {
+                let (found, known) = (map.columns.len(), self.view.schema.stored.fields().len());
+                return Err(damaged(format!(
+                    "the run has {found} columns and the table {known}: an alteration may be missing"
+                )));
             }
             let map = Arc::new(map);
             decoded.push((run.id, map.clone()));

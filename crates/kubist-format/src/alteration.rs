@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
+use kubist_ipc::Stream;
 use kubist_types::{Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::column_type::stored_type;
 use crate::error::EntryError;
 use crate::names::ALTERATIONS;
-use crate::wire::Reader;
+use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 #[derive(Clone, Debug)]
 pub enum Alteration {
@@ -83,8 +83,8 @@ impl Alteration {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }
             Head::AddColumn => {
-                let mut stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
-                let batch = stream.next().ok_or_else(|| bad(&"it has no default"))?.map_err(|error| bad(&error))?;
+                let mut stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
+                let batch = stream.next().map_err(|error| bad(&error))?.ok_or_else(|| bad(&"it has no default"))?;
                 if (batch.num_columns(), batch.num_rows()) != (1, 1) {
                     return Err(bad(&"it adds more or less than one column"));
                 }

@@ -15,6 +15,8 @@ const MOST_BYTES: usize = 1 << 20;
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
+        // Parameters that no values can have.
+        odd if !kubist_ipc::is_plain(odd) => None,
         Boolean
         | Int8
         | Int16

@@ -1,14 +1,14 @@
 //! The `table` object: what a table is, fixed at its creation.
 
-use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist_index::outlook::Replication;
+use kubist_ipc::Stream;
 use kubist_types::Metadata;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
-use crate::wire::Reader;
+use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 /// The version of the format that this code writes and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -88,6 +88,6 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     if header.priority != "hash" {
         return Err(EntryError::Newer(format!("its priorities are of the kind {:?}", header.priority)));
     }
-    let stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
+    let stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
     Ok((header, stream.schema().as_ref().clone()))
 }

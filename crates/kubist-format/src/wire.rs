@@ -1,5 +1,8 @@
 //! Reading little-endian fields from bytes that may be too short.
 
+/// A schema, or one row of one column, as Arrow IPC takes no more.
+pub const MOST_STREAM_BYTES: u64 = 16 << 20;
+
 /// The bytes end before the field does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;

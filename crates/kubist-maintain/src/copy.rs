@@ -24,8 +24,9 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::frame;
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::name_of;
-use kubist_read::query::{self, QueryStream, stored_rows};
-use kubist_read::question::RunOptions;
+use kubist_read::count::{rows, stored_rows};
+use kubist_read::request::RunOptions;
+use kubist_read::stream::QueryStream;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
@@ -166,7 +167,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     }
     // Learned here and not by the writer, to whom rows come in the order of space.
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
-    if !open.is_empty() && query::rows(snapshot)? > 0 {
+    if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| names[*d].clone()).collect();
         let sample = QuerySpec { columns: Some(columns), limit: Some(LEARNED_ROWS), ..QuerySpec::default() };
         let sample = RunOptions::with_cancel(&options.cancel).of(sample);
@@ -201,7 +202,7 @@ fn copy_rows(
     let history = &snapshot.view.history;
     let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
     let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();
-    let (mut done, all) = (0, query::rows(snapshot)?);
+    let (mut done, all) = (0, rows(snapshot)?);
     for batch in stored_rows(snapshot, &options.cancel)? {
         let batch = batch?;
         options.cancel.check()?;

@@ -245,6 +245,14 @@ fn read_page(
     }
 }
 
+/// How many columns a run has beyond those that are known, and what that means.
+pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
+    let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
+    let more = found.checked_sub(known).filter(|more| *more > 0)?;
+    let what = format!("the run has {found} columns and the table {known}: an alteration is missing");
+    Some((more as u64, runs::damaged(snapshot, run, 0, what).to_string()))
+}
+
 /// The grid, if there is one that can be read.
 ///
 /// # Errors

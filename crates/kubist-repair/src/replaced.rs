@@ -16,10 +16,10 @@ use kubist_index::state::{Run, RunId};
 
 use crate::ledger::PageLedger;
 use crate::readable::{Sound, row_hashes};
-use kubist_catalog::error::is_damage;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_format::error::EntryError;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
@@ -107,7 +107,12 @@ fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
             Err(error) if is_damage(&error) => continue,
             bytes => bytes?,
         };
-        rewrites.extend(bytes.and_then(|bytes| RewriteEntry::decode(&bytes, &core.geometry).ok()));
+        let Some(bytes) = bytes else { continue };
+        match RewriteEntry::decode(&bytes, &core.geometry) {
+            Ok(entry) => rewrites.push(entry),
+            Err(EntryError::Bad(_)) => {}
+            Err(newer) => return Err(bad_entry(core.store.location(), name, 0, newer)),
+        }
     }
     Ok(rewrites)
 }

@@ -26,8 +26,7 @@ use kubist_store::Store;
 use crate::gather;
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::Loss;
-use crate::readable::loss;
+use crate::readable::{Loss, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
@@ -62,6 +61,9 @@ pub struct SalvageReport {
     pub commits_lost: u64,
     /// More rows may be lost than could be counted: `notes` says why.
     pub uncounted: bool,
+    /// Alterations that cannot be read, or stand behind such a one: the new table lacks the
+    /// columns, with all their values, the units and the metadata that they brought.
+    pub alterations_lost: u64,
     /// What each damaged location cost, before replicas were used.
     pub losses: Vec<Loss>,
     /// What else was damaged, and what cannot be known because of it.
@@ -139,6 +141,7 @@ fn salvage_patiently(
     let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps, cancel));
     let snapshot = gathered.map_err(undecided)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
+    report.alterations_lost = gaps.alterations;
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
     let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
@@ -251,6 +254,12 @@ fn look(
     for run in runs {
         cancel.check()?;
         let sound = pages.read_whole(snapshot, run)?;
+        if let Some((more, what)) = sound.map.as_ref().and_then(|map| unknown_columns(snapshot, run, map)) {
+            if report.alterations_lost < more {
+                report.alterations_lost = more;
+                report.notes.push(format!("{what}: the values of columns that it added are lost"));
+            }
+        }
         for lost in &sound.lost {
             damaged.insert(run.id);
             report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);

@@ -26,8 +26,7 @@ use kubist_store::Store;
 use crate::gather::{self, Gaps};
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::loss;
-use crate::readable::{Loss, Lost, Unread};
+use crate::readable::{Loss, Lost, Unread, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::{is_damage, is_unread, store_error};
@@ -200,7 +199,7 @@ fn verify_patiently(
         Ok(snapshot)
     };
     let mut snapshot = match entries::check(&store, &mut report, &options.cancel)? {
-        Some(snapshot) => snapshot,
+        Some(snapshot) => snapshot.partial(),
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
@@ -354,7 +353,7 @@ fn check_maps(
                 runs::damaged(&snapshot, run, length.saturating_sub(location.data_offset), short).to_string()
             }
             Ok((map, _)) => {
-                check_ranges(snapshot, run, &map, report);
+                check_columns(snapshot, run, &map, report);
                 continue;
             }
         };
@@ -364,10 +363,14 @@ fn check_maps(
     Ok(left_out)
 }
 
-/// Does the entry say of each column what the zone map does?
-fn check_ranges(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+/// Are the columns of the run known, and does its entry say of each what the zone map does?
+fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+    if let Some((_, what)) = unknown_columns(snapshot, run, map) {
+        report.find(what);
+    }
     let Some(ranges) = &run.payload.ranges else { return };
-    let stated = (0..map.columns.len()).filter_map(|column| Some((column, ranges.zone(column)?)));
+    let known = snapshot.view.schema.stored.fields().len();
+    let stated = (0..map.columns.len().min(known)).filter_map(|column| Some((column, ranges.zone(column)?)));
     for (column, _) in stated.filter(|(column, stated)| *stated != map.whole(*column)) {
         let name = snapshot.view.schema.stored.field(column).name();
         let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");

@@ -48,7 +48,7 @@ impl Attack for Flips {
                 Err(error) => (Outcome::Wrong, damage(&format!("an error that is not about damage: {error}"))),
             };
             match verdict.0 == Outcome::Fine && salvages {
-                true => self.salvage(known, &damage),
+                true => self.salvage(known, file, &damage),
                 false => verdict,
             }
         })
@@ -57,17 +57,27 @@ impl Attack for Flips {
 
 impl Flips {
     /// What is saved is true, and what is not saved is counted.
-    fn salvage(&self, known: &Known, damage: &dyn Fn(&str) -> String) -> Verdict {
+    fn salvage(&self, known: &Known, file: &Path, damage: &dyn Fn(&str) -> String) -> Verdict {
         let to = self.folder.path().join("saved");
         let _ = fs::remove_dir_all(&to);
         let (from, to) = (known.at.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
-        // Without a header nothing can be saved.
-        let Ok(report) = Table::salvage(from, to, &Default::default(), &mut |_, _| {}) else { return FINE };
+        let report = match Table::salvage(from, to, &Default::default(), &mut |_, _| {}) {
+            Ok(report) => report,
+            // Without a header nothing can be saved.
+            Err(_) if file.ends_with("table") => return FINE,
+            Err(error) => return (Outcome::Lost, damage(&format!("nothing is saved: {error}"))),
+        };
         let saved = match truth::answers(Path::new(to)) {
             Ok(answers) => answers.into_iter().next().unwrap_or_default(),
             Err(error) => return (Outcome::Wrong, damage(&format!("the salvaged table cannot be read: {error}"))),
         };
-        let truth = &known.answers[0];
+        let (mut truth, columns) = (known.answers[0].clone(), truth::columns(Path::new(to)));
+        if columns.len() < known.columns.len() {
+            if report.alterations_lost == 0 || columns != known.columns[..columns.len()] {
+                return (Outcome::Lost, damage(&format!("columns are gone, and no alteration: {columns:?}")));
+            }
+            truth = truth::without(&truth, &known.columns[columns.len()]);
+        }
         let strange = saved.iter().find(|row| truth.binary_search(row).is_err());
         if let Some(row) = strange {
             return (Outcome::Wrong, damage(&format!("salvaged a row that never was: {row}")));

@@ -13,10 +13,10 @@ use kubist_catalog::core::Core;
 use kubist_catalog::error::bad_entry;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_format::alteration;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
-use kubist_format::names::CHECKPOINTS;
-use kubist_format::names::{REWRITES, number_of};
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
@@ -55,6 +55,7 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
         }
     }
+    check_alterations(core, snapshot.as_ref(), report)?;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
         cancel.check()?;
         let whole = |held: Option<checkpoint::Held>| held.map(|held| held.whole(core, cancel)).transpose();
@@ -116,6 +117,19 @@ fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {
     let bad = |error| bad_entry(core.store.location(), name, 0, error);
     let entry = RewriteEntry::decode(&bytes, &core.geometry).map_err(bad)?;
     note(&entry.rewrite.cutoffs, stated);
+    Ok(())
+}
+
+/// Readers take alterations up to the first that is not there.
+fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut VerifyReport) -> Result<()> {
+    let Some(snapshot) = snapshot else { return Ok(()) };
+    let names = core.store.list(ALTERATIONS).map_err(store_error)?;
+    let last = names.iter().map(|name| number_of(name)).max().unwrap_or(0);
+    let missing = alteration::name_of(snapshot.view.schema.version + 1);
+    // One that was made meanwhile is there.
+    if last > snapshot.view.schema.version && core.store.get(&missing).map_err(store_error)?.is_none() {
+        report.find(format!("{}/{missing} is missing, and later ones are there", core.store.location()));
+    }
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use kubist_types::error::Result;
 
 use crate::verify::lookups::Postings;
 use crate::verify::replicas::Ledger;
-use crate::verify::{VerifyReport, check_ranges};
+use crate::verify::{VerifyReport, check_columns};
 
 /// Checks what could be read of a run, and notes what could not.
 pub fn check(
@@ -48,7 +48,7 @@ pub fn check(
         postings.lose(run.id);
         return Ok(());
     };
-    check_ranges(snapshot, run, map, report);
+    check_columns(snapshot, run, map, report);
     report.pages += map.pages() as u64;
     let cutoffs = snapshot.core.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
     let highest_above = cutoffs.max().filter(|_| !run.is_replica());
