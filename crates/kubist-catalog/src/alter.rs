@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_format::alteration::{Alteration, name_of};
+use kubist_format::alteration::{Alteration, NewGrid, name_of};
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
 use kubist_types::metadata::UNIT;
@@ -114,6 +114,25 @@ impl Core {
     /// Says in which unit a column is, or that it has none.
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
+    }
+
+    /// Publishes a grid, by which rows are placed from then on; its number is one more than
+    /// that of the newest grid that the caller knew. `false` if somebody else has published
+    /// one meanwhile.
+    pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
+        self.check_still_there()?;
+        let alteration = Alteration::Grid(grid.clone());
+        loop {
+            let schema = self.view(&Cancel::default())?.schema.clone();
+            if let Some(there) = schema.grids.get(grid.grid as usize - 1) {
+                return Ok(there.said.token == grid.token);
+            }
+            schema.altered(&alteration)?;
+            let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
+            if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {
+                return Ok(true);
+            }
+        }
     }
 
     /// Takes the next number, if the alteration makes sense after all before it.

@@ -3,6 +3,7 @@
 //! Every question is bound to one snapshot, returns each matching record once, and never
 //! changes anything. Nothing here may write to a store.
 
+pub mod grids;
 pub mod postings;
 pub mod query;
 pub mod question;

@@ -17,18 +17,16 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone};
-use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
-use kubist_index::order;
+use kubist_index::forest::Region;
 use kubist_index::plan;
-use kubist_index::priority::{PriorityRange, Threshold};
-use kubist_index::start::Start;
+use kubist_index::priority::{self, PriorityRange, Threshold};
 use kubist_index::state::Run;
 use kubist_store::{Home, Latency};
 
+use crate::grids::{Grids, Within};
 use crate::question::{Part, Request, RunOptions};
 use crate::ring;
 use kubist_catalog::error::store_error;
-use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::STEP;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::{self, Trace};
@@ -70,9 +68,9 @@ const FIRST_TASK_ROWS: f64 = 4_096.0;
 /// A checked query, bound to a snapshot.
 pub struct Question {
     pub snapshot: Snapshot,
-    pub frame: Option<Arc<Frame>>,
+    pub grids: Grids,
     pub predicate: Predicate,
-    grid_box: GridBox,
+    region: Region,
     /// `None`: no record can match.
     range: Option<PriorityRange>,
     /// What precision and window leave, whatever else is known of the records.
@@ -89,8 +87,8 @@ pub struct Question {
     looked_up: LookedUp,
     /// Nothing but ends of dimensions decides which records are asked for.
     only_box: bool,
-    /// Dimensions that have an end.
-    bounded: [bool; MAX_DIMENSIONS],
+    /// Stored columns that have an end.
+    bounded: Vec<usize>,
     pub trace: Option<Trace>,
     pub cancel: Cancel,
 }
@@ -104,12 +102,12 @@ impl Question {
         let schema = &snapshot.view.schema;
         // Hidden columns cannot be named.
         let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
-        let frame = core.frame()?;
+        let grids = Grids::of(snapshot)?;
         let drawn = priority_range(query)?;
         let mut question = Question {
             snapshot: snapshot.clone(),
             predicate: Predicate::always(),
-            grid_box: core.geometry.everything(),
+            region: Region::everything(grids.forest()),
             range: drawn,
             drawn,
             precision: query.precision.unwrap_or(1.0).min(query.window.map_or(1.0, |window| window.1)),
@@ -119,9 +117,9 @@ impl Question {
             part: run.part.clone(),
             most_held: run.most_held,
             looked_up: LookedUp::default(),
-            bounded: [false; MAX_DIMENSIONS],
+            bounded: Vec::new(),
             only_box: query.filter.is_none() && query.steps.is_none() && snapshot.step.is_none(),
-            frame,
+            grids,
             trace: run.trace.clone(),
             cancel: run.cancel.clone(),
         };
@@ -174,10 +172,7 @@ impl Question {
         let predicate = std::mem::replace(&mut self.predicate, Predicate::always());
         self.predicate = predicate.and(Predicate::range(visible, name, low, high)?);
         let column = self.snapshot.view.schema.column(name)?;
-        match self.snapshot.view.schema.dimensions.iter().position(|dimension| *dimension == column) {
-            Some(d) => self.bounded[d] = true,
-            None => self.only_box = false,
-        }
+        self.bounded.push(column);
         Ok(())
     }
 
@@ -185,9 +180,9 @@ impl Question {
     /// order of cubes, and what it cost to know.
     pub fn visits(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let (visits, stats) = trace::of_plan(self.trace.as_ref(), || self.planned(range))?;
-        let Some(part) = self.part.as_ref().map(Part::grid_box) else { return Ok((visits, stats)) };
+        let Some(part) = self.part.as_ref() else { return Ok((visits, stats)) };
         let visits = self.on_ring(visits)?;
-        Ok((visits.into_iter().filter_map(|visit| self.inside(visit, &part)).collect(), stats))
+        Ok((visits.into_iter().filter_map(|visit| self.inside(visit, part)).collect(), stats))
     }
 
     /// Those that lie in the part of a cluster's ring that is asked for.
@@ -213,8 +208,8 @@ impl Question {
 
     fn planned(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let schema = &self.snapshot.view.schema;
-        let by_values =
-            self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.places[*column]));
+        let by_values = schema.newest_grid() > 0
+            || self.predicate.columns().iter().any(|column| !schema.dimensions.contains(&schema.places[*column]));
         let matches = |run: &Run<Location>| !by_values || self.may_match(run);
         if let Some((mut visits, stats)) = self.looked_up(range)? {
             visits.retain(|visit| matches(&visit.run));
@@ -222,24 +217,24 @@ impl Question {
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
         self.cancel.check()?;
-        let directory = self.snapshot.view.runs.near(core, &self.grid_box, range, &mut stats, &self.cancel)?;
+        let directory = self.snapshot.view.runs.near(core, &self.region, range, &mut stats, &self.cancel)?;
         let plan = match self.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
-            true => directory.plan_from(&[Start::ROOT], &self.grid_box, range),
-            false => directory.plan(&self.grid_box, range),
+            true => directory.plan_primaries(&self.region, range),
+            false => directory.plan(&self.region, range),
         };
         self.cancel.check()?;
-        let k = core.geometry.dimensions();
-        let meets = |visit: &plan::Visit<'_, Location>| {
-            let place = &visit.run.payload;
-            (0..k).all(|d| place.low[d] <= self.grid_box.high[d] && place.high[d] >= self.grid_box.low[d])
-        };
+        let meets = |visit: &plan::Visit<'_, Location>| self.meets(visit.run);
         let mut visits = Vec::new();
         for piece in gradual::pieces(plan.visits.len(), &self.cancel) {
             let of_piece = plan.visits[piece?].iter().filter(|visit| meets(visit) && matches(visit.run));
             visits.extend(of_piece.map(|visit| {
-                let boxes = |cubes: &Arc<[_]>| cubes.iter().map(|cube| core.geometry.span(*cube)).collect();
-                Visit { run: visit.run.clone(), within: visit.within.as_ref().map(boxes), zones: None }
+                let tree = directory.forest().tree_of(visit.run.cube);
+                let boxes = |cubes: &Arc<[_]>| Within {
+                    grid: tree.grid(),
+                    boxes: cubes.iter().map(|cube| tree.span(*cube)).collect(),
+                };
+                Visit { run: visit.run.clone(), within: visit.within.iter().map(boxes).collect(), zones: None }
             }));
         }
         stats.cubes_visited = plan.cubes_visited;
@@ -306,8 +301,28 @@ impl Question {
 
     /// Are records everywhere asked for, by no values that could be looked up?
     fn is_everywhere(&self) -> bool {
-        let everything = self.snapshot.core.geometry.everything();
-        self.part.is_none() && self.looked_up.is_idle() && self.grid_box == everything
+        self.part.is_none() && self.looked_up.is_idle() && self.region == Region::everything(self.grids.forest())
+    }
+
+    /// Can rows of a run lie in the region?
+    fn meets(&self, run: &Run<Location>) -> bool {
+        let grid = run.cube.grid();
+        let Some((tree, asked)) = self.grids.tree(grid).zip(self.region.in_tree(grid)) else { return false };
+        let place = &run.payload;
+        (0..tree.dimensions()).all(|d| place.low[d] <= asked.high[d] && place.high[d] >= asked.low[d])
+    }
+
+    /// Do all rows of a run match by their places alone? Where an end falls within the
+    /// coordinate of the box's end the values decide.
+    fn holds(&self, run: &Run<Location>) -> bool {
+        let grid = run.cube.grid();
+        let Some((tree, asked)) = self.grids.tree(grid).zip(self.region.in_tree(grid)) else { return false };
+        let (place, all, columns) = (&run.payload, tree.everything(), self.grids.dimensions(grid));
+        let open = |d: usize| {
+            asked.low[d] == all.low[d] && asked.high[d] == all.high[d] && !self.bounded.contains(&columns[d])
+        };
+        self.bounded.iter().all(|column| columns.contains(column))
+            && (0..tree.dimensions()).all(|d| open(d) || (asked.low[d] < place.low[d] && place.high[d] < asked.high[d]))
     }
 
     /// Very roughly how many records it has: from those of low priority, where there are
@@ -330,7 +345,7 @@ impl Question {
     /// `None` if more than the box decides.
     pub fn by_box(&self) -> Result<Option<(u64, Vec<Visit>)>> {
         // Without its grid (a damaged table) nothing is known of places.
-        if self.frame.is_none()
+        if !self.grids.are_known()
             || !self.only_box
             || self.part.is_some()
             || !self.looked_up.is_idle()
@@ -340,24 +355,16 @@ impl Question {
         }
         let (core, mut stats) = (&self.snapshot.core, Stats::default());
         let directory =
-            self.snapshot.view.runs.near(core, &self.grid_box, PriorityRange::ALL, &mut stats, &self.cancel)?;
-        let geometry = &core.geometry;
-        let (asked, all) = (&self.grid_box, geometry.everything());
+            self.snapshot.view.runs.near(core, &self.region, PriorityRange::ALL, &mut stats, &self.cancel)?;
         let (mut inside, mut others) = (0, Vec::new());
         for (number, run) in directory.runs().iter().enumerate() {
             if number % gradual::PIECE == 0 {
                 self.cancel.check()?;
             }
-            let place = &run.payload;
-            let mut dimensions = 0..geometry.dimensions();
-            if dimensions.clone().any(|d| place.high[d] < asked.low[d] || place.low[d] > asked.high[d]) {
-                continue;
-            }
-            // Where an end falls within the coordinate of the box's end the values decide.
-            let open = |d: usize| asked.low[d] == all.low[d] && asked.high[d] == all.high[d] && !self.bounded[d];
-            match dimensions.all(|d| open(d) || (asked.low[d] < place.low[d] && place.high[d] < asked.high[d])) {
+            match self.holds(run) {
+                _ if !self.meets(run) => {}
                 true => inside += run.rows,
-                false => others.push(Visit { run: run.clone(), within: None, zones: None }),
+                false => others.push(Visit { run: run.clone(), within: Vec::new(), zones: None }),
             }
         }
         Ok(Some((inside, others)))
@@ -373,49 +380,20 @@ impl Question {
 
     /// How much of a run's own box the question's box covers.
     fn share_in_box(&self, visit: &Visit) -> f64 {
-        let place = &visit.run.payload;
+        let (place, grid) = (&visit.run.payload, visit.run.cube.grid());
+        let Some((tree, asked)) = self.grids.tree(grid).zip(self.region.in_tree(grid)) else { return 0.0 };
         let side = |d: usize| {
-            let low = place.low[d].max(self.grid_box.low[d]) as f64;
-            let high = place.high[d].min(self.grid_box.high[d]) as f64;
+            let low = place.low[d].max(asked.low[d]) as f64;
+            let high = place.high[d].min(asked.high[d]) as f64;
             (high - low + 1.0) / (place.high[d] as f64 - place.low[d] as f64 + 1.0)
         };
-        (0..self.snapshot.core.geometry.dimensions()).map(|d| side(d).max(0.0)).product()
+        (0..tree.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
     /// Priorities of rows, from their identity columns.
     pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Result<Vec<u64>> {
         let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
-        Ok(self.known_frame()?.priorities(&identity, rows))
-    }
-
-    /// Coordinates of rows, from their dimensions.
-    pub fn coordinates(&self, dimensions: &[ArrayRef]) -> Result<Vec<Vec<u32>>> {
-        let frame = self.known_frame()?;
-        Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
-    }
-
-    /// The box of coordinates around a zone's rows; `None` if one of them has no number.
-    pub fn box_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<GridBox> {
-        let (frame, schema) = (self.frame.as_ref()?, &self.snapshot.view.schema);
-        let mut around = frame.geometry.everything();
-        for (d, column) in schema.dimensions.iter().enumerate() {
-            let data_type = schema.stored.field(*column).data_type();
-            let (zones, (first, last)) = (&map.columns[*column], order::number_keys(data_type));
-            let (min, max) = (zones.min[zone], zones.max[zone]);
-            if zones.nulls_of(zone) > 0 || min < first || max > last {
-                return None;
-            }
-            let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
-            (around.low[d], around.high[d]) = (place(min), place(max));
-        }
-        Some(around)
-    }
-
-    fn known_frame(&self) -> Result<&Frame> {
-        let location = || self.snapshot.core.store.location().to_string();
-        self.frame
-            .as_deref()
-            .ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
+        Ok(priority::priorities(&identity, rows, self.snapshot.core.header.seed))
     }
 
     /// A batch of the answer from stored columns; `inclusion` is asked if there is a
@@ -565,7 +543,9 @@ fn check_per_cell(snapshot: &Snapshot, per_cell: &PerCell) -> Result<Vec<usize>>
     let mut columns = Vec::new();
     for (name, width) in &per_cell.widths {
         let column = schema.column(name)?;
-        if !schema.dimensions.contains(&column) {
+        let was_dimension = snapshot.core.created.dimensions.contains(&column)
+            || schema.grids.iter().any(|grid| grid.dimensions.contains(&column));
+        if !was_dimension {
             return Err(Error::invalid(format!("per_cell: {name:?} is not a dimension of the table")));
         }
         if columns.contains(&column) {

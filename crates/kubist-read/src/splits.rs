@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
+use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS};
 use kubist_index::state::Run;
 use kubist_store::{Home, Locality};
 use serde::{Deserialize, Serialize};
@@ -90,8 +90,8 @@ impl Split {
 /// all records, so they cannot be cut.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let question = to_be_cut(snapshot, request, parts)?;
-    let geometry = snapshot.core.geometry;
     let (mut sample, rows) = sample(snapshot, &question, request, parts)?;
+    let geometry = newest(&question);
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
     halve(&geometry, &mut sample, everything, parts, &mut cut, &request.run.cancel)?;
@@ -101,7 +101,8 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
         request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
             let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
-            sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
+            // Where the runs of older grids lie in the newest is not known of them.
+            run.cube.grid() != part.grid || sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
         };
         let within = lying.iter().filter(|(run, ..)| meets(run));
         let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
@@ -120,7 +121,7 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
         return splits(snapshot, request, parts);
     }
     let lying = lying(snapshot, &question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
-    let everything = everything(&snapshot.core.geometry);
+    let everything = everything(&newest(&question));
     let split = |share: Share| {
         let part = Part { tokens: Some(share.tokens), ..everything.clone() };
         split(snapshot, &request.spec, part, share.rows, share.hosts)
@@ -176,6 +177,7 @@ fn sample(
     parts: usize,
 ) -> Result<(Vec<[u32; MAX_DIMENSIONS]>, f64)> {
     let schema = &snapshot.view.schema;
+    let newest = question.grids.newest();
     let dimensions = schema.dimensions.iter().map(|column| schema.stored.field(*column).name().clone()).collect();
     let limit = (parts as u64 * SAMPLED).min(MOST_SAMPLED);
     let query = &request.spec;
@@ -184,7 +186,7 @@ fn sample(
     let mut points = Vec::new();
     for batch in stream.by_ref() {
         let batch = batch?;
-        let of_batch = question.coordinates(batch.columns())?;
+        let of_batch = question.grids.coordinates(newest, batch.columns())?;
         points.extend((0..batch.num_rows()).map(|row| {
             let mut point = [0; MAX_DIMENSIONS];
             point.iter_mut().zip(&of_batch).for_each(|(place, column)| *place = column[row]);
@@ -198,8 +200,20 @@ fn sample(
     Ok((points, rows))
 }
 
+/// The grid by which parts are cut.
+fn newest(question: &Question) -> Geometry {
+    let newest = question.grids.newest();
+    question.grids.tree(newest).unwrap_or_else(|| question.grids.forest().tree_of(CubeId::root(0)))
+}
+
 fn everything(geometry: &Geometry) -> Part {
-    Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX), tokens: None }
+    Part {
+        grid: geometry.grid(),
+        low: [0; MAX_DIMENSIONS],
+        high: geometry.everything().high,
+        priorities: (0, u64::MAX),
+        tokens: None,
+    }
 }
 
 /// Cuts a part with its points into so many, and says how many points each got.

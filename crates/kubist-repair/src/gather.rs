@@ -68,7 +68,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
         gaps.uncounted = true;
     }
     follow_rewrites(core, &mut state, &mut history, gaps, cancel)?;
-    let runs = Runs::new(None, Directory::new(core.geometry, &state), Default::default());
+    let runs = Runs::new(None, Directory::new(core.forest(), &state), Default::default());
     let view = View::new(schema(core, &mut gaps.notes)?, runs, history, &state);
     Ok(Snapshot::new(core.clone(), Arc::new(view)))
 }
@@ -140,7 +140,7 @@ fn follow(
     let (mut wrong, mut unread) = (found.damage.map(|error| store_error(error).to_string()), Vec::new());
     for ((position, bytes, is_whole), after) in entries.into_iter().zip(ends) {
         cancel.check()?;
-        let entry = CommitEntry::decode(&bytes, &core.geometry).ok();
+        let entry = core.decoded(|forest| CommitEntry::decode(&bytes, forest)).ok();
         let entry = entry.filter(|entry| match is_whole {
             true => entry.sequence > commits(history),
             false => entry.sequence == commits(history) + 1 && bears_out(writer, entry),
@@ -260,6 +260,6 @@ fn read_rewrite(core: &Core, name: &str) -> Result<std::result::Result<RewriteEn
         Err(error) if is_damage(&error) => return Ok(Err(error.to_string())),
         Err(error) => return Err(error),
     };
-    let entry = RewriteEntry::decode(&bytes, &core.geometry);
+    let entry = core.decoded(|forest| RewriteEntry::decode(&bytes, forest));
     Ok(entry.map_err(|_| format!("{}/{name} makes no sense", core.store.location())))
 }

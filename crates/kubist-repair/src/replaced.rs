@@ -103,7 +103,7 @@ fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
             Err(error) if is_damage(&error) => continue,
             bytes => bytes?,
         };
-        rewrites.extend(bytes.and_then(|bytes| RewriteEntry::decode(&bytes, &core.geometry).ok()));
+        rewrites.extend(bytes.and_then(|bytes| core.decoded(|forest| RewriteEntry::decode(&bytes, forest)).ok()));
     }
     Ok(rewrites)
 }
@@ -112,7 +112,10 @@ fn committed_runs(snapshot: &Snapshot) -> Result<Vec<Arc<Run<Location>>>> {
     let (core, mut runs) = (&snapshot.core, Vec::new());
     for writer in core.store.logs().map_err(store_error)? {
         let log = core.store.read_sound_log(&writer, 0).map_err(store_error)?;
-        let entries = log.entries.iter().filter_map(|entry| CommitEntry::decode(&entry.bytes, &core.geometry).ok());
+        let entries = log
+            .entries
+            .iter()
+            .filter_map(|entry| core.decoded(|forest| CommitEntry::decode(&entry.bytes, forest)).ok());
         runs.extend(entries.flat_map(|entry| entry.commit.runs));
     }
     Ok(runs)

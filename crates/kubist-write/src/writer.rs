@@ -176,6 +176,11 @@ fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
     slices
 }
 
+/// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
+fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    batches.iter().map(|batch| schema.widened(batch)).collect()
+}
+
 impl Writer {
     /// Takes a writer's log; each name has one owner at a time.
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
@@ -382,7 +387,7 @@ impl Writer {
         entry.sequence = sequence;
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
-        let entry = entry.encode(&self.core.geometry);
+        let entry = entry.encode(&self.core.forest());
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -401,9 +406,9 @@ impl Writer {
         Ok(Committed { writer, sequence, rows, bytes_written, seconds, repeated: false })
     }
 
-    /// The frame, learned from the pending rows if no writer has published one.
-    fn frame(&self, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
-        if let Some(frame) = self.core.frame()? {
+    /// The frame of the newest grid, learned from the pending rows if none is published.
+    fn frame(&self, schema: &TableSchema, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
+        if let Some(frame) = self.core.newest_frame(schema)? {
             if !self.settled.get() {
                 // Another process may just be making them durable: a commit must
                 // not outlive the header and the grid that it was placed by.
@@ -429,37 +434,43 @@ impl Writer {
     }
 
     fn spill(&mut self) -> Result<()> {
-        let frame = self.frame(&self.pending.batches)?;
-        let batches = std::mem::take(&mut self.pending.batches);
+        let schema = self.core.view(&self.cancel)?.schema.clone();
+        let batches = widened(&schema, std::mem::take(&mut self.pending.batches))?;
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
+            let frame = self.frame(&schema, &batches)?;
             let scratch = self.core.store.scratch().map_err(store_error)?;
             self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
         let spill = self.pending.spill.as_mut().expect("made above");
-        spill.add(&frame, batches, &self.cancel)
+        spill.add(batches, &self.cancel)
     }
 
     /// Writes the pending rows as runs and makes them durable.
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
         let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
-        let frame = self.frame(&pending.batches)?;
-        let (geometry, schema) = (self.core.geometry, view.schema.clone());
+        let schema = view.schema.clone();
+        let batches = widened(&schema, std::mem::take(&mut pending.batches))?;
+        // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
+        let frame = match &pending.spill {
+            Some(spill) => spill.frame().clone(),
+            None => self.frame(&schema, &batches)?,
+        };
+        let geometry = frame.geometry;
         let seen = Seen::all(known);
         let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
-        let batches = std::mem::take(&mut pending.batches);
         let parts: Vec<Part> = match pending.spill.take() {
-            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(batches)],
+            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(&frame, batches)],
             spill => {
                 let mut spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
-                spill.add(&frame, batches, &cancel)?;
-                spill.into_parts(&frame, SORT_BYTES, memory / PART_SHARE, &cancel)?
+                spill.add(batches, &cancel)?;
+                spill.into_parts(SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
         let sorted = |batches: Vec<RecordBatch>| -> Result<SortedRows> {
-            // Rows that were pending when a column was added have it not.
+            // Those that were spilled before a column was added, too.
             let ready = |batch: &RecordBatch| schema.with_step(schema.widened(batch)?, step);
             SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?, &cancel)
         };
@@ -477,7 +488,7 @@ impl Writer {
         }
         let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
         let core = self.core.clone();
-        let mut output = Output::new(&core, self.segment()?.as_mut(), memory, &cancel);
+        let mut output = Output::new(&core, &frame.dimensions, self.segment()?.as_mut(), memory, &cancel);
         let lookup = output.lookup_columns();
         let make = |part: Part| -> Result<Made> {
             cancel.check()?;

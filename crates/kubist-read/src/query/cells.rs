@@ -201,8 +201,7 @@ pub(super) fn check(question: &Question) -> Result<()> {
 impl Question {
     /// The ends of a dimension's domain, if they are known yet.
     fn domain(&self, column: usize) -> Option<(f64, f64)> {
-        let d = self.snapshot.core.created.dimensions.iter().position(|dimension| *dimension == column)?;
-        Some(self.frame.as_ref()?.scales[d].domain())
+        self.grids.first_domain(column)
     }
 }
 

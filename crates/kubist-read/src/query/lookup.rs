@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::Array;
+use kubist_index::forest::Region;
 use kubist_index::priority::{PriorityRange, priorities};
 
 use crate::postings::{Answer, Sought, look_up};
@@ -67,7 +68,7 @@ impl Question {
     /// no value is sought, or only inside a box. Primary runs alone hold each record once
     /// (I1), so this needs no walk over the cubes.
     pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
-        let everywhere = self.part.is_none() && self.grid_box == self.snapshot.core.geometry.everything();
+        let everywhere = self.part.is_none() && self.region == Region::everything(self.grids.forest());
         if self.looked_up.sought.is_empty() || !everywhere {
             return Ok(None);
         }
@@ -87,7 +88,7 @@ impl Question {
         found.sort_unstable_by_key(|(run, _)| *run);
         let visits = found.into_iter().map(|(run, zones)| Visit {
             run: live.directory.runs()[run as usize].clone(),
-            within: None,
+            within: Vec::new(),
             zones: zones.cloned(),
         });
         let visits: Vec<Visit> =
