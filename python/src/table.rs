@@ -364,7 +364,7 @@ impl Snapshot {
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
         let query = query.fresh();
-        let explanation = run(py, &query.run.cancel, || self.0.get()?.explain(&query, fitted.as_ref()))?;
+        let explanation = run(py, &query.run.cancel, || self.0.get()?.plan(&query)?.explain(fitted.as_ref()))?;
         as_json(&explanation)
     }
 

@@ -1,4 +1,4 @@
-//! `kubist explain`: where the time of a query went.
+//! `kubist explain`: what a query is about to read, and where its time went.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,11 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
         filter: command.region.filter.clone(),
         ..QuerySpec::default()
     });
-    let explanation = snapshot.explain(&query, fitted.as_ref())?;
+    let plan = snapshot.plan(&query)?;
+    if !command.json {
+        print(&format!("{plan}\n\n"))?;
+    }
+    let explanation = plan.explain(fitted.as_ref())?;
     if let Some(picture) = picture {
         let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);
         picture::write_charts(&[stages(&explanation)], &title, picture)?;
@@ -99,7 +103,7 @@ fn stages(explanation: &Explanation) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use kubist::{Stages, Stats};
+    use kubist::{PlanOutline, Stages, Stats};
 
     use super::*;
 
@@ -114,6 +118,7 @@ mod tests {
             host: Some(host.into()),
         };
         let explanation = Explanation {
+            plan: PlanOutline::default(),
             stats: Stats { rows_returned: 1000, seconds: 0.02, ..Stats::default() },
             precision: 1.0,
             stages: Stages {

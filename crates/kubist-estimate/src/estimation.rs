@@ -26,7 +26,8 @@ use crate::call::several;
 use crate::figure::{Estimate, Stop, check_groups};
 use crate::options::{EstimateOptions, check};
 use kubist_catalog::snapshot::Snapshot;
-use kubist_read::query::{Question, Wanted};
+use kubist_read::execute::{self, Wanted};
+use kubist_read::plan::LogicalPlan;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
@@ -41,16 +42,16 @@ const FEW_ROWS: f64 = 16_384.0;
 /// So many records at the box's faces are looked at to know how many are inside.
 const COUNTED_ROWS: u64 = 2_000_000;
 
-/// Aggregates of one question, at most.
+/// Aggregates of one estimate, at most.
 const MOST_AGGREGATES: usize = 64;
 
 /// Estimates of growing precision; the last one says why it is the last.
 pub struct Estimation {
     snapshot: Snapshot,
     options: EstimateOptions,
-    question: Arc<Question>,
-    /// All that is asked for, where `question` leaves out tails that have been read.
-    whole: Arc<Question>,
+    plan: Arc<LogicalPlan>,
+    /// All that is asked for, where `plan` leaves out tails that have been read.
+    whole: Arc<LogicalPlan>,
     task: Arc<Task>,
     wanted: Wanted,
     groups: SchemaRef,
@@ -130,21 +131,19 @@ impl Estimation {
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
         let everything = QuerySpec { precision: None, columns: Some(vec![]), ..options.query.clone() };
-        let mut question = Question::new(snapshot, &options.run.clone().of(everything))?;
-        question.cancel = options.run.cancel.linked();
-        let question = Arc::new(question);
-        let mut stats = Stats::default();
-        let expected = match question.range() {
-            Some(_) => question.rough_rows(&mut stats)?,
+        let plan = Arc::new(LogicalPlan::new(snapshot, &options.run.clone().of(everything))?);
+        let expected = match plan.query.range() {
+            Some(_) => plan.rough_rows()?,
             None => 0.0,
         };
+        let stats = plan.take_cost();
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
         Ok(Estimation {
             snapshot: snapshot.clone(),
             deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
-            whole: question.clone(),
-            question,
+            whole: plan.clone(),
+            plan,
             task: Arc::new(task),
             wanted: Wanted { columns, priorities: true },
             groups,
@@ -230,9 +229,10 @@ impl Estimation {
     /// The values of records with priorities from `low` to `high`.
     fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
         let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
-        let (visits, mut stats) = self.question.visits(range)?;
-        let (task, cancel) = (self.task.clone(), self.question.cancel.clone());
-        let found = self.question.work(visits, range, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
+        let read = self.plan.read_plan(range)?;
+        let mut stats = self.plan.take_cost();
+        let (task, cancel) = (self.task.clone(), self.plan.query.cancel.clone());
+        let found = execute::work(read, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
             let stats = scanned.stats;
             let columns = if scanned.rows == 0 { empty(&task.schema) } else { scanned.columns };
             Ok((task.values(scanned.rows, columns, scanned.priorities, &cancel)?, stats))
@@ -251,9 +251,9 @@ impl Estimation {
         let begin = Instant::now();
         let whole = self.low == 0.0 && target >= 1.0;
         let Some(lesson) = self.lesson.clone() else { return Ok(false) };
-        let question = self.question.clone();
+        let plan = self.plan.clone();
         let from = self.at;
-        let Some((found, stats)) = self.in_time(|| self.accumulate(&question, &lesson, from, target, whole))? else {
+        let Some((found, stats)) = self.in_time(|| self.accumulate(&plan, &lesson, from, target, whole))? else {
             return Ok(false);
         };
         self.accumulated.merge(&self.task, found)?;
@@ -266,7 +266,7 @@ impl Estimation {
 
     fn accumulate(
         &self,
-        question: &Arc<Question>,
+        plan: &LogicalPlan,
         lesson: &Arc<Lesson>,
         low: f64,
         high: f64,
@@ -274,11 +274,12 @@ impl Estimation {
     ) -> Result<(Accumulated, Stats)> {
         let mut all = self.accumulated.hollow();
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
-        let (visits, mut stats) = question.visits(range)?;
-        let (task, lesson, cancel) = (self.task.clone(), lesson.clone(), question.cancel.clone());
+        let read = plan.read_plan(range)?;
+        let mut stats = plan.take_cost();
+        let (task, lesson, cancel) = (self.task.clone(), lesson.clone(), plan.query.cancel.clone());
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
-        let parts = question.work(visits, range, wanted, Arc::new(|_, _| false), move |scanned| {
+        let parts = execute::work(read, wanted, Arc::new(|_, _| false), move |scanned| {
             let mut part = Accumulated::default();
             if scanned.rows > 0 {
                 let values = task.values(scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
@@ -300,15 +301,14 @@ impl Estimation {
         if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
             return Ok(());
         }
-        let Some((inside, others)) = self.question.by_box()? else { return Ok(()) };
-        let straddling: u64 = others.iter().map(|visit| visit.run.rows).sum();
+        let Some((inside, others)) = self.plan.by_box()? else { return Ok(()) };
+        let straddling: u64 = others.visits.iter().map(|visit| visit.run.rows).sum();
         if straddling > COUNTED_ROWS {
             return Ok(());
         }
         let counted = self.in_time(|| {
-            let (mut rows, mut stats) = (inside, Stats::default());
-            let nothing = Arc::new(|_: &_, _| false);
-            let counts = self.question.work(others, PriorityRange::ALL, Wanted::default(), nothing, |scanned| {
+            let (mut rows, mut stats) = (inside, self.plan.take_cost());
+            let counts = execute::work(others, Wanted::default(), Arc::new(|_, _| false), |scanned| {
                 Ok((scanned.rows as u64, scanned.stats))
             });
             for count in counts.until(self.deadline) {

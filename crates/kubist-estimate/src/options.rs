@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kubist_read::question::RunOptions;
+use kubist_read::request::RunOptions;
 use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
 

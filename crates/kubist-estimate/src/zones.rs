@@ -12,7 +12,8 @@ use kubist_index::priority::PriorityRange;
 
 use crate::aggregate::End;
 use kubist_format::zone_map::ZoneMap;
-use kubist_read::query::{Question, Wanted};
+use kubist_read::execute::{self, Wanted};
+use kubist_read::plan::LogicalPlan;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
@@ -29,8 +30,8 @@ fn ends(zone: Zone, data_type: &DataType) -> Option<(f64, f64)> {
 }
 
 /// How a zone's bounds are found, for a stored column.
-fn zones_of(question: &Question, column: usize) -> impl Fn(&ZoneMap, usize) -> Option<(f64, f64)> + use<> {
-    let schema = question.snapshot.view.schema.clone();
+fn zones_of(plan: &LogicalPlan, column: usize) -> impl Fn(&ZoneMap, usize) -> Option<(f64, f64)> + use<> {
+    let schema = plan.query.snapshot.view.schema.clone();
     move |map: &ZoneMap, zone: usize| {
         let found = match map.columns.get(column) {
             Some(zones) => map.zone(zone, zones),
@@ -42,9 +43,9 @@ fn zones_of(question: &Question, column: usize) -> impl Fn(&ZoneMap, usize) -> O
 
 /// Ends between which all values lie, without reading them; infinite ones where NaN hides
 /// them, `None` if there are no values.
-pub fn bounds(question: &Arc<Question>, column: usize, deadline: Option<Instant>) -> Result<Option<(f64, f64)>> {
-    let (visits, _) = question.visits(PriorityRange::ALL)?;
-    let (zones, seen) = (zones_of(question, column), Arc::new(Mutex::new(None::<(f64, f64)>)));
+pub fn bounds(plan: &LogicalPlan, column: usize, deadline: Option<Instant>) -> Result<Option<(f64, f64)>> {
+    let read = plan.read_plan(PriorityRange::ALL)?;
+    let (zones, seen) = (zones_of(plan, column), Arc::new(Mutex::new(None::<(f64, f64)>)));
     let all = seen.clone();
     let skip = move |map: &ZoneMap, zone: usize| {
         if let Some((low, high)) = zones(map, zone) {
@@ -53,7 +54,7 @@ pub fn bounds(question: &Arc<Question>, column: usize, deadline: Option<Instant>
         }
         true
     };
-    let work = question.work(visits, PriorityRange::ALL, Wanted::default(), Arc::new(skip), |_| Ok(()));
+    let work = execute::work(read, Wanted::default(), Arc::new(skip), |_| Ok(()));
     work.until(deadline).collect::<Result<Vec<()>>>()?;
     let seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(*seen)
@@ -62,14 +63,13 @@ pub fn bounds(question: &Arc<Question>, column: usize, deadline: Option<Instant>
 /// The smallest or largest value of all records, `None` if there is none, and what it cost.
 /// `seen` is a value of one of them: runs and zones that cannot beat it are not read.
 pub fn exact(
-    question: &Arc<Question>,
+    plan: &LogicalPlan,
     column: usize,
     end: End,
     seen: Option<f64>,
     deadline: Option<Instant>,
 ) -> Result<(Option<f64>, Stats)> {
-    let (mut visits, mut stats) = question.visits(PriorityRange::ALL)?;
-    let zones = zones_of(question, column);
+    let zones = zones_of(plan, column);
     // Of the largest the smallest opposite is sought.
     let sign = if end == End::Least { 1.0 } else { -1.0 };
     let best = Arc::new(Mutex::new(seen.map_or(f64::INFINITY, |value| sign * value)));
@@ -83,16 +83,17 @@ pub fn exact(
             within.is_none_or(|(low, high)| sign * (if sign > 0.0 { low } else { high }) >= known())
         }
     };
-    let data_type = question.snapshot.view.schema.stored.field(column).data_type().clone();
-    visits.retain(|visit| {
+    let data_type = plan.query.snapshot.view.schema.stored.field(column).data_type().clone();
+    let read = plan.read_plan(PriorityRange::ALL)?.only(|visit| {
         let of_run = visit.run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column));
         of_run.is_none_or(|zone| !beaten(ends(zone, &data_type)))
     });
+    let mut stats = plan.take_cost();
     let skip = move |map: &ZoneMap, zone: usize| beaten(zones(map, zone));
     let wanted = Wanted { columns: vec![column], priorities: false };
     let found = {
         let best = best.clone();
-        question.work(visits, PriorityRange::ALL, wanted, Arc::new(skip), move |scanned| {
+        execute::work(read, wanted, Arc::new(skip), move |scanned| {
             if let Some(array) = scanned.columns.first() {
                 let keys = order::keys(array.as_ref()).unwrap_or_default();
                 let (first, last) = order::number_keys(&data_type);

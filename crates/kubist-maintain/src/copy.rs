@@ -26,7 +26,7 @@ use kubist_catalog::create::{Plan, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
-use kubist_read::query::{self, stored_rows};
+use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
@@ -165,7 +165,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     }
     // Learned here and not by the writer, to whom rows come in the order of space.
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
-    if !open.is_empty() && query::rows(snapshot)? > 0 {
+    if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| names[*d].clone()).collect();
         for (d, values) in open.into_iter().zip(sample(snapshot, columns, &options.cancel)?) {
             let kind =
@@ -222,7 +222,7 @@ fn copy_rows(
     let history = &snapshot.view.history;
     let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
     let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();
-    let (mut done, all) = (0, query::rows(snapshot)?);
+    let (mut done, all) = (0, rows(snapshot)?);
     for batch in stored_rows(snapshot, &options.cancel)? {
         let batch = batch?;
         options.cancel.check()?;

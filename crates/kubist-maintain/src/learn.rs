@@ -4,8 +4,8 @@
 use kubist_catalog::frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_index::grid::Scale;
-use kubist_read::query::QueryStream;
-use kubist_read::question::RunOptions;
+use kubist_read::request::RunOptions;
+use kubist_read::stream::QueryStream;
 use kubist_types::{Cancel, QuerySpec, Result};
 
 /// Rows that a scale is learned from.

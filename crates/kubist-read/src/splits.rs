@@ -10,14 +10,17 @@
 
 use std::sync::Arc;
 
-use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS};
+use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
 use kubist_index::state::Run;
 use kubist_store::{Home, Locality};
 use serde::{Deserialize, Serialize};
 
-use crate::query::{QueryStream, Question, Visit};
-use crate::question::{Part, Request, RunOptions};
+use crate::bind::BoundQuery;
+use crate::plan::{LogicalPlan, homes};
+use crate::request::{Part, Request, RunOptions};
 use crate::ring::{self, Share};
+use crate::stream::QueryStream;
+use crate::visit::Visit;
 use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::token::SnapshotToken;
@@ -89,14 +92,14 @@ impl Split {
 /// exactly the records of the query, each once. `limit` and `per_cell` choose among
 /// all records, so they cannot be cut.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
-    let question = to_be_cut(snapshot, request, parts)?;
-    let (mut sample, rows) = sample(snapshot, &question, request, parts)?;
-    let geometry = newest(&question);
+    let plan = to_be_cut(snapshot, request, parts)?;
+    let geometry = newest(&plan.query)?;
+    let (mut sample, rows) = sample(snapshot, &plan.query, request, parts)?;
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
     halve(&geometry, &mut sample, everything, parts, &mut cut, &request.run.cancel)?;
     let known = sample.len().max(1) as f64;
-    let lying = lying(snapshot, &question)?;
+    let lying = lying(&plan)?;
     let cut_out = |(part, sampled): (Part, usize)| {
         request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
@@ -116,12 +119,12 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
 /// They are stretches of the cluster's ring and not compact in space (thesis, listing
 /// 5.2). A table that is on no cluster is cut as `Snapshot::splits` does.
 pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
-    let question = to_be_cut(snapshot, request, parts)?;
+    let plan = to_be_cut(snapshot, request, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {
         return splits(snapshot, request, parts);
     }
-    let lying = lying(snapshot, &question)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
-    let everything = everything(&newest(&question));
+    let lying = lying(&plan)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
+    let everything = everything(&newest(&plan.query)?);
     let split = |share: Share| {
         let part = Part { tokens: Some(share.tokens), ..everything.clone() };
         split(snapshot, &request.spec, part, share.rows, share.hosts)
@@ -130,7 +133,7 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
 }
 
 /// A query that can be cut into so many parts.
-fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Question> {
+fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<LogicalPlan> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
     }
@@ -139,7 +142,7 @@ fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Que
             "a query with limit or per_cell cannot be cut: both choose among all of its records",
         ));
     }
-    Question::new(snapshot, request)
+    LogicalPlan::new(snapshot, request)
 }
 
 fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
@@ -156,54 +159,51 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
 
 /// The runs that a question reads, where they lie in a cluster, and about how many
 /// records of the answer each has; nothing if there is no cluster.
-fn lying(snapshot: &Snapshot, question: &Question) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
-    let (Some(range), Locality::Hosts) = (question.range(), snapshot.core.store.capabilities().locality) else {
+fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
+    let query = &plan.query;
+    if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
         return Ok(Vec::new());
-    };
-    let (visits, _) = question.visits(range)?;
-    let homes = question.homes(&visits)?;
-    let lying = |(visit, home): (Visit, Home)| {
-        let rows = question.rows_of(&visit, range);
-        (visit.run, home, rows)
-    };
-    Ok(visits.into_iter().zip(homes).map(lying).collect())
+    }
+    let read = plan.whole()?;
+    let homes = homes(query, &read.visits)?;
+    let lying = |(visit, home): (&Visit, Home)| (visit.run.clone(), home, visit.rows(&query.region, read.range));
+    Ok(read.visits.iter().zip(homes).map(lying).collect())
 }
 
 /// Coordinates of a uniform sample of the answer, and about how many records it has.
 fn sample(
     snapshot: &Snapshot,
-    question: &Question,
+    query: &BoundQuery,
     request: &Request,
     parts: usize,
 ) -> Result<(Vec<[u32; MAX_DIMENSIONS]>, f64)> {
     let schema = &snapshot.view.schema;
-    let newest = question.grids.newest();
     let dimensions = schema.dimensions.iter().map(|column| schema.stored.field(*column).name().clone()).collect();
     let limit = (parts as u64 * SAMPLED).min(MOST_SAMPLED);
-    let query = &request.spec;
-    let sampling = QuerySpec { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..query.clone() };
+    let spec = &request.spec;
+    let sampling = QuerySpec { limit: Some(limit), columns: Some(dimensions), inclusion: None, ..spec.clone() };
     let mut stream = QueryStream::of(snapshot, &request.run.clone().of(sampling))?;
     let mut points = Vec::new();
     for batch in stream.by_ref() {
         let batch = batch?;
-        let of_batch = question.grids.coordinates(newest, batch.columns())?;
+        let of_batch = query.grids.coordinates(query.grids.newest(), batch.columns())?;
         points.extend((0..batch.num_rows()).map(|row| {
             let mut point = [0; MAX_DIMENSIONS];
             point.iter_mut().zip(&of_batch).for_each(|(place, column)| *place = column[row]);
             point
         }));
     }
-    let (low, high) = (query.window.map_or(0.0, |window| window.0), query.precision.unwrap_or(1.0));
-    let high = high.min(query.window.map_or(1.0, |window| window.1));
+    let (low, high) = (spec.window.map_or(0.0, |window| window.0), spec.precision.unwrap_or(1.0));
+    let high = high.min(spec.window.map_or(1.0, |window| window.1));
     let share = (stream.precision() - low) / (high - low);
     let rows = points.len() as f64 / share.clamp(f64::MIN_POSITIVE, 1.0);
     Ok((points, rows))
 }
 
-/// The grid by which parts are cut.
-fn newest(question: &Question) -> Geometry {
-    let newest = question.grids.newest();
-    question.grids.tree(newest).unwrap_or_else(|| question.grids.forest().tree_of(CubeId::root(0)))
+/// The tree of the grid by which parts are cut.
+fn newest(query: &BoundQuery) -> Result<Geometry> {
+    let grid = query.grids.newest();
+    query.grids.tree(grid).ok_or_else(|| Error::invalid(format!("the table has no grid {grid}")))
 }
 
 fn everything(geometry: &Geometry) -> Part {

@@ -2,7 +2,8 @@
 //! says that it should have.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use kubist_model::Prediction;
 use serde::Serialize;
@@ -10,14 +11,17 @@ use serde::Serialize;
 use crate::fitted::Fitted;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
-use kubist_read::query::QueryStream;
-use kubist_read::question::{Request, RunOptions};
+use kubist_read::plan::{LogicalPlan, PlanOutline};
+use kubist_read::request::{Request, RunOptions};
+use kubist_read::stream::QueryStream;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
 /// A query that was run, and its answer thrown away.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
+    /// What was about to be read.
+    pub plan: PlanOutline,
     /// What it read and returned.
     pub stats: Stats,
     /// The precision of the answer: the share of the records that it is.
@@ -79,20 +83,69 @@ pub struct Predicted {
     pub prediction: Prediction,
 }
 
-/// Runs a query to its end and says where its time went. With a model also how long its
-/// requests should have taken.
-pub fn explain(snapshot: &Snapshot, request: Request, fitted: Option<&Fitted>) -> Result<Explanation> {
-    let trace = Trace::default();
-    let begin = Instant::now();
-    let mut stream =
-        QueryStream::of(snapshot, &RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec))?;
-    for batch in &mut stream {
-        batch?;
+/// A query that is planned, and of which no row was read yet. Printed, it says what is about
+/// to be read.
+pub struct Plan {
+    logical: LogicalPlan,
+    outline: PlanOutline,
+    trace: Trace,
+    begin: Instant,
+    /// How long planning took.
+    planned: Duration,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.outline.fmt(out)
     }
-    let (mut stats, precision) = (stream.stats(), stream.precision());
-    // The stream's own time begins when the plan is made.
-    stats.seconds = begin.elapsed().as_secs_f64();
-    let since = |moment: Instant| moment.saturating_duration_since(begin).as_secs_f64();
+}
+
+impl Plan {
+    pub(crate) fn new(snapshot: &Snapshot, request: Request) -> Result<Plan> {
+        let (trace, begin) = (Trace::default(), Instant::now());
+        let request = RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec);
+        let logical = LogicalPlan::new(snapshot, &request)?;
+        let outline = logical.outline()?;
+        Ok(Plan { logical, outline, trace, begin, planned: begin.elapsed() })
+    }
+
+    /// What is about to be read.
+    pub fn outline(&self) -> &PlanOutline {
+        &self.outline
+    }
+
+    /// Runs the query to its end and says where its time went. With a model also how long its
+    /// requests should have taken.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or what the store says.
+    pub fn explain(self, fitted: Option<&Fitted>) -> Result<Explanation> {
+        let Plan { logical, outline, trace, begin, planned } = self;
+        let resumed = Instant::now();
+        let mut stream = QueryStream::run(logical)?;
+        for batch in &mut stream {
+            batch?;
+        }
+        let (mut stats, precision) = (stream.stats(), stream.precision());
+        // Whatever the caller did between the plan and the run does not count.
+        stats.seconds = (planned + resumed.elapsed()).as_secs_f64();
+        let since = |moment: Instant| match moment.checked_duration_since(resumed) {
+            Some(running) => (planned + running).as_secs_f64(),
+            None => moment.saturating_duration_since(begin).as_secs_f64(),
+        };
+        Ok(explained(outline, stats, precision, &trace, since, fitted))
+    }
+}
+
+fn explained(
+    plan: PlanOutline,
+    stats: Stats,
+    precision: f64,
+    trace: &Trace,
+    since: impl Fn(Instant) -> f64,
+    fitted: Option<&Fitted>,
+) -> Explanation {
     let traced = trace.traced();
     let mut requests: Vec<RequestTimes> = Vec::with_capacity(traced.requests.len());
     requests.extend(traced.requests.iter().map(|(request, decoded)| RequestTimes {
@@ -105,7 +158,7 @@ pub fn explain(snapshot: &Snapshot, request: Request, fitted: Option<&Fitted>) -
     }));
     requests.sort_by(|a, b| a.answered.total_cmp(&b.answered));
     let mut stages = Stages {
-        planned_seconds: traced.planned.map_or(stats.seconds, since),
+        planned_seconds: traced.planned.map_or(stats.seconds, &since),
         requests: requests.len() as u64,
         decoded_seconds: traced.decoding.as_secs_f64(),
         ..Stages::default()
@@ -119,7 +172,7 @@ pub fn explain(snapshot: &Snapshot, request: Request, fitted: Option<&Fitted>) -
         }
     }
     let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
-    Ok(Explanation { stats, precision, stages, requests, predicted })
+    Explanation { plan, stats, precision, stages, requests, predicted }
 }
 
 fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {

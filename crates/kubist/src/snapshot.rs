@@ -6,15 +6,15 @@ use arrow_schema::SchemaRef;
 use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
 use kubist_maintain::copy::{self, Copied, CopyOptions};
-use kubist_read::query::trajectories;
-use kubist_read::query::{self, QueryStream, Refine};
-use kubist_read::question::Request;
+use kubist_read::refine::Refine;
+use kubist_read::request::Request;
 use kubist_read::splits::{self, Split};
+use kubist_read::stream::QueryStream;
+use kubist_read::{count, trajectories};
 use kubist_store::Store;
 use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
 
-use crate::explain::{self, Explanation};
-use crate::fitted::Fitted;
+use crate::explain::Plan;
 use crate::info::{self, Info};
 use crate::schemes::table_location;
 
@@ -77,7 +77,7 @@ impl Snapshot {
     ///
     /// As of [`Snapshot::count`].
     pub fn rows(&self) -> Result<u64> {
-        query::rows(&self.0)
+        count::rows(&self.0)
     }
 
     /// The records that match, as a stream of batches. A [`QuerySpec`](crate::QuerySpec) says
@@ -97,7 +97,7 @@ impl Snapshot {
     ///
     /// As of [`Snapshot::query`].
     pub fn count(&self, query: impl Into<Request>) -> Result<u64> {
-        query::count(&self.0, query.into())
+        count::count(&self.0, query.into())
     }
 
     /// Streams of growing precision, each record once: first priorities in
@@ -177,14 +177,14 @@ impl Snapshot {
         kubist_estimate::estimates(&self.0, options)
     }
 
-    /// Runs a query to its end and says where its time went. With a model also how long its
-    /// requests should have taken.
+    /// Plans a query and reads no row: the plan can be printed, and then run to say where the
+    /// time went.
     ///
     /// # Errors
     ///
     /// As of [`Snapshot::query`].
-    pub fn explain(&self, query: impl Into<Request>, fitted: Option<&Fitted>) -> Result<Explanation> {
-        explain::explain(&self.0, query.into(), fitted)
+    pub fn plan(&self, query: impl Into<Request>) -> Result<Plan> {
+        Plan::new(&self.0, query.into())
     }
 
     /// What the table is and holds.

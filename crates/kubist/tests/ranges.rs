@@ -20,7 +20,7 @@ use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, Query, Stats, TableOptions, Value, WriterOptions};
 use kubist_format::location::Location;
 use kubist_format::ranges::{RunRanges, decode, encode};
-use kubist_read::query::Question;
+use kubist_read::plan::LogicalPlan;
 use kubist_read::runs::read_run;
 use kubist_write::publish::{Replacement, publish};
 
@@ -98,8 +98,8 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
 /// How many runs a condition leaves to be looked at.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
-    let question = Question::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
-    question.visits(PriorityRange::ALL).unwrap().0.len()
+    let plan = LogicalPlan::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
+    plan.read_plan(PriorityRange::ALL).unwrap().visits.len()
 }
 
 type Holds = fn(i64) -> bool;

@@ -237,7 +237,7 @@ fn a_query_says_where_its_time_went() {
     for query in questions() {
         let snapshot = table.snapshot().unwrap();
         let rows = ids(snapshot.query(&query).unwrap()).len() as u64;
-        let explanation = snapshot.explain(&query, Some(&fitted)).unwrap();
+        let explanation = snapshot.plan(&query).unwrap().explain(Some(&fitted)).unwrap();
         let (stats, stages) = (&explanation.stats, &explanation.stages);
         assert_eq!(stats.rows_returned, rows);
         assert_eq!(stages.bytes, stats.bytes_read, "{query:?}");
@@ -254,6 +254,6 @@ fn a_query_says_where_its_time_went() {
         let predicted = explanation.predicted.unwrap();
         assert_eq!(predicted.prediction.requests, stages.requests as f64);
         assert!((stats.seconds / predicted.seconds - 1.0 - predicted.error).abs() < 1e-9);
-        assert_eq!(snapshot.explain(&query, None).unwrap().predicted, None);
+        assert_eq!(snapshot.plan(&query).unwrap().explain(None).unwrap().predicted, None);
     }
 }

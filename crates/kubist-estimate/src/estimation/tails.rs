@@ -12,7 +12,7 @@ use arrow_schema::Schema;
 
 use super::Estimation;
 use crate::accumulate::{Accumulated, Task, Values};
-use kubist_read::query::Question;
+use kubist_read::plan::LogicalPlan;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
@@ -75,7 +75,7 @@ impl Estimation {
     pub(super) fn read_tails(&mut self, pilot: &[Values]) -> Result<bool> {
         let (Some(lesson), false) = (self.lesson.clone(), self.share() >= 1.0) else { return Ok(true) };
         let Some(condition) = self.tails.as_ref().and_then(|tails| tails.condition(pilot)) else { return Ok(true) };
-        let with = |condition: String| -> Result<Arc<Question>> {
+        let with = |condition: String| -> Result<Arc<LogicalPlan>> {
             let query = &self.options.query;
             let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));
             let query = QuerySpec {
@@ -85,9 +85,7 @@ impl Estimation {
                 columns: Some(vec![]),
                 ..query.clone()
             };
-            let mut question = Question::new(&self.snapshot, &self.options.run.clone().of(query))?;
-            question.cancel = self.options.run.cancel.linked();
-            Ok(Arc::new(question))
+            Ok(Arc::new(LogicalPlan::new(&self.snapshot, &self.options.run.clone().of(query))?))
         };
         let (tail, rest) = (with(condition.clone())?, with(format!("({condition}) IS NOT TRUE"))?);
         let (low, at) = (self.low, self.at);
@@ -102,7 +100,7 @@ impl Estimation {
         self.stats.add(&stats);
         self.accumulated = Accumulated::default();
         self.accumulated.merge(&self.task, found)?;
-        self.question = rest;
+        self.plan = rest;
         Ok(true)
     }
 }

@@ -1,19 +1,17 @@
 //! The lowest priorities in each cell of a regular grid.
 //!
 //! Each cell keeps a heap of the lowest that it has met; where all the cells that a zone
-//! may touch have enough, later windows, of higher priorities, pass it by. Cells are
-//! counted from the lower end of a dimension's domain in whole numbers of 64 bits: a value
-//! further away than these reach is refused.
+//! may touch have enough, later windows, of higher priorities, pass it by.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
-use kubist_index::priority::PriorityRange;
 
-use crate::query::Question;
-use crate::query::candidates::{ALWAYS_HELD, Candidate, Found, expected_rows, wanted};
+use super::candidates::{ALWAYS_HELD, Candidate, Found, wanted};
+use crate::bind::Axis;
+use crate::execute;
+use crate::plan::LogicalPlan;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::cancel::Cancel;
@@ -22,64 +20,8 @@ use kubist_types::gradual;
 
 /// Windows grow by this factor: the matches of cells cannot be estimated.
 const GROWTH: f64 = 8.0;
-/// Records that the first window holds, about.
-const FIRST_ROWS: f64 = 16_384.0;
 /// A zone that spans more cells than this is read without asking whether all are full.
 const MOST_CELLS: i64 = 64;
-/// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
-/// what is no finite number.
-const LAST_INDEX: f64 = 9e18;
-
-/// How one dimension is cut into cells.
-#[derive(Clone)]
-struct Axis {
-    column: usize,
-    name: String,
-    anchor: f64,
-    width: f64,
-}
-
-impl Axis {
-    /// The index of a value's cell; `None` if it is too far away to be counted. NaN and each
-    /// infinity have a cell of their own.
-    fn index(&self, value: f64) -> Option<i64> {
-        if value.is_nan() {
-            return Some(i64::MAX);
-        }
-        if value.is_infinite() {
-            return Some(if value > 0.0 { i64::MAX - 1 } else { i64::MIN + 1 });
-        }
-        let distance = value - self.anchor;
-        let cells = match distance.is_finite() {
-            true => distance / self.width,
-            false => value / self.width - self.anchor / self.width,
-        };
-        let index = cells.floor();
-        (index.abs() <= LAST_INDEX).then_some(index as i64)
-    }
-
-    /// Those of an array; null has a cell of its own, too.
-    fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
-        let keys = order::keys(array.as_ref()).unwrap_or_default();
-        let of_row = |(row, key): (usize, &u64)| {
-            if array.is_null(row) {
-                return Ok(i64::MIN);
-            }
-            let value = order::number(array.data_type(), *key);
-            self.index(value).ok_or_else(|| self.too_far(value))
-        };
-        keys.iter().enumerate().map(of_row).collect()
-    }
-
-    fn too_far(&self, value: f64) -> Error {
-        let Axis { name, anchor, width, .. } = self;
-        Error::invalid(format!(
-            "per_cell: {name:?} = {value:e} is more than 9e18 cells of width {width:e} away from {anchor}, where they \
-             begin, which is further than they are counted: take wider cells"
-        ))
-    }
-}
-
 /// The lowest priorities of each cell so far, the highest of them on top.
 #[derive(Default)]
 struct Cells {
@@ -178,55 +120,25 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     (top.0, top.1) == (below.0, below.1) && top.1 == 0
 }
 
-/// How a question cuts its dimensions into cells.
-fn axes(question: &Question) -> Vec<Axis> {
-    let Some((per_cell, columns)) = &question.per_cell else { return Vec::new() };
-    let axis = |(column, (name, width)): (&usize, &(String, f64))| {
-        let anchor = question.domain(*column).map_or(0.0, |domain| domain.0);
-        Axis { column: *column, name: name.clone(), anchor, width: *width }
-    };
-    columns.iter().zip(&per_cell.widths).map(axis).collect()
-}
-
-/// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
-pub(super) fn check(question: &Question) -> Result<()> {
-    for axis in axes(question) {
-        if let Some((_, end)) = question.domain(axis.column).filter(|(_, end)| axis.index(*end).is_none()) {
-            return Err(axis.too_far(end));
-        }
-    }
-    Ok(())
-}
-
-impl Question {
-    /// The ends of a dimension's domain, if they are known yet.
-    fn domain(&self, column: usize) -> Option<(f64, f64)> {
-        self.grids.first_domain(column)
-    }
-}
-
-pub(super) fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, with_ties: bool) -> Result<Found> {
-    let Some((per_cell, columns)) = &question.per_cell else { return Ok(Found::default()) };
-    let cancel = &question.cancel;
-    // The first that a cell leaves out says how likely the others were to be in.
-    let first_out = usize::from(question.inclusion.is_some());
-    let rows = usize::try_from(per_cell.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
-    let axes = axes(question);
+/// The lowest priorities of each cell, and of each cell one more if inclusion probabilities
+/// are asked for: the first that a cell leaves out says how likely the others were to be in.
+pub(super) fn lowest_in_cells(plan: &LogicalPlan, with_ties: bool) -> Result<Found> {
+    let query = &plan.query;
+    let Some(grid) = &query.cells else { return Ok(Found::default()) };
+    let (axes, cancel) = (&grid.axes, &query.cancel);
+    let first_out = usize::from(query.inclusion.is_some());
+    let rows = usize::try_from(grid.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
     let (mut cells, mut found) = (Cells::default(), Found::default());
-    let mut wanted = wanted(question, with_ties);
-    wanted.columns.extend(columns);
-    let (mut low, width) = (range.first, (range.last - range.first) as f64);
-    let mut share = FIRST_ROWS / expected_rows(question, range, &mut found.stats)?.max(1.0);
+    let mut wanted = wanted(query, with_ties);
+    wanted.columns.extend(axes.iter().map(|axis| axis.column));
+    let mut windows = plan.windows()?;
     let mut cell = vec![0; axes.len()];
     loop {
-        let last = if share >= 1.0 { range.last } else { (range.first as f64 + width * share) as u64 };
-        let window = PriorityRange { first: low, last: last.clamp(low, range.last) };
-        let (visits, planned) = question.visits(window)?;
-        found.stats.add(&planned);
+        let read = plan.read_plan(windows.current())?;
         let full = cells.full(rows, cancel)?;
-        let (axes_of_zones, schema) = (axes.clone(), question.snapshot.core.created.clone());
+        let (axes_of_zones, schema) = (axes.clone(), query.snapshot.core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &axes_of_zones, &schema, map, zone);
-        for scanned in question.scan_visits(visits, window, wanted.clone(), Arc::new(skip)) {
+        for scanned in execute::work(read, wanted.clone(), Arc::new(skip), Ok) {
             let mut scanned = scanned?;
             cancel.check()?;
             if scanned.rows == 0 {
@@ -235,8 +147,8 @@ pub(super) fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, wi
             }
             let of_grid = scanned.columns.split_off(scanned.columns.len() - axes.len());
             let indices: Vec<Vec<i64>> =
-                of_grid.iter().zip(&axes).map(|(array, axis)| axis.indices(array)).collect::<Result<_>>()?;
-            let candidates = found.take(question, scanned, with_ties);
+                of_grid.iter().zip(axes).map(|(array, axis)| axis.indices(array)).collect::<Result<_>>()?;
+            let candidates = found.take(query, scanned, with_ties);
             for piece in gradual::pieces(candidates.len(), cancel) {
                 for row in piece? {
                     cell.iter_mut().zip(&indices).for_each(|(index, of_axis)| *index = of_axis[row]);
@@ -244,11 +156,11 @@ pub(super) fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, wi
                     cells.add(number, candidates[row], rows);
                 }
             }
-            if question.most_held.is_some_and(|most| cells.held > most) {
+            if query.most_held.is_some_and(|most| cells.held > most) {
                 return Err(Error::invalid(format!(
                     "per_cell: more than {} records would be chosen: take wider cells, fewer records of each, \
                      or a smaller box",
-                    question.most_held.unwrap_or_default()
+                    query.most_held.unwrap_or_default()
                 )));
             }
             if found.rows as u64 > 4 * cells.held.max(ALWAYS_HELD) {
@@ -257,15 +169,14 @@ pub(super) fn lowest_in_cells(question: &Arc<Question>, range: PriorityRange, wi
             }
         }
         let of_cells = cells.let_go(&mut found, cancel)?;
-        if window.last >= range.last {
-            if question.inclusion.is_some() {
-                found.cutoffs = cutoffs(&found.candidates, &of_cells, cells.heaps.len(), per_cell.rows, cancel)?;
+        if windows.is_last() {
+            if query.inclusion.is_some() {
+                found.cutoffs = cutoffs(&found.candidates, &of_cells, cells.heaps.len(), grid.rows, cancel)?;
             }
             return Ok(found);
         }
         cells.put_back(&of_cells, &found, cancel)?;
-        low = window.last + 1;
-        share *= GROWTH;
+        windows.grow(GROWTH);
     }
 }
 

@@ -13,14 +13,13 @@ use bytes::Bytes;
 use kubist_expr::{KeyRange, Nulls, Verdict, Zone};
 use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
-use kubist_index::state::Run;
 
+use crate::bind::BoundQuery;
 use crate::grids::Within;
-use crate::query::Question;
 use crate::runs;
+use crate::visit::Visit;
 use kubist_catalog::fetch::Piece;
 use kubist_format::decode::{self, PageColumn, Pick, Rows, Span, all_rows, for_rows};
-use kubist_format::location::Location;
 use kubist_format::zone_map::{ColumnZones, ZONES_PER_PAGE, ZoneMap};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
@@ -28,16 +27,6 @@ use kubist_types::stats::Stats;
 
 /// Zones of a run that are judged between two looks at the switch.
 const ZONES_A_LOOK: usize = 1024;
-
-/// A run to read, perhaps only inside some boxes, which have no point in common.
-#[derive(Clone)]
-pub struct Visit {
-    pub run: Arc<Run<Location>>,
-    /// All of these hold its points.
-    pub within: Vec<Within>,
-    /// Only these zones, ascending, can hold what is looked up.
-    pub zones: Option<Arc<[u32]>>,
-}
 
 /// What a scan is to bring.
 #[derive(Clone, Default)]
@@ -55,9 +44,6 @@ pub struct Scanned {
     pub priorities: Vec<u64>,
     pub stats: Stats,
 }
-
-/// Leaves out zones that a caller does not need.
-pub type Skip<'a> = &'a (dyn Fn(&ZoneMap, usize) -> bool + Sync);
 
 /// Picked zones of one run.
 struct RunPicks {
@@ -85,7 +71,7 @@ struct Judged {
 }
 
 struct Reading<'a> {
-    question: &'a Question,
+    query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
     /// Of each run what was read of it.
@@ -93,22 +79,22 @@ struct Reading<'a> {
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that answer the question and have a priority in `range`.
+/// Reads the rows of `visits` that answer the query and have a priority in `range`.
 pub fn scan(
-    question: &Question,
+    query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
     wanted: &Wanted,
-    skip: Skip<'_>,
+    skip: &(dyn Fn(&ZoneMap, usize) -> bool + Send + Sync),
 ) -> Result<Scanned> {
-    question.cancel.check()?;
-    let (maps, cost) = question.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    query.cancel.check()?;
+    let (maps, cost) = query.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
-    let mut reading = Reading { question, visits, maps, loaded, cost };
+    let mut reading = Reading { query, visits, maps, loaded, cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
-        columns.extend(&question.snapshot.view.schema.identity);
+        columns.extend(&query.snapshot.view.schema.identity);
     }
     let (mut rows_read, whole_rows) = (0, reading.rows_of(&picks));
     if !open.is_empty() {
@@ -127,7 +113,7 @@ pub fn scan(
         let mut arrays = reading.columns(&picks, &columns)?;
         if wanted.priorities {
             let identity = arrays.split_off(wanted.columns.len());
-            scanned.priorities = question.priorities(&identity, scanned.rows)?;
+            scanned.priorities = query.priorities(&identity, scanned.rows);
         }
         scanned.columns = arrays;
     }
@@ -156,15 +142,19 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
 
 impl Reading<'_> {
     /// Zones whose rows all match, and zones whose rows have to be looked at.
-    fn judge_zones(&self, range: PriorityRange, skip: Skip<'_>) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
-        let predicate = &self.question.predicate;
-        let schema = &self.question.snapshot.view.schema;
+    fn judge_zones(
+        &self,
+        range: PriorityRange,
+        skip: &(dyn Fn(&ZoneMap, usize) -> bool + Send + Sync),
+    ) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
+        let predicate = &self.query.predicate;
+        let schema = &self.query.snapshot.view.schema;
         let columns = predicate.columns();
         let ranges = predicate.key_ranges();
         let (mut whole, mut open, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
         let mut zones: Vec<ZonesOfRun<'_>> = Vec::with_capacity(columns.len());
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
-            self.question.cancel.check()?;
+            self.query.cancel.check()?;
             zones.clear();
             zones.extend(columns.iter().map(|column| match schema.places[*column] {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
@@ -183,7 +173,7 @@ impl Reading<'_> {
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
             for (zone, priorities) in map.priorities.iter().enumerate() {
                 if zone % ZONES_A_LOOK == ZONES_A_LOOK - 1 {
-                    self.question.cancel.check()?;
+                    self.query.cancel.check()?;
                 }
                 if by_ranges && verdicts[zone] == Verdict::None {
                     continue;
@@ -220,9 +210,9 @@ impl Reading<'_> {
 
     /// Do the points of a zone lie inside the boxes?
     fn place_of(&self, within: &[Within], map: &ZoneMap, zone: usize) -> Verdict {
+        let (schema, grids) = (&self.query.snapshot.view.schema, &self.query.grids);
         let mut place = Verdict::All;
         for Within { grid, boxes } in within {
-            let (schema, grids) = (&self.question.snapshot.view.schema, &self.question.grids);
             let Some(around) = grids.box_of_zone(schema, *grid, map, zone) else {
                 place = Verdict::Some;
                 continue;
@@ -241,9 +231,9 @@ impl Reading<'_> {
 
     /// The stored columns that tell which rows of open zones match, and by what.
     fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
-        let question = self.question;
-        let schema = &question.snapshot.view.schema;
-        let asked = question.predicate.columns().into_iter();
+        let query = self.query;
+        let schema = &query.snapshot.view.schema;
+        let asked = query.predicate.columns().into_iter();
         let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
         let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
         let by_priority =
@@ -256,7 +246,7 @@ impl Reading<'_> {
         if by_priority {
             columns.extend(&schema.identity);
         }
-        by_place.iter().for_each(|grid| columns.extend(question.grids.dimensions(*grid)));
+        by_place.iter().for_each(|grid| columns.extend(query.grids.dimensions(*grid)));
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, in_space }
     }
 
@@ -276,8 +266,8 @@ impl Reading<'_> {
 
     /// The rows of open zones that match.
     fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange, judged: &Judged) -> Result<Vec<RunPicks>> {
-        let question = self.question;
-        let schema = &question.snapshot.view.schema;
+        let query = self.query;
+        let schema = &query.snapshot.view.schema;
         let Judged { columns, by_priority, by_place, .. } = judged;
         let arrays = self.columns(open, columns)?;
         let rows = rows_in(open);
@@ -287,18 +277,16 @@ impl Reading<'_> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch =
             RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options).map_err(Error::kernel)?;
-        let selected: BooleanArray = question.predicate.evaluate(&batch, &|| question.cancel.is_set())?;
+        let selected: BooleanArray = query.predicate.evaluate(&batch, &|| query.cancel.is_set())?;
         let priorities = match *by_priority {
-            true => question.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
+            true => query.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows),
             false => vec![],
         };
-        let coordinates: BTreeMap<u32, Vec<Vec<u32>>> = by_place
-            .iter()
-            .map(|grid| {
-                let dimensions: Vec<ArrayRef> = question.grids.dimensions(*grid).iter().map(array_of).collect();
-                Ok((*grid, question.grids.coordinates(*grid, &dimensions)?))
-            })
-            .collect::<Result<_>>()?;
+        let coordinates_in = |grid: &u32| {
+            let dimensions: Vec<ArrayRef> = query.grids.dimensions(*grid).iter().map(array_of).collect();
+            Ok((*grid, query.grids.coordinates(*grid, &dimensions)?))
+        };
+        let coordinates: BTreeMap<u32, Vec<Vec<u32>>> = by_place.iter().map(coordinates_in).collect::<Result<_>>()?;
         let in_place = |row: usize, Within { grid, boxes }: &Within| {
             boxes.iter().any(|one| {
                 let mut sides = coordinates[grid].iter().zip(one.low.iter().zip(&one.high));
@@ -308,7 +296,7 @@ impl Reading<'_> {
         let mut first = 0;
         let mut survivors = Vec::new();
         for run in open {
-            question.cancel.check()?;
+            query.cancel.check()?;
             let within = &self.visits[run.run].within;
             let mut picks = Vec::new();
             for pick in &run.picks {
@@ -347,7 +335,7 @@ impl Reading<'_> {
             let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
             (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
         });
-        self.question.snapshot.core.heat.add(wasted);
+        self.query.snapshot.core.heat.add(wasted);
     }
 
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {
@@ -362,7 +350,7 @@ impl Reading<'_> {
     /// Decodes columns of picked rows; in the order of `columns`.
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
         self.load(&[(picks, columns)])?;
-        let schema = &self.question.snapshot.view.schema;
+        let schema = &self.query.snapshot.view.schema;
         let rows = rows_in(picks);
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
@@ -370,7 +358,7 @@ impl Reading<'_> {
         for run in picks {
             let map = &self.maps[run.run];
             for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
-                self.question.cancel.check()?;
+                self.query.cancel.check()?;
                 let page = of_page[0].zone / ZONES_PER_PAGE;
                 decode::spans(map, page, of_page, &mut spans);
                 let rows = map.page_rows(page);
@@ -426,10 +414,10 @@ impl Reading<'_> {
             let piece = pieces.last().expect("pushed above");
             places.push((pieces.len() - 1, (piece.length - length) as usize));
         }
-        let fetched = self.question.snapshot.core.fetch(&pieces)?;
+        let fetched = self.query.snapshot.core.fetch(&pieces)?;
         self.cost += fetched.cost;
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
-            self.question.cancel.check()?;
+            self.query.cancel.check()?;
             let chunk = self.maps[run].chunk(page, column);
             let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
             if crc32c::crc32c(&bytes) != chunk.checksum {
@@ -442,7 +430,7 @@ impl Reading<'_> {
     }
 
     fn damaged(&self, run: usize, page: usize, column: usize, what: String) -> Error {
-        let snapshot = &self.question.snapshot;
+        let snapshot = &self.query.snapshot;
         let name = snapshot.view.schema.stored.field(column).name();
         let offset = self.maps[run].chunk(page, column).offset;
         runs::damaged(snapshot, &self.visits[run].run, offset, format!("{what} (column {name:?}, page {page})"))

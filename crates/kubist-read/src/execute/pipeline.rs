@@ -16,28 +16,28 @@ pub struct Pipeline<T> {
 }
 
 /// How many tasks are done side by side.
-pub struct Crew {
+pub struct Pool {
     first: usize,
     most: usize,
     /// Asked after each task: do tasks wait, so that one more may work meanwhile?
     waits: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl Crew {
-    pub fn of(size: usize) -> Crew {
-        Crew { first: size, most: size, waits: Box::new(|| false) }
+impl Pool {
+    pub fn of(size: usize) -> Pool {
+        Pool { first: size, most: size, waits: Box::new(|| false) }
     }
 
     /// One that grows while tasks wait.
-    pub fn growing(first: usize, most: usize, waits: impl Fn() -> bool + Send + Sync + 'static) -> Crew {
-        Crew { first, most, waits: Box::new(waits) }
+    pub fn growing(first: usize, most: usize, waits: impl Fn() -> bool + Send + Sync + 'static) -> Pool {
+        Pool { first, most, waits: Box::new(waits) }
     }
 }
 
 struct Shared<T> {
     work: Box<Work<T>>,
     tasks: usize,
-    crew: Crew,
+    pool: Pool,
     cancel: Cancel,
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -80,8 +80,8 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Shared<T> {
-    /// One more works at the tasks, and who works calls others while tasks wait.
-    fn hire(self: &Arc<Self>) {
+    /// One more thread works at the tasks; it adds another while tasks wait.
+    fn add_worker(self: &Arc<Self>) {
         let shared = self.clone();
         crate::workers::spawn(move || {
             while let Some(task) = shared.claim() {
@@ -89,12 +89,12 @@ impl<T: Send + 'static> Shared<T> {
                 let mut state = shared.state();
                 state.ready.insert(task, result);
                 let busy = state.next_task < shared.tasks && !state.stopped;
-                let more = busy && state.workers < shared.crew.most && (shared.crew.waits)();
+                let more = busy && state.workers < shared.pool.most && (shared.pool.waits)();
                 state.workers += usize::from(more);
                 drop(state);
                 shared.changed.notify_all();
                 if more {
-                    shared.hire();
+                    shared.add_worker();
                 }
             }
         });
@@ -111,23 +111,23 @@ impl<T: Send + 'static> Pipeline<T> {
     /// Does so many tasks, some of them side by side.
     pub fn start(
         tasks: usize,
-        crew: Crew,
+        pool: Pool,
         cancel: Cancel,
         work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        let workers = crew.first.min(tasks);
+        let workers = pool.first.min(tasks);
         let state = State { workers, next_task: 0, taken: 0, ready: BTreeMap::new(), stopped: false };
         let shared = Arc::new(Shared {
             work: Box::new(work),
             tasks,
-            crew,
+            pool,
             cancel,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
         // A single task is done by whoever asks for it.
         if tasks > 1 {
-            (0..workers).for_each(|_| shared.hire());
+            (0..workers).for_each(|_| shared.add_worker());
         }
         Pipeline { shared }
     }
@@ -207,7 +207,7 @@ mod tests {
     fn results_come_in_order_and_not_too_many_ahead() {
         let begun = Arc::new(AtomicUsize::new(0));
         let seen = begun.clone();
-        let mut pipeline = Pipeline::start(200, Crew::of(threads()), Cancel::default(), move |task| {
+        let mut pipeline = Pipeline::start(200, Pool::of(threads()), Cancel::default(), move |task| {
             seen.fetch_add(1, Ordering::SeqCst);
             Ok(task)
         });
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_grows_while_tasks_wait_and_no_further() {
+    fn a_pool_grows_while_tasks_wait_and_no_further() {
         for (waits, most) in [(true, 6), (false, 2)] {
             let (now, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let (busy, seen) = (now, peak.clone());
@@ -229,7 +229,7 @@ mod tests {
                 busy.fetch_sub(1, Ordering::SeqCst);
                 Ok(task)
             };
-            let pipeline = Pipeline::start(300, Crew::growing(2, 6, move || waits), Cancel::default(), work);
+            let pipeline = Pipeline::start(300, Pool::growing(2, 6, move || waits), Cancel::default(), work);
             assert_eq!(pipeline.map(Result::unwrap).collect::<Vec<_>>(), (0..300).collect::<Vec<_>>());
             let peak = peak.load(Ordering::SeqCst);
             assert!(peak <= most && (peak > 2) == waits, "{peak} side by side");
@@ -240,12 +240,12 @@ mod tests {
     fn an_error_or_a_panic_ends_it() {
         for bad in [3, 0] {
             let work = move |task| if task == bad { Err(Error::Cancelled) } else { Ok(task) };
-            let mut pipeline = Pipeline::start(50, Crew::of(threads()), Cancel::default(), work);
+            let mut pipeline = Pipeline::start(50, Pool::of(threads()), Cancel::default(), work);
             assert_eq!(pipeline.by_ref().take_while(Result::is_ok).count(), bad);
             assert!(pipeline.next().is_none());
         }
         let cancel = Cancel::default();
         cancel.set();
-        assert!(matches!(Pipeline::start(5, Crew::of(threads()), cancel, Ok).next(), Some(Err(Error::Cancelled))));
+        assert!(matches!(Pipeline::start(5, Pool::of(threads()), cancel, Ok).next(), Some(Err(Error::Cancelled))));
     }
 }

@@ -2,15 +2,15 @@
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
-use kubist_index::priority::{PriorityRange, is_identity_type, priorities};
+use kubist_index::priority::{is_identity_type, priorities};
 use kubist_types::{Cancel, Error, Result, Stats};
 
-use crate::query::Question;
-use crate::query::scan::{Scanned, Wanted};
+use crate::bind::BoundQuery;
+use crate::execute::{Scanned, Wanted};
 
 /// Rows of a batch of the answer.
 pub(super) const BATCH_ROWS: usize = 65_536;
-/// Candidates and their columns are held until there are so many, whatever is asked for.
+/// This many candidates and their columns are held, whatever is asked for.
 pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 
 /// A record under consideration: priority, tie-breaker, part, row in the part.
@@ -31,33 +31,33 @@ pub(super) struct Found {
 
 /// The columns that a scan brings: the answer's, then, to tell ties apart, all
 /// that can be hashed.
-pub(super) fn wanted(question: &Question, with_ties: bool) -> Wanted {
-    let mut columns = question.columns.clone();
+pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
+    let mut columns = query.columns.clone();
     if with_ties {
-        columns.extend(tie_columns(question));
+        columns.extend(tie_columns(query));
     }
     Wanted { columns, priorities: true }
 }
 
-fn tie_columns(question: &Question) -> impl Iterator<Item = usize> + '_ {
-    let fields = question.snapshot.view.schema.stored.fields();
+fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
+    let fields = query.snapshot.view.schema.stored.fields();
     (0..fields.len()).filter(|column| is_identity_type(fields[*column].data_type()))
 }
 
 impl Found {
     /// Takes scanned rows; gives the candidates among them.
-    pub fn take(&mut self, question: &Question, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
+    pub fn take(&mut self, query: &BoundQuery, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
         if with_ties && scanned.rows > 0 {
-            let of_ties = &scanned.columns[question.columns.len()..][..tie_columns(question).count()];
+            let of_ties = &scanned.columns[query.columns.len()..][..tie_columns(query).count()];
             let columns: Vec<&dyn Array> = of_ties.iter().map(|array| array.as_ref()).collect();
             ties = priorities(&columns, scanned.rows, 0);
         }
         let part = self.parts.len() as u32;
         let rows = scanned.priorities.iter().zip(ties).enumerate();
         let candidates = rows.map(|(row, (priority, tie))| (*priority, tie, part, row as u32)).collect();
-        scanned.columns.truncate(question.columns.len());
+        scanned.columns.truncate(query.columns.len());
         self.parts.push(scanned.columns);
         self.rows += scanned.rows;
         candidates
@@ -95,22 +95,4 @@ pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: 
             interleave(&arrays, &places).map_err(Error::kernel)
         })
         .collect()
-}
-
-/// About how many records lie in the box: runs by the part of their own box that
-/// the question's box covers, or one for each zone that a lookup names.
-pub(super) fn expected_rows(question: &Question, range: PriorityRange, stats: &mut Stats) -> Result<f64> {
-    if question.is_everywhere() {
-        return Ok(question.snapshot.view.rows() as f64);
-    }
-    let (visits, planned) = question.visits(range)?;
-    // What lookups read for it is not read again.
-    stats.bytes_read += planned.bytes_read;
-    let expected = visits.iter().map(|visit| {
-        if let Some(zones) = &visit.zones {
-            return zones.len() as f64;
-        }
-        visit.run.rows as f64 * question.share_in_box(visit)
-    });
-    Ok(expected.sum())
 }

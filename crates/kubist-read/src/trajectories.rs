@@ -6,7 +6,6 @@
 //! the column is used where there is one.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::Schema;
@@ -16,9 +15,11 @@ use kubist_expr::Predicate;
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 
-use crate::query::scan::Wanted;
-use crate::query::{QueryStream, Question};
-use crate::question::Request;
+use crate::bind::BoundQuery;
+use crate::execute::{self, Wanted};
+use crate::plan::LogicalPlan;
+use crate::request::Request;
+use crate::stream::QueryStream;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
@@ -35,40 +36,38 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     if through.spec.limit.is_some() || through.spec.per_cell.is_some() {
         return Err(Error::invalid("what passed through a region is not a matter of limit or per_cell"));
     }
-    let mut question = Question::new(snapshot, request)?;
+    // What is wrong with the second question is said before the first one is read.
+    BoundQuery::new(snapshot, request)?;
     let (values, spent) = distinct(snapshot, through, column)?;
-    let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
-    question.predicate = question.predicate.and(Predicate::among(&visible, by, values.as_ref())?);
-    question.settle();
-    QueryStream::start_after(question, request.spec.limit, spent)
+    let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref())?);
+    let plan = LogicalPlan::of(BoundQuery::with(snapshot, request, among)?);
+    plan.spend(&spent);
+    QueryStream::run(plan)
 }
 
 /// The values of a stored column among the records of a question, each once, and what
 /// it cost to find them.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
-    let question = Question::new(snapshot, through)?;
+    let plan = LogicalPlan::new(snapshot, through)?;
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
-    let mut spent = Stats::default();
-    if let Some(range) = question.range {
-        let (scanned, planned) = Arc::new(question).scan(range, Wanted { columns: vec![column], priorities: false })?;
-        spent.add(&planned);
-        for scanned in scanned {
-            let scanned = scanned?;
-            through.run.cancel.check()?;
-            spent.add(&scanned.stats);
-            let Some(array) = scanned.columns.first() else { continue };
-            let keys = distinguishing(array.as_ref());
-            let fresh = keys.into_iter().enumerate().filter(|(row, key)| array.is_valid(*row) && seen.insert(*key));
-            let fresh = UInt64Array::from_iter_values(fresh.map(|(row, _)| row as u64));
-            if let Some(most) = through.run.most_held.filter(|most| seen.len() as u64 > *most) {
-                return Err(Error::invalid(format!(
-                    "more than {most} trajectories lead through this region: take a smaller one"
-                )));
-            }
-            if !fresh.is_empty() {
-                found.push(take(array, &fresh, None).map_err(Error::kernel)?);
-            }
+    let read = plan.whole()?;
+    let mut spent = plan.take_cost();
+    for scanned in execute::scan(read, Wanted { columns: vec![column], priorities: false }) {
+        let scanned = scanned?;
+        through.run.cancel.check()?;
+        spent.add(&scanned.stats);
+        let Some(array) = scanned.columns.first() else { continue };
+        let keys = distinguishing(array.as_ref());
+        let fresh = keys.into_iter().enumerate().filter(|(row, key)| array.is_valid(*row) && seen.insert(*key));
+        let fresh = UInt64Array::from_iter_values(fresh.map(|(row, _)| row as u64));
+        if let Some(most) = through.run.most_held.filter(|most| seen.len() as u64 > *most) {
+            return Err(Error::invalid(format!(
+                "more than {most} trajectories lead through this region: take a smaller one"
+            )));
+        }
+        if !fresh.is_empty() {
+            found.push(take(array, &fresh, None).map_err(Error::kernel)?);
         }
     }
     let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();

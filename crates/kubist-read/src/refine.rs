@@ -1,13 +1,14 @@
 //! From coarse to fine: windows of priority that follow each other.
 
-use crate::query::{QueryStream, Question};
-use crate::question::Request;
+use crate::bind::BoundQuery;
+use crate::request::Request;
+use crate::stream::QueryStream;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_index::priority::Threshold;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// A refinement has at most so many steps: more would hold next to nothing each.
+/// The most steps of a refinement: more would hold next to nothing each.
 const MOST_STEPS: f64 = 10_000.0;
 
 /// Priorities are told apart no finer than this.
@@ -37,7 +38,7 @@ impl Refine {
                 "refine takes no limit and no per_cell: each step is a whole window of priorities",
             ));
         }
-        Question::new(&snapshot, &request)?;
+        BoundQuery::new(&snapshot, &request)?;
         let (begin, end) = query.window.unwrap_or((0.0, 1.0));
         let end = end.min(query.precision.unwrap_or(1.0));
         let first = (begin + start).min(end);

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use crate::query::delivery::Delivery;
-use crate::query::pipeline::Pipeline;
-use crate::query::scan::{Scanned, Wanted};
-use crate::query::{Question, select};
-use crate::question::Request;
+use crate::bind::BoundQuery;
+use crate::execute::{self, Pipeline, Scanned, Wanted};
+use crate::plan::{LogicalPlan, Method};
+use crate::request::Request;
+use crate::select::{self, Delivery};
 use crate::workers;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
 /// The answer of a query, batch by batch. Dropping it stops the work.
 pub struct QueryStream {
+    query: Arc<BoundQuery>,
     schema: SchemaRef,
     source: Source,
     stats: Stats,
@@ -31,52 +31,52 @@ pub struct QueryStream {
 
 enum Source {
     /// Records in no order of priority, as they are scanned.
-    Scan(Arc<Question>, Pipeline<Scanned>),
+    Scan(Pipeline<Scanned>),
     /// Selected by priority on a thread of their own.
-    Selected(Receiver<Result<Delivery>>, Cancel),
+    Selected(Receiver<Result<Delivery>>),
     /// Selected and sorted.
     Ready(VecDeque<RecordBatch>),
     Done,
 }
 
 impl QueryStream {
-    pub fn start(question: Question, limit: Option<u64>) -> Result<QueryStream> {
-        QueryStream::start_after(question, limit, Stats::default())
-    }
-
     /// The records of a snapshot that match.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BoundQuery::new`] and, where runs are planned at once, of
+    /// [`LogicalPlan::read_plan`]; reading itself fails in [`QueryStream::next_within`].
     pub fn of(snapshot: &Snapshot, request: &Request) -> Result<QueryStream> {
-        QueryStream::start(Question::new(snapshot, request)?, request.spec.limit)
+        QueryStream::run(LogicalPlan::new(snapshot, request)?)
     }
 
-    /// `spent`: what it has cost already to know the question.
-    pub(super) fn start_after(question: Question, limit: Option<u64>, spent: Stats) -> Result<QueryStream> {
+    /// The records that a plan chooses.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn run(plan: LogicalPlan) -> Result<QueryStream> {
         let begin = Instant::now();
-        let (schema, precision) = (question.schema(), question.precision);
-        let mut stats = spent;
-        let source = match (question.range, limit) {
-            (None, _) | (_, Some(0)) => Source::Done,
-            (Some(range), None) if question.per_cell.is_none() => {
-                let question = Arc::new(question);
-                let wanted = Wanted { columns: question.columns.clone(), priorities: false };
-                let (pipeline, planned) = question.scan(range, wanted)?;
-                stats.add(&planned);
-                Source::Scan(question, pipeline)
+        let query = plan.query.clone();
+        let mut stats = Stats::default();
+        let source = match plan.method {
+            Method::Nothing => Source::Done,
+            Method::Scan => {
+                let wanted = Wanted { columns: query.columns.clone(), priorities: false };
+                let pipeline = execute::scan(plan.whole()?, wanted);
+                stats.add(&plan.take_cost());
+                Source::Scan(pipeline)
             }
-            (Some(range), limit) => {
-                // Its own switch, so that dropping the stream stops the thread.
-                let mut question = question;
-                let cancel = question.cancel.linked();
-                question.cancel = cancel.clone();
+            Method::Lowest { .. } | Method::LowestInCells { .. } => {
                 let (sender, receiver) = sync_channel(1);
-                let question = Arc::new(question);
                 workers::spawn(move || {
-                    let _ = sender.send(select::select(&question, range, limit));
+                    let _ = sender.send(select::select(&plan));
                 });
-                Source::Selected(receiver, cancel)
+                Source::Selected(receiver)
             }
         };
-        Ok(QueryStream { schema, source, stats, precision, begin, finished: false })
+        let (schema, precision) = (query.schema(), query.precision);
+        Ok(QueryStream { query, schema, source, stats, precision, begin, finished: false })
     }
 
     /// The columns of the answer.
@@ -135,7 +135,7 @@ impl QueryStream {
     fn step(&mut self, patience: Duration) -> Result<Step> {
         match &mut self.source {
             Source::Done => Ok(Step::End),
-            Source::Scan(question, pipeline) => match pipeline.next_within(patience) {
+            Source::Scan(pipeline) => match pipeline.next_within(patience) {
                 None => Ok(Step::Late),
                 Some(None) => Ok(Step::End),
                 Some(Some(scanned)) => {
@@ -145,11 +145,11 @@ impl QueryStream {
                         return Ok(Step::Nothing);
                     }
                     let rows = scanned.rows;
-                    let inclusion = || Float64Array::from(vec![question.probability(None); rows]);
-                    Ok(Step::Batch(question.batch(rows, scanned.columns, inclusion)?))
+                    let inclusion = || Float64Array::from(vec![self.query.probability(None); rows]);
+                    Ok(Step::Batch(self.query.batch(rows, scanned.columns, inclusion)?))
                 }
             },
-            Source::Selected(receiver, _) => match receiver.recv_timeout(patience) {
+            Source::Selected(receiver) => match receiver.recv_timeout(patience) {
                 Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
                 Err(RecvTimeoutError::Disconnected) => {
                     Err(Error::internal("a query thread failed unexpectedly; please report this"))
@@ -177,8 +177,9 @@ enum Step {
 
 impl Drop for QueryStream {
     fn drop(&mut self) {
-        if let Source::Selected(_, cancel) = &self.source {
-            cancel.set();
+        // The plan's own switch: the thread that selects stops.
+        if let Source::Selected(_) = &self.source {
+            self.query.cancel.set();
         }
     }
 }

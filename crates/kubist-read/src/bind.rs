@@ -1,0 +1,284 @@
+//! Binding: the names, literals and the condition of a query get the types of one snapshot.
+//!
+//! A bound query is checked and never changes. It knows which records match and where they
+//! can lie; which runs are read for them is the matter of `plan`.
+
+mod cells;
+mod region;
+mod rows;
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use kubist_expr::{Predicate, Value};
+use kubist_index::priority::{PriorityRange, Threshold, priorities};
+
+use crate::grids::Grids;
+use crate::postings::Sought;
+use crate::request::{Part, Request};
+pub(crate) use cells::{Axis, CellGrid};
+use kubist_catalog::schema::STEP;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::trace::Trace;
+use kubist_format::lookup::keys;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+use kubist_types::query::{Bound, QuerySpec};
+pub use region::Region;
+
+/// A checked query, bound to a snapshot.
+pub struct BoundQuery {
+    pub snapshot: Snapshot,
+    /// Which records match.
+    pub predicate: Predicate,
+    pub cancel: Cancel,
+    pub(crate) spec: QuerySpec,
+    pub(crate) grids: Arc<Grids>,
+    /// Where its records can lie.
+    pub(crate) region: Region,
+    /// The priorities that its records can have; `None`: no record can match.
+    range: Option<PriorityRange>,
+    /// What precision and window leave, whatever else is known of the records.
+    drawn: Option<PriorityRange>,
+    /// All matching records below this priority are asked for.
+    pub(crate) precision: f64,
+    /// Stored columns of the answer.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) cells: Option<CellGrid>,
+    /// The name of the column of inclusion probabilities, and whether it may be null.
+    pub(crate) inclusion: Option<(String, bool)>,
+    pub(crate) part: Option<Part>,
+    pub(crate) most_held: Option<u64>,
+    /// What lookups are asked for.
+    pub(crate) sought: Vec<Sought>,
+    pub(crate) trace: Option<Trace>,
+}
+
+impl BoundQuery {
+    /// Checks a query against the schema of a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a name, a type or a value that does not fit the table; `Forked`;
+    /// `Cancelled`; what the store says if the grid cannot be read.
+    pub fn new(snapshot: &Snapshot, request: &Request) -> Result<BoundQuery> {
+        BoundQuery::with(snapshot, request, |_| Ok(Predicate::always()))
+    }
+
+    /// The same, joined by AND with one more condition on the visible columns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BoundQuery::new`] and of `condition`.
+    pub fn with(
+        snapshot: &Snapshot,
+        request: &Request,
+        condition: impl FnOnce(&Schema) -> Result<Predicate>,
+    ) -> Result<BoundQuery> {
+        let Request { spec, run } = request;
+        let core = &snapshot.core;
+        core.check_process()?;
+        run.cancel.check()?;
+        let grids = Arc::new(Grids::of(snapshot)?);
+        let drawn = priority_range(spec)?;
+        let mut query = BoundQuery {
+            snapshot: snapshot.clone(),
+            predicate: predicate(snapshot, spec)?.and(condition(&visible_schema(snapshot))?),
+            cancel: run.cancel.clone(),
+            spec: spec.clone(),
+            region: Region::everything(grids.clone()),
+            range: drawn,
+            drawn,
+            precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)),
+            columns: answer_columns(snapshot, spec)?,
+            cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, &grids, cells)).transpose()?,
+            grids,
+            inclusion: inclusion_column(snapshot, spec)?,
+            part: run.part.clone(),
+            most_held: run.most_held,
+            sought: Vec::new(),
+            trace: run.trace.clone(),
+        };
+        query.confine();
+        query.find_values();
+        Ok(query)
+    }
+
+    /// The same query with a switch of its own, which the first one's switch sets too.
+    pub(crate) fn linked(self) -> BoundQuery {
+        BoundQuery { cancel: self.cancel.linked(), ..self }
+    }
+
+    /// The priorities that its records can have; `None` if no record can match.
+    pub fn range(&self) -> Option<PriorityRange> {
+        self.range
+    }
+
+    /// Does nothing but ends of dimensions decide which records are asked for?
+    pub(crate) fn only_box(&self) -> bool {
+        let schema = &self.snapshot.view.schema;
+        self.spec.filter.is_none()
+            && self.spec.steps.is_none()
+            && self.snapshot.step.is_none()
+            && self.bounded().iter().all(|column| schema.dimensions.contains(column))
+    }
+
+    /// Stored columns that have an end.
+    pub(crate) fn bounded(&self) -> Vec<usize> {
+        let schema = &self.snapshot.view.schema;
+        let bounds = self.spec.bounds.iter().filter(|bound| has_end(bound));
+        bounds.filter_map(|bound| schema.column(&bound.column).ok()).collect()
+    }
+
+    /// Are records everywhere asked for, by no values that could be looked up?
+    pub(crate) fn is_everywhere(&self) -> bool {
+        self.part.is_none() && self.sought.is_empty() && self.region.is_everything()
+    }
+
+    /// Finds the values that the predicate leaves lookup columns, and the priorities that
+    /// it leaves records whose identity is one column.
+    fn find_values(&mut self) {
+        let schema = &self.snapshot.view.schema;
+        let (seed, seen) = (self.snapshot.core.header.seed, schema.visible());
+        let values_of = |column: &usize| {
+            let place = seen.iter().position(|seen| seen == column)?;
+            self.predicate.values_of(place, schema.stored.field(*column).data_type())
+        };
+        let sought = schema.lookup.iter().filter_map(|column| {
+            let mut keys = keys(values_of(column)?.as_ref(), seed);
+            keys.sort_unstable();
+            keys.dedup();
+            Some(Sought { column: *column, keys })
+        });
+        let sought = sought.collect();
+        let of_identity = match schema.identity[..] {
+            [column] => values_of(&column),
+            _ => None,
+        };
+        if let Some(values) = of_identity {
+            let of_values = priorities(&[values.as_ref()], values.len(), seed);
+            let ends = of_values.iter().min().zip(of_values.iter().max());
+            let between = ends.map(|(first, last)| PriorityRange { first: *first, last: *last });
+            self.range = self.range.zip(between).and_then(|(range, between)| range.intersect(between));
+        }
+        self.sought = sought;
+    }
+}
+
+fn has_end(bound: &Bound) -> bool {
+    bound.low.is_some() || bound.high.is_some()
+}
+
+/// The columns that a condition can name: hidden ones cannot be.
+fn visible_schema(snapshot: &Snapshot) -> Schema {
+    let schema = &snapshot.view.schema;
+    Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec())
+}
+
+/// All that a query says of its records, but for their priorities.
+fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
+    let visible = visible_schema(snapshot);
+    let mut all = Predicate::always();
+    for bound in &spec.bounds {
+        if let Some(range) = of_bound(snapshot, &visible, bound)? {
+            all = all.and(range);
+        }
+    }
+    if let Some(filter) = &spec.filter {
+        all = all.and(Predicate::parse(filter, &visible)?);
+    }
+    if let Some(steps) = spec.steps {
+        all = all.and(of_steps(snapshot, steps)?);
+    }
+    if let Some(step) = snapshot.step {
+        all = all.and(of_steps(snapshot, (None, Some(step)))?);
+    }
+    Ok(all)
+}
+
+/// One closed range; `None` if it has no end.
+fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Option<Predicate>> {
+    let name = &bound.column;
+    snapshot.view.schema.column(name)?;
+    let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
+    for end in [low, high].into_iter().flatten() {
+        if matches!(end, Value::Null) || matches!(end, Value::Float(value) if value.is_nan()) {
+            return Err(Error::invalid(format!("box: an end of {name:?} is {end:?}, which compares with nothing")));
+        }
+    }
+    let number = |value: Option<&Value>| match value? {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    };
+    if let (Some(low), Some(high)) = (number(low), number(high)) {
+        if low > high {
+            return Err(Error::invalid(format!(
+                "box: {name:?} goes from {low} to {high}, but low must not exceed high"
+            )));
+        }
+    }
+    match has_end(bound) {
+        true => Ok(Some(Predicate::range(visible, name, low, high)?)),
+        false => Ok(None),
+    }
+}
+
+/// Rows of complete steps in a closed range. Rows without a step precede every
+/// step: they are in ranges without a lower end.
+fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Result<Predicate> {
+    if low.zip(high).is_some_and(|(low, high)| low > high) {
+        return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));
+    }
+    let asked = &snapshot.view.schema.asked;
+    let end = |end: Option<i64>| end.map(|step| Value::Int(step as i128));
+    let range = Predicate::range(asked, STEP, end(low).as_ref(), end(high).as_ref())?;
+    let incomplete: Vec<String> = snapshot.view.history.incomplete().iter().map(i64::to_string).collect();
+    if incomplete.is_empty() {
+        return Ok(range);
+    }
+    Ok(range.and(Predicate::parse(&format!("{STEP} NOT IN ({})", incomplete.join(", ")), asked)?))
+}
+
+fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
+    let mut high = Threshold::ALL;
+    if let Some(precision) = spec.precision {
+        if !(precision > 0.0 && precision <= 1.0) {
+            return Err(Error::invalid(format!("precision must be in (0, 1], found {precision}")));
+        }
+        high = Threshold::from_fraction(precision);
+    }
+    let mut low = Threshold::NONE;
+    if let Some((first, last)) = spec.window {
+        if !(first >= 0.0 && first < last && last <= 1.0) {
+            return Err(Error::invalid(format!(
+                "window must be (lo, hi) with 0 <= lo < hi <= 1, found ({first}, {last})"
+            )));
+        }
+        low = Threshold::from_fraction(first);
+        high = high.min(Threshold::from_fraction(last));
+    }
+    Ok(PriorityRange::between(low, high))
+}
+
+fn answer_columns(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Vec<usize>> {
+    let schema = &snapshot.view.schema;
+    let Some(names) = &spec.columns else { return Ok(schema.visible().to_vec()) };
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = schema.column(name)?;
+        if columns.contains(&column) {
+            return Err(Error::invalid(format!("columns: {name:?} is asked for twice")));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn inclusion_column(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Option<(String, bool)>> {
+    let Some(name) = &spec.inclusion else { return Ok(None) };
+    if snapshot.view.schema.user.index_of(name).is_ok() {
+        return Err(Error::invalid(format!("inclusion: the table has a column {name:?} already; choose another name")));
+    }
+    Ok(Some((name.clone(), spec.limit.is_some() || spec.per_cell.is_some())))
+}

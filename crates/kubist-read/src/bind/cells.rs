@@ -1,0 +1,107 @@
+//! The regular grid of cells that `per_cell` chooses by.
+//!
+//! Cells are counted from the lower end of a dimension's domain, in the first grid that has it,
+//! in whole numbers of 64 bits: a value further away than these reach is refused.
+
+use arrow_array::{Array, ArrayRef};
+use kubist_index::order;
+
+use crate::grids::Grids;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_types::error::{Error, Result};
+use kubist_types::query::PerCell;
+
+/// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
+/// what is no finite number.
+const LAST_INDEX: f64 = 9e18;
+
+/// A regular grid of cells, and how many records each of them gives.
+pub struct CellGrid {
+    pub rows: u64,
+    pub axes: Vec<Axis>,
+}
+
+impl CellGrid {
+    /// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
+    pub(super) fn new(snapshot: &Snapshot, grids: &Grids, per_cell: &PerCell) -> Result<CellGrid> {
+        let schema = &snapshot.view.schema;
+        if per_cell.rows == 0 || per_cell.widths.is_empty() {
+            return Err(Error::invalid(
+                "per_cell needs at least one row a cell and the width of at least one dimension",
+            ));
+        }
+        let mut axes: Vec<Axis> = Vec::new();
+        for (name, width) in &per_cell.widths {
+            let column = schema.column(name)?;
+            let created = &snapshot.core.created.dimensions;
+            if !created.contains(&column) && !schema.grids.iter().any(|grid| grid.dimensions.contains(&column)) {
+                return Err(Error::invalid(format!("per_cell: {name:?} is not a dimension of the table")));
+            }
+            if axes.iter().any(|axis| axis.column == column) {
+                return Err(Error::invalid(format!("per_cell: {name:?} is given twice")));
+            }
+            if !(width.is_finite() && *width > 0.0) {
+                return Err(Error::invalid(format!("per_cell: the width of {name:?} must be positive, found {width}")));
+            }
+            let domain = grids.first_domain(column);
+            let anchor = domain.map_or(0.0, |domain| domain.0);
+            let axis = Axis { column, name: name.clone(), anchor, width: *width };
+            if let Some((_, end)) = domain.filter(|(_, end)| axis.index(*end).is_none()) {
+                return Err(axis.too_far(end));
+            }
+            axes.push(axis);
+        }
+        Ok(CellGrid { rows: per_cell.rows, axes })
+    }
+}
+
+/// How one dimension is cut into cells.
+#[derive(Clone)]
+pub struct Axis {
+    /// Its stored column.
+    pub column: usize,
+    name: String,
+    anchor: f64,
+    width: f64,
+}
+
+impl Axis {
+    /// The index of a value's cell; `None` if it is too far away to be counted. NaN and each
+    /// infinity have a cell of their own.
+    pub fn index(&self, value: f64) -> Option<i64> {
+        if value.is_nan() {
+            return Some(i64::MAX);
+        }
+        if value.is_infinite() {
+            return Some(if value > 0.0 { i64::MAX - 1 } else { i64::MIN + 1 });
+        }
+        let distance = value - self.anchor;
+        let cells = match distance.is_finite() {
+            true => distance / self.width,
+            false => value / self.width - self.anchor / self.width,
+        };
+        let index = cells.floor();
+        (index.abs() <= LAST_INDEX).then_some(index as i64)
+    }
+
+    /// Those of an array; null has a cell of its own, too.
+    pub fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
+        let keys = order::keys(array.as_ref()).unwrap_or_default();
+        let of_row = |(row, key): (usize, &u64)| {
+            if array.is_null(row) {
+                return Ok(i64::MIN);
+            }
+            let value = order::number(array.data_type(), *key);
+            self.index(value).ok_or_else(|| self.too_far(value))
+        };
+        keys.iter().enumerate().map(of_row).collect()
+    }
+
+    fn too_far(&self, value: f64) -> Error {
+        let Axis { name, anchor, width, .. } = self;
+        Error::invalid(format!(
+            "per_cell: {name:?} = {value:e} is more than 9e18 cells of width {width:e} away from {anchor}, where they \
+             begin, which is further than they are counted: take wider cells"
+        ))
+    }
+}

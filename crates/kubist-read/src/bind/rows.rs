@@ -1,0 +1,53 @@
+//! What a bound query makes of rows: their priorities, and batches of its answer.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_index::priority::{Threshold, priorities};
+
+use crate::bind::BoundQuery;
+use kubist_types::error::{Error, Result};
+
+impl BoundQuery {
+    /// Priorities of rows, from their identity columns.
+    pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Vec<u64> {
+        let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
+        priorities(&identity, rows, self.snapshot.core.header.seed)
+    }
+
+    /// A batch of the answer from stored columns; `inclusion` is asked if there is a
+    /// column of it.
+    pub(crate) fn batch(
+        &self,
+        rows: usize,
+        columns: Vec<ArrayRef>,
+        inclusion: impl FnOnce() -> Float64Array,
+    ) -> Result<RecordBatch> {
+        let schema = &self.snapshot.view.schema;
+        let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
+        let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        if self.inclusion.is_some() {
+            columns.push(Arc::new(inclusion()));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
+    }
+
+    /// The probability of a priority in the part of the query's range that lies below
+    /// this one, or in all of it.
+    pub(crate) fn probability(&self, below: Option<u64>) -> f64 {
+        let Some(drawn) = self.drawn else { return 0.0 };
+        let end = below.map_or(drawn.last as u128 + 1, u128::from);
+        Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let schema = &self.snapshot.view.schema;
+        let mut fields: Vec<_> = self.columns.iter().map(|column| schema.user_field(*column).clone()).collect();
+        if let Some((name, nullable)) = &self.inclusion {
+            fields.push(Arc::new(Field::new(name, DataType::Float64, *nullable)));
+        }
+        Arc::new(Schema::new_with_metadata(fields, schema.user.metadata().clone()))
+    }
+}

@@ -1,0 +1,76 @@
+//! How many records a query has, and all records as they are stored.
+
+use arrow_array::RecordBatch;
+use kubist_types::query::QuerySpec;
+
+use crate::execute::{self, Wanted};
+use crate::plan::{LogicalPlan, Method};
+use crate::request::{Request, RunOptions};
+use crate::stream::QueryStream;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// All records of a snapshot as they are stored, hidden columns too.
+///
+/// # Errors
+///
+/// Those of [`LogicalPlan::read_plan`]; each batch may be `Damaged`, `SnapshotExpired`,
+/// `Cancelled` or what the store says.
+pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    let plan = LogicalPlan::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
+    let stored = snapshot.view.schema.stored.clone();
+    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
+    let found = execute::scan(plan.whole()?, wanted)
+        .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
+    Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
+}
+
+/// All records of a snapshot.
+///
+/// # Errors
+///
+/// Those of [`count`]; none where the metadata tells.
+pub fn rows(snapshot: &Snapshot) -> Result<u64> {
+    match snapshot.step {
+        None => Ok(snapshot.view.rows()),
+        Some(_) => count(snapshot, Request::default()),
+    }
+}
+
+/// How many records a query returns.
+///
+/// # Errors
+///
+/// Those of [`QueryStream::of`], and what reading says.
+pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
+    request.spec.columns = Some(vec![]);
+    let plan = LogicalPlan::new(snapshot, &request)?;
+    let query = &plan.query;
+    let most = match plan.method {
+        Method::Nothing => return Ok(0),
+        Method::LowestInCells { .. } => return counted_in_cells(plan),
+        Method::Lowest { rows } => rows,
+        Method::Scan => u64::MAX,
+    };
+    let is_whole = query.range().is_some_and(|range| range.is_all()) && query.part.is_none();
+    if query.predicate.is_always() && is_whole {
+        return Ok(snapshot.view.rows().min(most));
+    }
+    let (mut rows, read) = match plan.by_box()? {
+        Some((inside, others)) => (inside, others.into()),
+        None => (0, plan.whole()?),
+    };
+    for scanned in execute::scan(read, Wanted::default()) {
+        rows += scanned?.rows as u64;
+    }
+    Ok(rows.min(most))
+}
+
+fn counted_in_cells(plan: LogicalPlan) -> Result<u64> {
+    let mut rows = 0;
+    for batch in QueryStream::run(plan)? {
+        rows += batch?.num_rows() as u64;
+    }
+    Ok(rows)
+}

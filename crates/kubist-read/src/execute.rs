@@ -1,0 +1,88 @@
+//! Executing a read plan: its runs, cut into tasks, are read by several threads.
+
+mod pipeline;
+mod scan;
+
+use std::sync::Arc;
+
+use kubist_store::Latency;
+
+use crate::plan::ReadPlan;
+use crate::visit::Visit;
+use kubist_catalog::trace;
+use kubist_format::zone_map::ZoneMap;
+use kubist_types::error::Result;
+pub use pipeline::Pipeline;
+use pipeline::{Pool, threads};
+pub use scan::{Scanned, Wanted};
+
+/// About how many rows one task reads.
+const TASK_ROWS: f64 = 65_536.0;
+/// And the last ones.
+const LAST_TASK_ROWS: f64 = 16_384.0;
+/// The first task is small, so that the first batch comes soon.
+const FIRST_TASK_ROWS: f64 = 4_096.0;
+/// Runs of one task, whatever their rows.
+const TASK_RUNS: usize = 512;
+/// Tasks for each core, where they wait for a network.
+const WAITING: usize = 8;
+/// And while they wait for a device: what is read meanwhile takes memory.
+const WAITING_FOR_A_DEVICE: usize = 2;
+
+/// Leaves out zones that a caller does not need.
+pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
+
+/// The matching rows of a plan.
+pub fn scan(plan: impl Into<Arc<ReadPlan>>, wanted: Wanted) -> Pipeline<Scanned> {
+    work(plan, wanted, Arc::new(|_, _| false), Ok)
+}
+
+/// The matching rows of a plan, but for zones that are skipped; `each` is done with them on
+/// the thread that has read them.
+pub fn work<T: Send + 'static>(
+    plan: impl Into<Arc<ReadPlan>>,
+    wanted: Wanted,
+    skip: Skip,
+    each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
+) -> Pipeline<T> {
+    let plan = plan.into();
+    let ends = tasks(&plan);
+    let (core, threads) = (plan.query.snapshot.core.clone(), threads());
+    let pool = match core.store.capabilities().latency {
+        Latency::Memory => Pool::of(threads),
+        Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
+        Latency::Network => Pool::of(WAITING * threads),
+    };
+    Pipeline::start(ends.len(), pool, plan.query.cancel.clone(), move |task| {
+        let first = if task == 0 { 0 } else { ends[task - 1] };
+        let visits = &plan.visits[first..ends[task]];
+        trace::of_rows(plan.query.trace.as_ref(), || {
+            each(scan::scan(&plan.query, visits, plan.range, &wanted, &*skip)?)
+        })
+    })
+}
+
+/// Where tasks end in the visits of a plan. They shrink towards the end, so that no thread
+/// waits long for the last (block-index paper 4.2).
+fn tasks(plan: &ReadPlan) -> Vec<usize> {
+    let cost = |visit: &Visit| visit.cost(&plan.query.region, plan.range);
+    let of_visits: Vec<f64> = plan.visits.iter().map(cost).collect();
+    let mut left: f64 = of_visits.iter().sum();
+    let mut ends = Vec::new();
+    // Little is done by one thread before a second has begun.
+    let first = if left <= LAST_TASK_ROWS { LAST_TASK_ROWS } else { FIRST_TASK_ROWS };
+    let (mut rows, mut begin, mut target) = (0.0, 0, first);
+    for (index, of_visit) in of_visits.iter().enumerate() {
+        rows += of_visit;
+        if rows >= target || index + 1 - begin >= TASK_RUNS {
+            ends.push(index + 1);
+            left -= rows;
+            target = (left / (4 * threads()) as f64).clamp(LAST_TASK_ROWS, TASK_ROWS);
+            (rows, begin) = (0.0, index + 1);
+        }
+    }
+    if begin < of_visits.len() {
+        ends.push(of_visits.len());
+    }
+    ends
+}

@@ -1,0 +1,342 @@
+//! Planning: how the records of a bound query are chosen, and which runs are read for it.
+//!
+//! All planning is here. A [`LogicalPlan`] says by which method records are chosen. For a
+//! range of priorities it makes a [`ReadPlan`]: the runs to read, from metadata alone.
+//! Neither reads a row. Methods that go by windows of rising priority (`limit`, `per_cell`,
+//! estimates) ask for one read plan a window. Where the plan of all priorities is known, a
+//! window's is cut from it; otherwise the tree is walked only as deep as the window wants.
+
+mod lookup;
+mod outline;
+mod windows;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use kubist_expr::{Nulls, Verdict, Zone};
+use kubist_index::plan;
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+use kubist_store::Home;
+
+use crate::bind::BoundQuery;
+use crate::grids::Within;
+use crate::postings::Answer;
+use crate::request::{Part, Request};
+use crate::ring;
+use crate::visit::Visit;
+use kubist_catalog::error::store_error;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::trace;
+use kubist_format::location::Location;
+use kubist_format::lookup::Key;
+use kubist_types::error::{Error, Result};
+use kubist_types::gradual;
+use kubist_types::stats::Stats;
+pub use outline::PlanOutline;
+pub use windows::Windows;
+
+/// This many records tell roughly how many there are.
+const ROUGH_ROWS: f64 = 1000.0;
+
+/// How the records of a query are chosen among those that match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// None can match, or none is wanted.
+    Nothing,
+    /// All of them, in the order in which they are read.
+    Scan,
+    /// The lowest priorities, at most this many.
+    Lowest { rows: u64 },
+    /// The lowest priorities of each cell, at most this many in all.
+    LowestInCells { rows: u64 },
+}
+
+/// A bound query, and the method by which its records are chosen.
+pub struct LogicalPlan {
+    pub query: Arc<BoundQuery>,
+    pub method: Method,
+    /// Is there a condition on columns that are no dimensions?
+    by_values: bool,
+    /// The plan of all priorities, once it was made.
+    whole: OnceLock<Arc<ReadPlan>>,
+    /// The plan of the first window, once it was made for the outline.
+    first: OnceLock<Arc<ReadPlan>>,
+    /// What planning has cost since that was last asked.
+    spent: Mutex<Stats>,
+    /// What lookups have answered so far; each is asked once for all windows.
+    answers: Mutex<HashMap<Key, Arc<Answer>>>,
+}
+
+/// The runs to read for a range of priorities. It does not change.
+pub struct ReadPlan {
+    pub query: Arc<BoundQuery>,
+    pub range: PriorityRange,
+    /// In depth-first order of cubes.
+    pub visits: Vec<Visit>,
+}
+
+impl ReadPlan {
+    /// Only some of its visits.
+    pub fn only(&self, wanted: impl Fn(&Visit) -> bool) -> ReadPlan {
+        let visits = self.visits.iter().filter(|visit| wanted(visit)).cloned().collect();
+        ReadPlan { query: self.query.clone(), range: self.range, visits }
+    }
+
+    /// About how many records it finds.
+    pub fn expected_rows(&self) -> f64 {
+        let of_visit = |visit: &Visit| match &visit.zones {
+            Some(zones) => zones.len() as f64,
+            None => visit.rows(&self.query.region, self.range),
+        };
+        self.visits.iter().map(of_visit).sum()
+    }
+
+    /// The same for priorities inside its range. Runs below a cube have no priority under the
+    /// cube's cutoff (I2), so what the walk would leave out is left out here too.
+    fn narrowed(&self, range: PriorityRange) -> Result<ReadPlan> {
+        let mut visits = Vec::new();
+        for piece in gradual::pieces(self.visits.len(), &self.query.cancel) {
+            let of_piece = self.visits[piece?].iter();
+            visits.extend(of_piece.filter(|visit| meets(&visit.run, range)).cloned());
+        }
+        Ok(ReadPlan { query: self.query.clone(), range, visits })
+    }
+}
+
+impl LogicalPlan {
+    /// A query of a snapshot, bound and with its method.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BoundQuery::new`].
+    pub fn new(snapshot: &Snapshot, request: &Request) -> Result<LogicalPlan> {
+        Ok(LogicalPlan::of(BoundQuery::new(snapshot, request)?))
+    }
+
+    /// Of a bound query. The plan has a switch of its own: setting it stops what reads for the
+    /// plan, and nothing else.
+    pub fn of(query: BoundQuery) -> LogicalPlan {
+        let limit = query.spec.limit;
+        let method = match (query.range(), limit, &query.cells) {
+            (None, ..) | (_, Some(0), _) => Method::Nothing,
+            (_, _, Some(_)) => Method::LowestInCells { rows: limit.unwrap_or(u64::MAX) },
+            (_, Some(rows), None) => Method::Lowest { rows },
+            (_, None, None) => Method::Scan,
+        };
+        let schema = &query.snapshot.view.schema;
+        let is_dimension = |column: &usize| schema.dimensions.contains(&schema.places[*column]);
+        // Runs of an older grid have ranges of what are dimensions now.
+        let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
+        LogicalPlan {
+            query: Arc::new(query.linked()),
+            method,
+            by_values,
+            whole: OnceLock::new(),
+            first: OnceLock::new(),
+            spent: Mutex::default(),
+            answers: Mutex::default(),
+        }
+    }
+
+    /// What planning has cost since this was last asked.
+    pub fn take_cost(&self) -> Stats {
+        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The runs that may hold records of the query with priorities in `range`.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Damaged`, `SnapshotExpired` or what the store says if pages of the
+    /// directory or postings cannot be read; `Invalid` for a part of a ring that is not there.
+    pub fn read_plan(&self, range: PriorityRange) -> Result<Arc<ReadPlan>> {
+        if let Some(first) = self.first.get().filter(|first| first.range == range) {
+            return Ok(first.clone());
+        }
+        match self.whole.get() {
+            Some(whole) if whole.range.first <= range.first && range.last <= whole.range.last => {
+                Ok(whole.narrowed(range)?.into())
+            }
+            _ => Ok(self.planned(range)?.into()),
+        }
+    }
+
+    /// Those of all priorities that the query can have; planned once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn whole(&self) -> Result<Arc<ReadPlan>> {
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole.clone());
+        }
+        let whole = match self.query.range() {
+            Some(range) => self.planned(range)?,
+            None => ReadPlan { query: self.query.clone(), range: PriorityRange::ALL, visits: Vec::new() },
+        };
+        Ok(self.whole.get_or_init(|| Arc::new(whole)).clone())
+    }
+
+    /// About how many records match, of all priorities that the query can have: runs by the part of their own box that the
+    /// query's box covers, or one for each zone that a lookup names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn expected_rows(&self) -> Result<f64> {
+        match (self.query.is_everywhere(), self.query.range()) {
+            (_, None) => Ok(0.0),
+            (true, Some(range)) => Ok(self.query.snapshot.view.rows() as f64 * share(range)),
+            (false, Some(_)) => Ok(self.whole()?.expected_rows()),
+        }
+    }
+
+    /// Very roughly how many records the query has, whatever their priorities: from those of
+    /// low priority, where there are enough of them, because they lie in few runs.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn rough_rows(&self) -> Result<f64> {
+        if self.query.is_everywhere() {
+            return Ok(self.query.snapshot.view.rows() as f64);
+        }
+        let shares: &[f64] = if self.query.sought.is_empty() { &[1.0 / 4096.0, 1.0 / 64.0] } else { &[] };
+        for share in shares {
+            let range = PriorityRange { first: 0, last: (u64::MAX as f64 * share) as u64 };
+            let rows = self.read_plan(range)?.expected_rows();
+            if rows >= ROUGH_ROWS {
+                return Ok(rows / share);
+            }
+        }
+        Ok(self.read_plan(PriorityRange::ALL)?.expected_rows())
+    }
+
+    /// Records of runs that lie inside the box, and the plan of those that may have some
+    /// outside; `None` if more than the box decides.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn by_box(&self) -> Result<Option<(u64, ReadPlan)>> {
+        let query = &self.query;
+        // Without its grid (a damaged table) nothing is known of where rows lie.
+        if !query.grids.are_known()
+            || !query.only_box()
+            || query.part.is_some()
+            || !query.sought.is_empty()
+            || query.range().is_none_or(|range| !range.is_all())
+        {
+            return Ok(None);
+        }
+        let (core, mut stats) = (&query.snapshot.core, Stats::default());
+        let (boxes, everything) = (&query.region.boxes, PriorityRange::ALL);
+        let directory = query.snapshot.view.runs.near(core, boxes, everything, &mut stats, &query.cancel)?;
+        let (mut inside, mut visits, bounded) = (0, Vec::new(), query.bounded());
+        for piece in gradual::pieces(directory.runs().len(), &query.cancel) {
+            for run in directory.runs()[piece?].iter().filter(|run| query.region.meets(run)) {
+                match query.region.holds(run, &bounded) {
+                    true => inside += run.rows,
+                    false => visits.push(Visit::whole(run.clone())),
+                }
+            }
+        }
+        self.spend(&stats);
+        Ok(Some((inside, ReadPlan { query: query.clone(), range: everything, visits })))
+    }
+
+    /// Adds to what planning has cost.
+    pub(crate) fn spend(&self, stats: &Stats) {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
+    }
+
+    fn planned(&self, range: PriorityRange) -> Result<ReadPlan> {
+        let query = &self.query;
+        let (mut visits, stats) = trace::of_plan(query.trace.as_ref(), || match self.looked_up(range)? {
+            Some(found) => Ok(found),
+            None => self.walked(range),
+        })?;
+        if let Some(part) = &query.part {
+            visits = on_ring(query, part, visits)?;
+            let tree = query.grids.tree(part.grid);
+            let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
+            let grid_box = part.grid_box();
+            visits = visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect();
+        }
+        self.spend(&stats);
+        Ok(ReadPlan { query: query.clone(), range, visits })
+    }
+
+    /// What a walk down the tree finds.
+    fn walked(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
+        let query = &self.query;
+        let (core, mut stats) = (&query.snapshot.core, Stats::default());
+        query.cancel.check()?;
+        let boxes = &query.region.boxes;
+        let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
+        let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
+            // Each record is in one primary run; copies lie anywhere on the ring.
+            true => directory.plan_primaries(boxes, range),
+            false => directory.plan(boxes, range),
+        };
+        query.cancel.check()?;
+        let wanted = |visit: &&plan::Visit<'_, Location>| query.region.meets(visit.run) && self.may_match(visit.run);
+        let mut visits = Vec::new();
+        for piece in gradual::pieces(plan.visits.len(), &query.cancel) {
+            visits.extend(plan.visits[piece?].iter().filter(wanted).map(|visit| {
+                let tree = directory.forest().tree_of(visit.run.cube);
+                let boxes = |cubes: &Arc<[_]>| Within {
+                    grid: tree.grid(),
+                    boxes: cubes.iter().map(|cube| tree.span(*cube)).collect(),
+                };
+                Visit { run: visit.run.clone(), within: visit.within.iter().map(boxes).collect(), zones: None }
+            }));
+        }
+        stats.cubes_visited = plan.cubes_visited;
+        Ok((self.narrowed_by_lookups(visits, &mut stats)?, stats))
+    }
+
+    /// Can a run hold records that match, as far as its ranges tell?
+    fn may_match(&self, run: &Run<Location>) -> bool {
+        const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
+        let schema = &self.query.snapshot.view.schema;
+        let Some(ranges) = run.payload.ranges.as_ref().filter(|_| self.by_values) else { return true };
+        let of_column = |column: usize| ranges.zone(schema.places[column]).unwrap_or(ANYTHING);
+        self.query.predicate.verdict(&of_column) != Verdict::None
+    }
+}
+
+/// Where runs lie in a cluster: where their first bytes do.
+///
+/// # Errors
+///
+/// What the store says.
+pub fn homes(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<Home>> {
+    let first_bytes = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
+    let all: Vec<(Arc<str>, u64)> = visits.iter().map(first_bytes).collect();
+    let all: Vec<(&str, u64)> = all.iter().map(|(segment, offset)| (&**segment, *offset)).collect();
+    query.snapshot.core.store.homes(&all).map_err(store_error)
+}
+
+/// Those that lie in the part of a cluster's ring that is asked for.
+fn on_ring(query: &BoundQuery, part: &Part, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
+    if let Some(tokens) = &part.tokens {
+        let homes = homes(query, &visits)?;
+        if homes.len() < visits.len() {
+            return Err(Error::invalid("a part of a cluster's ring is read from the cluster"));
+        }
+        let mut homes = homes.into_iter();
+        visits.retain(|_| homes.next().is_some_and(|home| ring::holds(tokens, home.token)));
+    }
+    Ok(visits)
+}
+
+fn meets(run: &Run<Location>, range: PriorityRange) -> bool {
+    range.meets(run.priorities.0, run.priorities.1)
+}
+
+/// The part of all priorities that a range is.
+fn share(range: PriorityRange) -> f64 {
+    ((range.last - range.first) as f64 + 1.0) / (u64::MAX as f64 + 1.0)
+}

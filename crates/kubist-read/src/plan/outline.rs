@@ -1,0 +1,139 @@
+//! A plan for people: what is chosen, where it can lie, and what is about to be read.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{LogicalPlan, Method};
+use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_types::error::Result;
+use kubist_types::shown::printable;
+
+/// What a query is about to read, before any row is read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PlanOutline {
+    /// How records are chosen: `nothing`, `scan`, `lowest` or `lowest in cells`.
+    pub method: &'static str,
+    /// How many records are chosen at most, or of each cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// The columns of the answer.
+    pub columns: Vec<String>,
+    /// The condition, if there is one beside the box.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Of each dimension: its name, and how much of its coordinates is asked for, 0 to 1.
+    pub region: Vec<(String, f64)>,
+    /// The priorities that the query can have, as fractions: from this one, up to below that.
+    pub priorities: (f64, f64),
+    /// The first window of them, which is all where everything is read at once.
+    pub window: (f64, f64),
+    /// Live runs of the table, about.
+    pub runs_there: u64,
+    /// Runs that the first window reads.
+    pub runs: u64,
+    /// Of these, replicas.
+    pub replicas: u64,
+    /// Of these, runs of which a lookup names the zones.
+    pub looked_up: u64,
+    /// Records in the runs.
+    pub rows_there: u64,
+    /// Records that the first window finds, about; a condition on values is not counted in.
+    pub rows_expected: f64,
+    /// Cubes that planning looked at.
+    pub cubes_visited: u64,
+}
+
+impl LogicalPlan {
+    /// What is about to be read. Plans the first window, and reads metadata alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`].
+    pub fn outline(&self) -> Result<PlanOutline> {
+        let query = &self.query;
+        let schema = &query.snapshot.view.schema;
+        let (method, rows) = match self.method {
+            Method::Nothing => ("nothing", None),
+            Method::Scan => ("scan", None),
+            Method::Lowest { rows } => ("lowest", Some(rows)),
+            Method::LowestInCells { .. } => ("lowest in cells", query.cells.as_ref().map(|cells| cells.rows)),
+        };
+        let read = match self.method {
+            Method::Nothing => None,
+            Method::Scan => Some(self.whole()?),
+            Method::Lowest { .. } | Method::LowestInCells { .. } => {
+                let first = self.read_plan(self.windows()?.current())?;
+                Some(self.first.get_or_init(|| first).clone())
+            }
+        };
+        let spent = self.take_cost();
+        // Whoever runs the plan counts it.
+        self.spend(&spent);
+        let visits = read.as_ref().map_or(&[][..], |read| &read.visits);
+        let count =
+            |wanted: fn(&crate::visit::Visit) -> bool| visits.iter().filter(|visit| wanted(visit)).count() as u64;
+        let name = |column: &usize| schema.user_field(*column).name().clone();
+        Ok(PlanOutline {
+            method,
+            rows,
+            columns: query.schema().fields().iter().map(|field| field.name().clone()).collect(),
+            condition: query.spec.filter.clone(),
+            region: schema.dimensions.iter().map(name).zip(query.region.shares()).collect(),
+            priorities: query.range().map_or((0.0, 0.0), fractions),
+            window: read.as_ref().map_or((0.0, 0.0), |read| fractions(read.range)),
+            runs_there: query.snapshot.view.runs.about(),
+            runs: visits.len() as u64,
+            replicas: count(|visit| visit.run.is_replica()),
+            looked_up: count(|visit| visit.zones.is_some()),
+            rows_there: visits.iter().map(|visit| visit.run.rows).sum(),
+            rows_expected: read.as_ref().map_or(0.0, |read| read.expected_rows()),
+            cubes_visited: spent.cubes_visited,
+        })
+    }
+}
+
+fn fractions(range: PriorityRange) -> (f64, f64) {
+    let fraction = |end: u128| Threshold::new(end).to_fraction();
+    (fraction(range.first.into()), fraction(u128::from(range.last) + 1))
+}
+
+impl fmt::Display for PlanOutline {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |share: f64| format!("{:.3} %", 100.0 * share);
+        let between = |(low, high): (f64, f64)| format!("{} to {}", share(low), share(high));
+        let method = match (self.method, self.rows) {
+            ("lowest", Some(rows)) => format!("the {rows} records of lowest priority, by windows of rising priority"),
+            ("lowest in cells", Some(rows)) => {
+                format!("the {rows} records of lowest priority in each cell, by windows")
+            }
+            ("nothing", _) => "nothing: no record can match".into(),
+            _ => "all records that match, as they are stored".into(),
+        };
+        writeln!(out, "{:<14}{method}", "plan")?;
+        writeln!(out, "{:<14}{}", "columns", printable(&self.columns.join(", ")))?;
+        if let Some(condition) = &self.condition {
+            writeln!(out, "{:<14}{}", "condition", printable(condition))?;
+        }
+        let region: Vec<String> =
+            self.region.iter().map(|(name, side)| format!("{} {}", printable(name), share(*side))).collect();
+        writeln!(out, "{:<14}{} of the grid", "region", region.join(" x "))?;
+        writeln!(out, "{:<14}{}", "priorities", between(self.priorities))?;
+        if self.window != self.priorities {
+            writeln!(out, "{:<14}{}", "first window", between(self.window))?;
+        }
+        let beside = [("replicas", self.replicas), ("by lookups", self.looked_up)];
+        let beside: Vec<String> =
+            beside.iter().filter(|(_, runs)| *runs > 0).map(|(what, runs)| format!(", {runs} {what}")).collect();
+        write!(
+            out,
+            "{:<14}{} of {} runs{}; {} records in them, about {:.0} expected",
+            "reads",
+            self.runs,
+            self.runs_there,
+            beside.concat(),
+            self.rows_there,
+            self.rows_expected
+        )
+    }
+}

@@ -1,0 +1,68 @@
+//! Windows of rising priority: how much of the priorities a method reads at once.
+
+use kubist_index::priority::PriorityRange;
+
+use super::{LogicalPlan, Method};
+use kubist_types::error::Result;
+
+/// Records that the first window of `per_cell` holds, about: what cells match cannot be
+/// estimated.
+const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
+
+/// Windows that follow each other from the lowest priority of a range to its highest.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    range: PriorityRange,
+    low: u64,
+    /// How much of the range, from its beginning, is read at the end of the current window.
+    share: f64,
+}
+
+impl Windows {
+    /// The window to read now.
+    pub fn current(&self) -> PriorityRange {
+        let PriorityRange { first, last } = self.range;
+        let end = match self.share >= 1.0 {
+            true => last,
+            false => (first as f64 + (last - first) as f64 * self.share).min(last as f64) as u64,
+        };
+        PriorityRange { first: self.low, last: end.clamp(self.low, last) }
+    }
+
+    /// Is there none after the current one?
+    pub fn is_last(&self) -> bool {
+        self.current().last >= self.range.last
+    }
+
+    /// Goes on to the next one, at whose end `factor` times as much is read.
+    pub fn grow(&mut self, factor: f64) {
+        let next = self.current().last.saturating_add(1);
+        (self.low, self.share) = (next.min(self.range.last), self.share * factor);
+    }
+}
+
+impl LogicalPlan {
+    /// The windows in which the method reads. One is enough where everything is read anyway.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`]: how many records there are is planned.
+    pub fn windows(&self) -> Result<Windows> {
+        let range = self.query.range().unwrap_or(PriorityRange::ALL);
+        let first_rows = match self.method {
+            Method::Nothing | Method::Scan => None,
+            // With this many expected, too few would be a rare surprise. One more than the
+            // limit tells where the answer ends.
+            Method::Lowest { rows } => {
+                let enough = rows.saturating_add(1) as f64;
+                Some(enough + 4.0 * enough.sqrt() + 16.0)
+            }
+            Method::LowestInCells { .. } => Some(FIRST_ROWS_OF_CELLS),
+        };
+        let share = match first_rows {
+            Some(rows) => rows / self.expected_rows()?.max(1.0),
+            None => 1.0,
+        };
+        Ok(Windows { range, low: range.first, share })
+    }
+}

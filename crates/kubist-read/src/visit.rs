@@ -1,0 +1,67 @@
+//! One run that a query reads, and which part of it.
+
+use std::sync::Arc;
+
+use kubist_index::cube::{Geometry, GridBox};
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+
+use crate::bind::Region;
+use crate::grids::Within;
+use kubist_format::location::Location;
+
+/// What reading a page for few of its zones costs, in rows, and each of them.
+const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
+const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
+/// What any run costs, however few of its rows are asked for.
+const LEAST_ROWS: f64 = 128.0;
+
+/// A run to read, perhaps only inside some boxes.
+#[derive(Clone)]
+pub struct Visit {
+    pub run: Arc<Run<Location>>,
+    /// All of these hold its points.
+    pub within: Vec<Within>,
+    /// Only these zones, ascending, can hold what is looked up.
+    pub zones: Option<Arc<[u32]>>,
+}
+
+impl Visit {
+    /// All of a run.
+    pub fn whole(run: Arc<Run<Location>>) -> Visit {
+        Visit { run, within: Vec::new(), zones: None }
+    }
+
+    /// About how many of its rows have a priority in `range` and lie in the region.
+    pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
+        let (first, last) = self.run.priorities;
+        let share =
+            (range.last.min(last) as f64 - range.first.max(first) as f64 + 1.0) / (last as f64 - first as f64 + 1.0);
+        self.run.rows as f64 * share.clamp(0.0, 1.0) * region.share_of(&self.run)
+    }
+
+    /// About what reading it costs, in rows.
+    pub fn cost(&self, region: &Region, range: PriorityRange) -> f64 {
+        match &self.zones {
+            Some(zones) => LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS,
+            None => self.rows(region, range).max(LEAST_ROWS),
+        }
+    }
+
+    /// What of it lies inside one more box, of the space of `tree`, if anything.
+    pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
+        let (location, k) = (&self.run.payload, tree.dimensions());
+        if self.run.cube.grid() == tree.grid() {
+            if (0..k).all(|d| grid_box.low[d] <= location.low[d] && location.high[d] <= grid_box.high[d]) {
+                return Some(self);
+            }
+            if (0..k).any(|d| grid_box.low[d] > location.high[d] || location.low[d] > grid_box.high[d]) {
+                return None;
+            }
+        }
+        if *grid_box != tree.everything() {
+            self.within.push(Within { grid: tree.grid(), boxes: [grid_box.clone()].into() });
+        }
+        Some(self)
+    }
+}
