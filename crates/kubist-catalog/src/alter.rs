@@ -6,18 +6,22 @@
 //! sense. They are few and small, are read in their order by every handle, and are
 //! never cleaned away; a table's schema is the creation's with all of them applied.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_format::alteration::{Alteration, NewGrid, name_of};
+use kubist_format::alteration::{Alteration, GridDimension, NewGrid, name_of};
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
+use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Error, Metadata, Result, Value};
 
 use crate::core::Core;
 use crate::error::store_error;
+use crate::schema::TableSchema;
+use crate::segment::unix_ms;
 
 /// The longest default: it comes back once for each old row.
 const MOST_DEFAULT_BYTES: usize = 1024;
@@ -76,6 +80,18 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
         }
         _ => Ok(()),
     }
+}
+
+/// The grid that is to follow the newest of a schema: columns with their scales.
+pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
+    let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
+    NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
+}
+
+/// The same columns with other scales.
+pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> {
+    let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone());
+    columns.zip(scales).map(|(column, scale)| GridDimension { column, scale }).collect()
 }
 
 impl Core {

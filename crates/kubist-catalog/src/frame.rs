@@ -137,9 +137,12 @@ where
     }
 }
 
-/// The values of a dimension as numbers, for learning a scale; nulls left out.
+/// The values of a dimension as numbers, for learning a scale; NaN for null.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
-    let rows = (0..array.len()).filter(|row| array.is_valid(*row));
-    rows.map(|row| order::number(array.data_type(), keys[row])).collect()
+    let number = |(row, key): (usize, &u64)| match array.is_valid(row) {
+        true => order::number(array.data_type(), *key),
+        false => f64::NAN,
+    };
+    keys.iter().enumerate().map(number).collect()
 }

@@ -35,6 +35,8 @@ pub struct NewGrid {
     pub reason: String,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
+    /// The rows that the table had, about.
+    pub rows: u64,
     /// Of whoever made it, who knows it again by this.
     pub token: String,
 }

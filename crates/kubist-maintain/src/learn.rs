@@ -35,10 +35,15 @@ impl ScaleKind {
     }
 }
 
-/// The values of some columns in the sample, null ones left out; none if there are no rows.
+/// The values of some columns in the sample, record by record: NaN is what is no number.
 pub fn sample(snapshot: &Snapshot, columns: Vec<String>, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
+    sample_of(snapshot, columns, LEARNED_ROWS, cancel)
+}
+
+/// The same in a sample of this many records.
+pub fn sample_of(snapshot: &Snapshot, columns: Vec<String>, rows: u64, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
     let mut values = vec![Vec::new(); columns.len()];
-    let query = QuerySpec { columns: Some(columns), limit: Some(LEARNED_ROWS), ..QuerySpec::default() };
+    let query = QuerySpec { columns: Some(columns), limit: Some(rows), ..QuerySpec::default() };
     for batch in QueryStream::of(snapshot, &RunOptions::with_cancel(cancel).of(query))? {
         let batch = batch?;
         for (values, array) in values.iter_mut().zip(batch.columns()) {

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use crate::lease::Lease;
 use crate::planner::{CompactionPlanner, Kind, Rewrite};
 use crate::policy::OptimizeOptions;
+use crate::regrid::follow_data;
 use crate::replicate;
 use kubist_catalog::core::Core;
 use kubist_catalog::snapshot::Snapshot;
@@ -45,6 +46,8 @@ pub struct OptimizeReport {
     /// Rows of new replicas.
     pub rows_copied: u64,
     pub bytes_written: u64,
+    /// Did it give the table another grid, because the data had outgrown the one before?
+    pub new_grid: bool,
     /// Rewrites that another optimizer made superfluous.
     pub conflicts: u64,
     /// Parts of the tree that another optimizer was at work on.
@@ -104,6 +107,10 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
+    if options.follow_data {
+        let snapshot = Snapshot::now(core, &options.cancel)?;
+        report.new_grid = follow_data(core, &snapshot, &options.cancel)?;
+    }
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);

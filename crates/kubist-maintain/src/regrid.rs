@@ -1,20 +1,24 @@
 //! A new grid for a table that has rows: other dimensions, other domains, other scales.
 //!
+//! Whoever keeps the table in shape makes one by itself when the data has outgrown the newest.
+//! Each time the table has twice the rows that it had then, at most: so growing data gets few
+//! grids, and each row moves about once for each time that the table doubles.
+//!
 //! The grid is published under the next number. From then on writers place rows by it, as
 //! they come to know of it; the optimizer moves the rows that are there. Nothing waits for
 //! either, and answers are the same at any moment (record 0039).
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use kubist_catalog::alter::{next_grid, rescaled};
 use kubist_catalog::core::Core;
 use kubist_catalog::create::scale_of;
-use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration::{GridDimension, NewGrid};
+use kubist_index::fit::outgrown;
 use kubist_types::{Cancel, Dimension, Domain, Error, Result};
 
-use crate::learn::{ScaleKind, sample};
+use crate::learn::{ScaleKind, sample, sample_of};
 
 /// What a new grid is to be.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +53,30 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     }
 }
 
+/// A table of fewer rows is read in no time by any grid.
+const LEAST_ROWS: u64 = 1 << 14;
+/// Records by which grids are compared.
+const COMPARED: u64 = 4096;
+
+/// Publishes a grid that fits, if the data has outgrown the newest: boxes would examine much
+/// more than by a fresh one. Looks again only once the table has grown by a quarter since.
+///
+/// # Errors
+///
+/// `Cancelled`, or what the store says.
+pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+    let (schema, rows) = (&snapshot.view.schema, snapshot.view.rows());
+    let at_newest = schema.grids.last().map_or(0, |grid| grid.said.rows);
+    if rows < LEAST_ROWS || rows < 2 * at_newest || !core.heat.has_grown(rows) {
+        return Ok(false);
+    }
+    let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };
+    let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
+    let sample = sample_of(snapshot, columns, COMPARED, cancel)?;
+    let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(false) };
+    core.publish_next_grid(next_grid(schema, rescaled(schema, scales), rows, "the data had outgrown the one before"))
+}
+
 fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewGrid> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let newest = schema.newest_grid();
@@ -67,7 +95,7 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
     if !open.is_empty() {
         let columns: Vec<String> = open.iter().map(|d| names[*d].clone()).collect();
         for (d, values) in open.into_iter().zip(sample(snapshot, columns, &options.cancel)?) {
-            if values.is_empty() {
+            if !values.iter().any(|value| value.is_finite()) {
                 let why = "the table has no values of it to learn one from";
                 return Err(Error::invalid(format!("give a domain of {:?}: {why}", names[d])));
             }
@@ -83,13 +111,8 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
         }
     }
     let dimensions = names.into_iter().zip(scales.into_iter().flatten());
-    Ok(NewGrid {
-        grid: newest + 1,
-        dimensions: dimensions.map(|(column, scale)| GridDimension { column, scale }).collect(),
-        reason: reason.into(),
-        unix_ms: unix_ms(),
-        token: format!("{:016x}", RandomState::new().hash_one(unix_ms())),
-    })
+    let dimensions = dimensions.map(|(column, scale)| GridDimension { column, scale }).collect();
+    Ok(next_grid(schema, dimensions, snapshot.view.rows(), reason))
 }
 
 /// Each domain is of a dimension, and given once.

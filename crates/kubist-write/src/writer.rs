@@ -12,10 +12,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
+use arrow_select::take::take;
 use kubist_index::cube::CubeId;
+use kubist_index::fit::outgrown;
 use kubist_index::grid::Scale;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::plain;
@@ -28,11 +30,13 @@ use crate::build::{EncodedRun, SortedRows};
 use crate::output::{DEFAULT_MEMORY, Output, identify};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
+use kubist_catalog::alter::{next_grid, rescaled};
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::{self, Frame};
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
+use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
 use kubist_format::entry::{CommitEntry, StepMark};
@@ -53,6 +57,10 @@ const SLICE_ROWS: usize = 1 << 18;
 const SLICE_BYTES: usize = 64 << 20;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
+
+/// A commit of so many rows may have a grid made for it, and that is judged by some of them.
+const BULK_ROWS: u64 = 1 << 14;
+const COMPARED_ROWS: u64 = 4096;
 
 /// How long somebody else may hold a log without being its writer.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -406,9 +414,17 @@ impl Writer {
         Ok(Committed { writer, sequence, rows, bytes_written, seconds, repeated: false })
     }
 
-    /// The frame of the newest grid, learned from the pending rows if none is published.
-    fn frame(&self, schema: &TableSchema, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
-        if let Some(frame) = self.core.newest_frame(schema)? {
+    /// The frame of the newest grid, learned from the pending rows if none is published. Rows
+    /// that are more than all that were there make one for themselves if they do not fit it.
+    fn frame(&self, view: &View, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
+        let schema = &view.schema;
+        if let Some(mut frame) = self.core.newest_frame(schema)? {
+            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+            if rows >= BULK_ROWS && rows > view.rows() {
+                if let Some(fitting) = self.fitting(view, &frame, rows, batches)? {
+                    frame = fitting;
+                }
+            }
             if !self.settled.get() {
                 // Another process may just be making them durable: a commit must
                 // not outlive the header and the grid that it was placed by.
@@ -433,12 +449,35 @@ impl Writer {
         self.core.publish_grid(&scales)
     }
 
-    fn spill(&mut self) -> Result<()> {
+    /// The frame of a new grid for many rows, if they have outgrown the newest.
+    fn fitting(&self, view: &View, frame: &Frame, rows: u64, batches: &[RecordBatch]) -> Result<Option<Arc<Frame>>> {
+        let step = rows.div_ceil(COMPARED_ROWS).max(1) as usize;
+        let sampled = |column: &usize| -> Result<Vec<f64>> {
+            let some = |batch: &RecordBatch| {
+                let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
+                take(batch.column(*column), &rows, None).map_err(Error::kernel)
+            };
+            let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
+            Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
+        };
+        let sample = frame.dimensions.iter().map(sampled).collect::<Result<Vec<_>>>()?;
+        let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(None) };
+        let schema = &view.schema;
+        let why = "a commit had more rows than the table, and had outgrown the one before";
+        self.core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
+        // Its own, or that of somebody else who was at it.
         let schema = self.core.view(&self.cancel)?.schema.clone();
+        self.core.settle_schema(&schema)?;
+        self.core.newest_frame(&schema)
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let view = self.core.view(&self.cancel)?;
+        let schema = view.schema.clone();
         let batches = widened(&schema, std::mem::take(&mut self.pending.batches))?;
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
-            let frame = self.frame(&schema, &batches)?;
+            let frame = self.frame(&view, &batches)?;
             let scratch = self.core.store.scratch().map_err(store_error)?;
             self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
@@ -455,7 +494,7 @@ impl Writer {
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
-            None => self.frame(&schema, &batches)?,
+            None => self.frame(&view, &batches)?,
         };
         let geometry = frame.geometry;
         let seen = Seen::all(known);
