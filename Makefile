@@ -23,6 +23,7 @@
 # make cassandra-down   ends them, and removes their data
 # make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
 #                       network for as many times 15 seconds
+# make generate   what HTTP's description, the page and Python know of a query, from its declaration
 # make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
 # make hostile   20,000 hostile tries (damage, crafted files, inputs, expressions, HTTP, links,
 #                kills), counted; TRIES=n, SEED=n, ONLY=kind or ONLY=kind:try
@@ -35,7 +36,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile golden fuzz clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -50,7 +51,7 @@ build: $(VENV)/.for-build page
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js
 
-viewer/dist/app.js: viewer/node_modules/.ready viewer/build.mjs viewer/package.json $(wildcard viewer/src/*)
+viewer/dist/app.js: viewer/node_modules/.ready viewer/build.mjs viewer/package.json $(wildcard viewer/src/* viewer/src/*/*)
 	cd viewer && npm run --silent build
 
 viewer/node_modules/.ready: viewer/package-lock.json
@@ -67,7 +68,8 @@ wheel: build
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
-test: build $(VENV)/.for-test
+# Builds first, so that the table of its steps has that too.
+test: $(VENV)/.for-build $(VENV)/.for-test
 	$(BIN)/python scripts/run_tests.py
 
 bench:
@@ -154,6 +156,10 @@ stress:
 TRIES ?= 20000
 hostile:
 	TRIES=$(TRIES) cargo test --release --locked --workspace --target-dir target --test campaign -- --nocapture
+
+# Without UPDATE the same test compares.
+generate:
+	UPDATE=1 cargo test --release --locked --workspace --target-dir target --test description generated
 
 # Once for each version of the format; a set is never changed afterwards.
 golden:

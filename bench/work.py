@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass
 class Boxes:
-    """Cubes of about so many rows, by their size, one for each place."""
+    """Cubes of about this many rows, by their size, one for each place."""
 
     data: Dataset
     places: int

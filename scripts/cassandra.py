@@ -98,16 +98,16 @@ def run(*command: str | Path) -> None:
 
 def java() -> Path:
     """A Java 17: Cassandra 5.0 runs on nothing newer."""
-    places = [Path(home) / "bin/java" for home in [os.environ.get("JAVA_HOME")] if home]
-    places += [Path(found) for found in [shutil.which("java")] if found]
-    places += sorted(Path("/usr/lib/jvm").glob("*17*/bin/java"))
-    for place in places:
+    candidates = [Path(home) / "bin/java" for home in [os.environ.get("JAVA_HOME")] if home]
+    candidates += [Path(found) for found in [shutil.which("java")] if found]
+    candidates += sorted(Path("/usr/lib/jvm").glob("*17*/bin/java"))
+    for program in candidates:
         try:
-            asked = subprocess.run([place, "-version"], capture_output=True, text=True, check=False)
+            asked = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
         except OSError:
             continue
         if re.search(r'version "17[."]', asked.stderr):
-            return place
+            return program
     raise Unavailable(
         "Cassandra needs Java 17: install one (openjdk-17-jre-headless), or set JAVA_HOME"
     )
@@ -346,9 +346,9 @@ def up_secure() -> None:
     node.start(program)
     node.wait_for_answers()
     node.wait_for_user()
-    place = f"cassandra://cassandra:cassandra@{node.address}/KEYSPACE/TABLE?tls=on"
+    location = f"cassandra://cassandra:cassandra@{node.address}/KEYSPACE/TABLE?tls=on"
     took = time.monotonic() - begin
-    say(f"the secure node is up after {took:.1f} s: {place}&ca={node.folder}/ca.pem")
+    say(f"the secure node is up after {took:.1f} s: {location}&ca={node.folder}/ca.pem")
 
 
 def down() -> None:

@@ -1,4 +1,6 @@
-"""Runs the tests of Rust, Python and the explorer page and ends with one line that sums them up.
+"""Builds, runs the tests of Rust, Python and the explorer page, and sums them up.
+
+Prints how many seconds each step took, then one line with all results.
 
 All suites run to their end, whatever fails. The exit code is 0 only if tests
 ran in each of them and none failed. Tests that need a Cassandra cluster get one of three
@@ -9,11 +11,15 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+BUILD = ["make", "build"]
 CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast"]
 CARGO += ["--target-dir", "target"]
 # What needs a cluster, and the engine's oracle once more with its tables there. Killed nodes
@@ -26,6 +32,7 @@ NODES = [sys.executable, "scripts/cassandra.py"]
 # What it answers where Cassandra is not to be had; any other failure is one.
 NOT_TO_BE_HAD = 3
 HOSTS = "127.0.0.1,127.0.0.2,127.0.0.3"
+COMPILE = [*CARGO, "--no-run"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
 PAGE = ["node", "viewer/test/run.mjs"]
 
@@ -70,9 +77,40 @@ class Tally:
                     setattr(self, name, getattr(self, name) + int(count))
 
 
-def run(command: list[str], **variables: str) -> Tally:
-    told = [f"{name}={value}" for name, value in variables.items()]
-    print("$", " ".join(told + command), flush=True)
+STEPS: list[tuple[str, float]] = []
+"""What was done so far, and how many seconds it took."""
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        STEPS.append((name, time.monotonic() - begin))
+
+
+def show(command: list[str], variables: dict[str, str]) -> None:
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    print("$", " ".join(settings + command), flush=True)
+
+
+def done(name: str, command: list[str]) -> bool:
+    """Whether a command that runs no tests succeeded."""
+    show(command, {})
+    with step(name):
+        ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+    return ended.returncode == 0
+
+
+def run(name: str, command: list[str], **variables: str) -> Tally:
+    with step(name):
+        return tests(command, variables)
+
+
+def tests(command: list[str], variables: dict[str, str]) -> Tally:
+    """Runs a suite and counts its tests."""
+    show(command, variables)
     tally = Tally()
     with subprocess.Popen(
         command,
@@ -99,36 +137,55 @@ def home() -> Path:
 
 def nodes(*command: str) -> int:
     """Does what a command of scripts/cassandra.py says."""
-    told = os.environ | {"CASSANDRA_HOME": str(home())}
-    return subprocess.run([*NODES, *command], cwd=ROOT, env=told, check=False).returncode
+    environment = os.environ | {"CASSANDRA_HOME": str(home())}
+    with step(f"cluster {' '.join(command)}"):
+        return subprocess.run([*NODES, *command], cwd=ROOT, env=environment, check=False).returncode
 
 
 def run_all() -> list[Tally]:
+    if not done("build", BUILD):
+        return [Tally(failed=1)]
+    # What does not compile fails again below, as a suite.
+    done("Rust tests, compiled", COMPILE)
     try:
         up = nodes("up")
         if up == NOT_TO_BE_HAD:
             print("tests that need a Cassandra cluster are skipped", flush=True)
-            return [run(CARGO), run(PYTEST), run(PAGE)]
+            return [run("Rust tests", CARGO), *others()]
         if up != 0:
-            return [run(CARGO), run(PYTEST), run(PAGE), Tally(failed=1)]
+            return [run("Rust tests", CARGO), *others(), Tally(failed=1)]
         cluster = {"KUBIST_TEST_CASSANDRA": HOSTS}
-        place = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
+        store = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
         suites = [
-            run(CARGO),
-            run(CLUSTER, **cluster),
-            run(ENGINE, **place),
-            run(PYTEST, **cluster),
-            run(PAGE),
+            run("Rust tests", CARGO),
+            run("Rust tests on a cluster", CLUSTER, **cluster),
+            run("oracle on a cluster", ENGINE, **store),
+            *others(**cluster),
         ]
         if nodes("up", "--secure") != 0:
             return [*suites, Tally(failed=1)]
-        return [*suites, run(SECURE, KUBIST_TEST_CASSANDRA_CA=str(home() / "node-9/ca.pem"))]
+        authority = {"KUBIST_TEST_CASSANDRA_CA": str(home() / "node-9/ca.pem")}
+        return [*suites, run("Rust tests with TLS", SECURE, **authority)]
     finally:
         nodes("down")
 
 
+def others(**cluster: str) -> list[Tally]:
+    """The suites of Python and the page."""
+    return [run("Python tests", PYTEST, **cluster), run("page tests", PAGE)]
+
+
 def main() -> int:
+    begin = time.monotonic()
     suites = run_all()
+    # What the caller did before, as "packages=12 environment=34".
+    parts = [part.split("=") for part in os.environ.get("EARLIER_STEPS", "").split()]
+    earlier = [(name, float(seconds)) for name, seconds in parts]
+    passed = time.monotonic() - begin + sum(seconds for _, seconds in earlier)
+    print("\n| step | seconds |\n|---|---:|")
+    for name, seconds in [*earlier, *STEPS, ("all", passed)]:
+        print(f"| {name} | {seconds:.0f} |")
+    print()
     total = Tally(*map(sum, zip(*map(astuple, suites), strict=True)))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0

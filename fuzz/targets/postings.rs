@@ -1,4 +1,4 @@
-//! Any bytes as the postings of a lookup: a directory that ends with the place of one block,
+//! Any bytes as the postings of a lookup: a directory that ends with the offset of one block,
 //! and the block, cut where the first byte says.
 #![no_main]
 

@@ -8,8 +8,8 @@ mod checked;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(map) = ZoneMap::decode(&checked::checked(bytes)) else { return };
-    for (place, column) in map.columns.iter().enumerate() {
-        map.whole(place);
+    for (index, column) in map.columns.iter().enumerate() {
+        map.whole(index);
         for zone in 0..map.zones() {
             map.zone(zone, column);
         }

@@ -27,6 +27,7 @@ Look, while they write:
 >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)   # a number and its error bar
 >>> s = t.snapshot()                              # pinned, while others write
 >>> len(s), s.count(where="deposited")
+>>> t.at(s.token)                                 # the same rows, in any process, or over HTTP
 
 Keep:
 

@@ -1,4 +1,4 @@
-"""Boxes and the other arguments of a query, made plain and checked for shape.
+"""Boxes and the other arguments of a query, checked for shape and put into words of JSON.
 
 What a value means against a column's type is for the engine to decide; here
 values of Python and numpy become the few kinds that the engine knows: bool,
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from ._spec import End, PerCell, QuerySpec, Range
+
 Plain = bool | int | float | str | bytes | None
 
 
-def query(
-    make: Callable[..., Any],
+def spec(
     schema: Callable[[], pa.Schema],
     *,
     box: Any = None,
@@ -38,24 +39,34 @@ def query(
     per_cell: Any = None,
     steps: Any = None,
     inclusion: Any = None,
-) -> Any:
-    """What ``make`` makes of the arguments.
+) -> QuerySpec:
+    """The question in the words of JSON, which the engine and a server read alike.
 
     ``schema`` is called only if a duration needs its column's unit.
     """
-    if where is not None and not isinstance(where, str):
-        raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
-    return make(
-        bounds=bounds(box, schema),
-        precision=None if precision is None else number("precision", precision),
-        window=None if window is None else _window(window),
-        limit=None if limit is None else count("limit", limit),
-        per_cell=None if per_cell is None else _per_cell(per_cell),
-        columns=None if columns is None else names("columns", columns),
-        filter=where,
-        steps=None if steps is None else _steps(steps),
-        inclusion=None if inclusion is None else _name("inclusion", inclusion),
-    )
+    asked: QuerySpec = {}
+    if box is not None:
+        asked["box"] = ranges(box, schema)
+    if precision is not None:
+        asked["precision"] = finite("precision", precision)
+    if window is not None:
+        low, high = pair("window", window)
+        asked["window"] = finite("window", low), finite("window", high)
+    if limit is not None:
+        asked["limit"] = count("limit", limit)
+    if columns is not None:
+        asked["columns"] = names("columns", columns)
+    if where is not None:
+        if not isinstance(where, str):
+            raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
+        asked["where"] = where
+    if per_cell is not None:
+        asked["per_cell"] = _per_cell(per_cell)
+    if steps is not None:
+        asked["steps"] = _steps(steps)
+    if inclusion is not None:
+        asked["inclusion"] = _name("inclusion", inclusion)
+    return asked
 
 
 def _name(what: str, value: Any) -> str:
@@ -71,23 +82,39 @@ def _steps(steps: Any) -> tuple[int | None, int | None]:
     return ends[0], ends[1]
 
 
-def bounds(box: Any, schema: Callable[[], pa.Schema]) -> list[tuple[str, Plain, Plain]]:
-    """``{"x": (0.1, None)}`` as a list of column, low, high."""
-    if box is None:
-        return []
+def ranges(box: Any, schema: Callable[[], pa.Schema]) -> dict[str, Range]:
+    """``{"x": (0.1, None)}`` with ends that JSON can say."""
     if not isinstance(box, Mapping):
         raise InvalidInput(f"box must be a dict of column: (low, high), not {_kind(box)}")
-    return [(column, *_ends(column, ends, schema)) for column, ends in box.items()]
+    return {_column("box", column): _ends(column, ends, schema) for column, ends in box.items()}
 
 
-def _ends(column: Any, ends: Any, schema: Callable[[], pa.Schema]) -> tuple[Plain, Plain]:
-    if not isinstance(column, str):
-        raise InvalidInput(f"box: {column!r} is not a column name")
+def _column(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what}: {value!r} is not a column name")
+    return value
+
+
+def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
     low, high = (_scalar(end) for end in pair(f"box: {column}", ends))
     if _is_above(low, high):
         message = f"box: {column}: the lower end {low} is above the upper end {high}"
         raise InvalidInput(message)
-    return _end(column, low, schema, upper=False), _end(column, high, schema, upper=True)
+    first = _end(column, low, schema, upper=False)
+    return in_json(column, first), in_json(column, _end(column, high, schema, upper=True))
+
+
+def in_json(column: str, end: Plain) -> End:
+    """An end of a range in the words of JSON."""
+    if isinstance(end, bytes):
+        return {"binary": list(end)}
+    if isinstance(end, float) and not math.isfinite(end):
+        return {"float": "inf" if end > 0 else "-inf"}
+    if isinstance(end, int) and not -(2**63) <= end < 2**64:
+        if not -(2**127) <= end < 2**127:
+            raise InvalidInput(f"box: {column}: an end is out of any column's range")
+        return {"int": str(end)}
+    return end
 
 
 def _is_above(low: Any, high: Any) -> bool:
@@ -181,18 +208,12 @@ def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> i
     return nanoseconds // divisor if upper else -(-nanoseconds // divisor)
 
 
-def _window(window: Any) -> tuple[float, float]:
-    low, high = pair("window", window)
-    return number("window", low), number("window", high)
-
-
-def _per_cell(per_cell: Any) -> tuple[int, list[tuple[str, float]]]:
+def _per_cell(per_cell: Any) -> PerCell:
     rows, widths = pair("per_cell", per_cell, "rows, {column: width}")
     if not isinstance(widths, Mapping):
         raise InvalidInput(f"per_cell: widths must be a dict of column: width, not {_kind(widths)}")
-    return count("per_cell", rows), [
-        (str(column), number(f"per_cell: {column}", width)) for column, width in widths.items()
-    ]
+    each = {str(column): finite(f"per_cell: {column}", width) for column, width in widths.items()}
+    return {"rows": count("per_cell", rows), "widths": each}
 
 
 def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
@@ -220,6 +241,14 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
     return found
 
 
+def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
+    """A finite number from ``low`` on."""
+    found = number(what, value, low=low)
+    if math.isinf(found):
+        raise InvalidInput(f"{what}: expected a finite number, not {found}")
+    return found
+
+
 def step(what: str, value: Any) -> int:
     """A step of a simulation."""
     return count(what, value, least=-(2**63), most=2**63 - 1)
@@ -242,11 +271,14 @@ def names(what: str, value: Any) -> list[str]:
     """A list of column names."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be a list of column names, not {value!r}")
-    listed = list(value)
-    for name in listed:
-        if not isinstance(name, str):
-            raise InvalidInput(f"{what}: {name!r} is not a column name")
-    return listed
+    return [_column(what, name) for name in value]
+
+
+def token(value: Any) -> str:
+    """The token of a snapshot; what it says is for the engine to read."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"token: expected the token of a snapshot, not {value!r}")
+    return value
 
 
 def dimensions(value: Any) -> list[tuple[str, str, Plain, Plain]]:
@@ -257,8 +289,7 @@ def dimensions(value: Any) -> list[tuple[str, str, Plain, Plain]]:
 
 
 def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
-    if not isinstance(column, str):
-        raise InvalidInput(f"dimensions: {column!r} is not a column name")
+    column = _column("dimensions", column)
     if domain is None:
         return column, "learned", None, None
     if isinstance(domain, str):

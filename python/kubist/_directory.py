@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -14,7 +14,7 @@ from ._questions import Questions
 from ._split import Split
 
 if TYPE_CHECKING:
-    from ._questions import Box
+    from ._asked import Box, Part, Rest
 
     Domain = tuple[Any, Any] | str | None
 
@@ -33,9 +33,6 @@ class InDirectory(Questions, Generic[Opened]):
     def _open(self, location: str) -> Opened:
         raise NotImplementedError
 
-    _Query = _kubist.Query
-    _Wish = _kubist.Wish
-
     @property
     def location(self) -> str:
         """The directory that holds the table."""
@@ -44,34 +41,22 @@ class InDirectory(Questions, Generic[Opened]):
     def explain(
         self,
         box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        limit: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
         *,
         fit: str | os.PathLike[str] | None = None,
+        **asked: Unpack[Rest],
     ) -> Explanation:
         """Runs a query, throws its answer away, and says where its time went.
 
         Args:
-            box, precision, window, limit, columns, where, steps: As for `query`.
+            box, precision, window, limit, columns, where, per_cell, steps, inclusion: As
+                for `query`.
             fit: What ``kubist model fit -o FILE`` wrote for this place: then it also says
                 how long the requests should have taken.
 
         Example:
             >>> t.explain(precision=0.01, fit="droplets.fit.json").predicted
         """
-        question = self._question(
-            box=box,
-            precision=precision,
-            window=window,
-            limit=limit,
-            columns=columns,
-            where=where,
-            steps=steps,
-        )
+        question = self._question(box=box, **asked)
         text = None if fit is None else Path(fit).read_text(encoding="utf-8")
         return Explanation.parse(self._pinned().explain(question, text))
 
@@ -79,13 +64,9 @@ class InDirectory(Questions, Generic[Opened]):
         self,
         n: int,
         box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        inclusion: str | None = None,
+        *,
         by: Literal["space", "hosts"] = "space",
+        **asked: Unpack[Part],
     ) -> list[Split]:
         """Cuts a query into ``n`` disjoint parts, for several processes or machines.
 
@@ -100,19 +81,15 @@ class InDirectory(Questions, Generic[Opened]):
                 that each part can be read from one host, the first of its
                 ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
 
+        Raises:
+            InvalidInput: As for `query`; a ``limit`` or ``per_cell``, which choose among
+                all records; ``n`` outside of 1 to 65,536.
+
         Example:
             >>> with multiprocessing.Pool() as pool:
             ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))
         """
-        question = self._question(
-            box=box,
-            precision=precision,
-            window=window,
-            columns=columns,
-            where=where,
-            steps=steps,
-            inclusion=inclusion,
-        )
+        question = self._question(box=box, **asked)
         parts = _box.count("n", n, least=1, most=2**16)
         if by not in ("space", "hosts"):
             raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
@@ -171,7 +148,8 @@ def location_of(path: str | os.PathLike[str]) -> str:
     try:
         location = os.fspath(path)
     except TypeError:
-        raise InvalidInput(f"path must be a string or a path, not a {type(path).__name__}") from None
+        kind = type(path).__name__
+        raise InvalidInput(f"path must be a string or a path, not a {kind}") from None
     if not isinstance(location, str):
         raise InvalidInput(f"path must be text, not {type(location).__name__}")
     return location

@@ -6,9 +6,9 @@ import html
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from . import _kubist
+from . import _box, _kubist
 from ._data import need
 from ._errors import InvalidInput
 from ._figures import Stats, parse
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+    from ._spec import EstimateRequest, QuerySpec
 
 _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
@@ -164,7 +166,8 @@ class Estimate:
         cells = [[_kubist.printable(cell) for cell in row] for row in cells]
         widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *cells]]
-        return "\n".join([*lines, f"({about})", *(f"note: {_kubist.printable(word)}" for word in self.warnings)])
+        notes = [f"note: {_kubist.printable(word)}" for word in self.warnings]
+        return "\n".join([*lines, f"({about})", *notes])
 
     def _repr_html_(self) -> str:
         names, cells, about = self._table()
@@ -215,7 +218,42 @@ def steps(estimates: Estimates) -> Iterator[Estimate]:
         yield Estimate(figures)
 
 
-def aggregates(value: Any) -> list[str]:
+def request(
+    question: QuerySpec,
+    aggregates: Any,
+    group_by: Any,
+    *,
+    error: Any,
+    absolute: Any,
+    within: Any,
+    rows: Any,
+    bytes: Any,
+    confidence: Any,
+    tails: Any,
+) -> EstimateRequest:
+    """What is estimated of which records, and how well, in the words of JSON."""
+    # What `Table.estimate` takes chooses among no records: an estimate has those words too.
+    asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
+    if group_by is not None:
+        columns = [group_by] if isinstance(group_by, str) else group_by
+        asked["group_by"] = _box.names("group_by", columns)
+    if error is not None:
+        asked["error"] = _box.finite("error", error)
+    if absolute is not None:
+        asked["absolute"] = _box.finite("absolute", absolute)
+    if within is not None:
+        asked["within"] = _box.finite("within", within, low=0)
+    if rows is not None:
+        asked["rows"] = _box.count("rows", rows)
+    if bytes is not None:
+        asked["bytes"] = _box.count("bytes", bytes)
+    if tails is not None:
+        asked["tails"] = _box.finite("tails", tails)
+    asked["confidence"] = _box.finite("confidence", confidence)
+    return asked
+
+
+def _aggregates(value: Any) -> list[str]:
     """One aggregate or several, as a list."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Iterable) or isinstance(listed, (bytes, dict)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from ._kubist import printable
 
@@ -92,6 +92,37 @@ class Stages:
     """Requests that each host answered; none for a directory."""
 
 
+class RequestTimes(TypedDict):
+    """When what happened to one request, in seconds since the query began."""
+
+    asked: float
+    """The query wanted it."""
+    sent: float
+    """There was room for it."""
+    answered: float
+    """Its bytes were there."""
+    decoded: float
+    """The rows of the task that it was for were there."""
+    bytes: int
+    host: str | None
+    """Who answered; None: this machine."""
+
+
+class Prediction(TypedDict):
+    """What a fit of the scalability model says of a query's requests."""
+
+    seconds: float
+    """How long the query should have taken."""
+    error: float
+    """How much longer it took, as a share: 0.1 is 10 %."""
+    requests: float
+    most_loaded: float
+    """Requests of the node that has most."""
+    sending_ms: float
+    nodes_ms: float
+    fetching_ms: float
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A query that was run, its answer thrown away: what it cost and where its time went."""
@@ -99,12 +130,10 @@ class Explanation:
     stats: Stats
     precision: float
     stages: Stages
-    requests: list[dict[str, Any]]
-    """Of each request the seconds at which it was ``asked``, ``sent``, ``answered`` and its
-    rows ``decoded``, its ``bytes`` and its ``host``."""
-    predicted: dict[str, Any] | None
-    """By a fit of the scalability model: ``seconds``, the ``error`` of that (0.1: it took 10 %
-    longer), and the parts: ``nodes_ms``, ``sending_ms``, ``fetching_ms``."""
+    requests: list[RequestTimes]
+    """In the order in which they were answered."""
+    predicted: Prediction | None
+    """By a fit of the scalability model, where one was given."""
 
     @classmethod
     def parse(cls, text: str) -> Explanation:
@@ -300,6 +329,30 @@ def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
     return [(title if place == 0 else "", value) for place, value in enumerate(values)]
 
 
+class Extent(TypedDict):
+    """Where rows lie along a dimension, in its unit."""
+
+    column: str
+    low: float
+    high: float
+
+
+class Loss(TypedDict):
+    """What damage at one location costs."""
+
+    what: str
+    """The file, the offset in it and the cube."""
+    cube: str
+    """In hexadecimal."""
+    level: int
+    """Of the cube; the root's is 0."""
+    rows: int
+    extents: list[Extent]
+    """A box around the rows."""
+    replicas: int
+    """Cubes in which a replica holds copies of some of the rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
     """What ``verify()`` read and what it found wrong."""
@@ -315,11 +368,10 @@ class VerifyReport:
     replicas: int = 0
     rows_lost: int = 0
     """Rows that cannot be read."""
-    rows_mendable: int = 0
+    rows_recoverable: int = 0
     """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
-    losses: list[dict[str, Any]] = field(default_factory=list)
-    """For each damaged place ``what``, ``cube``, ``level``, ``rows``, ``replicas`` and
-    ``extents``: where the rows lie, along each dimension."""
+    losses: list[Loss] = field(default_factory=list)
+    """One for each damaged location."""
     rows_unread: int = 0
     """Rows that could not be read because the storage failed: they may be sound."""
     unread: list[str] = field(default_factory=list)
@@ -346,18 +398,21 @@ class SalvageReport:
 
     rows: int
     """In the new table."""
-    rows_mended: int
-    """Of those, rows of damaged files that replicas, or the files that they replaced, still held."""
+    rows_recovered: int
+    """Of those, rows of damaged files that replicas, or the files that they replaced, held."""
     rows_lost: int
     """Rows that are known to have been committed and are not in the new table."""
-    losses: list[dict[str, Any]]
-    """What each damaged place cost before mending, as in `VerifyReport.losses`."""
+    losses: list[Loss]
+    """What each damaged location cost before replicas were used, as in `VerifyReport.losses`."""
     notes: list[str]
     """What else was damaged, and what cannot be known because of it."""
     commits_lost: int = 0
     """Commits that are known to have been made, of which the log entry cannot be read."""
     uncounted: bool = False
     """More rows may be lost than could be counted: ``notes`` says why."""
+    alterations_lost: int = 0
+    """Alterations that cannot be read, or stand behind such a one: the new table lacks the columns, with all their
+    values, the units and the metadata that they brought."""
 
     @property
     def ok(self) -> bool:
@@ -365,7 +420,8 @@ class SalvageReport:
         return not self.losses and not self.notes
 
     def __repr__(self) -> str:
-        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {'at least ' if self.uncounted else ''}{self.rows_lost:,} lost>"
+        least = "at least " if self.uncounted else ""
+        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {least}{self.rows_lost:,} lost>"
         lines = [*self.notes, *(loss["what"] for loss in self.losses)]
         return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
 

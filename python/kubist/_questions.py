@@ -1,14 +1,14 @@
 """What can be asked of a table and of a snapshot alike, here and over HTTP.
 
-Arguments are checked for shape and become a question in the words of what answers it: the
-engine in this process, or a server.
+Arguments are checked for shape and become one question in the words of JSON
+(`kubist._spec`), which the engine in this process and a server read alike.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from . import _box, _estimate
 from ._data import need
@@ -23,21 +23,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
+    from ._asked import Asked, Box, Goal, PerCell, Rest, Steps
     from ._scan import Source
-
-    Box = Mapping[str, tuple[Any, Any]]
-    PerCell = tuple[int, Mapping[str, float]]
-
-
-_ASKED = ("box precision window limit columns where per_cell steps inclusion on_result").split()
+    from ._spec import QuerySpec
 
 
 class Questions:
     """What can be asked of a table and of a snapshot alike."""
-
-    _Query: Callable[..., Any]
-    _Wish: Callable[..., Any]
-    """A question, and what is to be estimated of it, in the words of what answers it."""
 
     def _pinned(self) -> Pinned:
         raise NotImplementedError
@@ -68,7 +60,7 @@ class Questions:
         columns: Sequence[str] | None = None,
         where: str | None = None,
         per_cell: PerCell | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
+        steps: Steps | None = None,
         inclusion: str | None = None,
     ) -> Result:
         """Asks for records: any region, at any precision.
@@ -138,15 +130,9 @@ class Questions:
     def scan(
         self,
         box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        limit: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        per_cell: PerCell | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        inclusion: str | None = None,
+        *,
         on_result: Callable[[Result], object] | None = None,
+        **asked: Unpack[Rest],
     ) -> pl.LazyFrame:
         """The records as a Polars lazy frame, also for SQL.
 
@@ -162,6 +148,9 @@ class Questions:
             on_result: Called with each `Result` before the frame reads it; its ``stats``
                 say afterwards what it cost.
 
+        Raises:
+            InvalidInput: As for `query`, at once.
+
         Example:
             >>> droplets = t.scan(precision=0.1, inclusion="p")
             >>> pl.SQLContext(droplets=droplets).execute(
@@ -170,20 +159,14 @@ class Questions:
         """
         from ._scan import lazy_frame
 
-        return lazy_frame(self._source(locals()))
+        return lazy_frame(self._source({"box": box, **asked}, on_result))
 
     def to_dataset(
         self,
         box: Box | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        limit: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        per_cell: PerCell | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        inclusion: str | None = None,
+        *,
         on_result: Callable[[Result], object] | None = None,
+        **asked: Unpack[Rest],
     ) -> pa.dataset.Dataset:
         """The records as a `pyarrow.dataset.Dataset`, for DuckDB and whatever reads such.
 
@@ -195,6 +178,9 @@ class Questions:
             box, precision, window, limit, columns, where, per_cell, steps, inclusion,
                 on_result: As for `scan`.
 
+        Raises:
+            InvalidInput: As for `query`, at once.
+
         Example:
             >>> droplets = t.to_dataset(box={"x": (0.1, 0.2)})
             >>> duckdb.sql("SELECT deposited, count(*) FROM droplets WHERE pid < 99 GROUP BY 1")
@@ -202,14 +188,14 @@ class Questions:
         need("pyarrow", "to_dataset()")
         from ._dataset import Dataset
 
-        return Dataset(self._source(locals()))
+        return Dataset(self._source({"box": box, **asked}, on_result))
 
     def trajectories(
         self,
         box: Box | None = None,
         by: str | None = None,
         where: str | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
+        steps: Steps | None = None,
         columns: Sequence[str] | None = None,
         precision: float | None = None,
         limit: int | None = None,
@@ -252,13 +238,11 @@ class Questions:
             f"by: say which column tells trajectories apart; the identity is {info.identity}"
         )
 
-    def _source(self, arguments: dict[str, Any]) -> Source:
+    def _source(self, asked: Asked, on_result: Callable[[Result], object] | None) -> Source:
         """For `scan` and `to_dataset`, from their arguments."""
         from ._scan import Source
 
-        arguments = {name: value for name, value in arguments.items() if name in _ASKED}
-        on_result = arguments.pop("on_result")
-        return Source(self._pinned(), self._question, arguments, on_result)
+        return Source(self._pinned(), self._question, asked, on_result)
 
     def refine(
         self,
@@ -280,6 +264,9 @@ class Questions:
             start: The first precision, in (0, 1], at least 2**-64.
             factor: How much finer each step is, above 1. More than 10,000 steps are refused.
 
+        Raises:
+            InvalidInput: As for `query`; ``start`` or ``factor`` outside of its range.
+
         Example:
             >>> seen = []
             >>> for r in t.refine(box={"x": (0.1, 0.2)}):
@@ -300,17 +287,8 @@ class Questions:
         where: str | None = None,
         group_by: str | Sequence[str] | None = None,
         *,
-        error: float | None = None,
-        absolute: float | None = None,
-        within: float | None = None,
-        rows: int | None = None,
-        bytes: int | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        confidence: float = 0.95,
-        tails: float | None = None,
         progressive: Literal[False] = False,
+        **goal: Unpack[Goal],
     ) -> Estimate: ...
     @overload
     def estimate(
@@ -320,17 +298,8 @@ class Questions:
         where: str | None = None,
         group_by: str | Sequence[str] | None = None,
         *,
-        error: float | None = None,
-        absolute: float | None = None,
-        within: float | None = None,
-        rows: int | None = None,
-        bytes: int | None = None,
-        precision: float | None = None,
-        window: tuple[float, float] | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
-        confidence: float = 0.95,
-        tails: float | None = None,
         progressive: Literal[True],
+        **goal: Unpack[Goal],
     ) -> Iterator[Estimate]: ...
     def estimate(
         self,
@@ -346,7 +315,7 @@ class Questions:
         bytes: int | None = None,
         precision: float | None = None,
         window: tuple[float, float] | None = None,
-        steps: int | tuple[int | None, int | None] | None = None,
+        steps: Steps | None = None,
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
@@ -361,8 +330,8 @@ class Questions:
             aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
                 std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
                 ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
-                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``. Arguments are
-                columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
+                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``.
+                Arguments are columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
                 condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
                 variances divide by n - 1.
             box, where, steps: Of which records: as for `query`.
@@ -400,23 +369,21 @@ class Questions:
         question = self._question(
             box=box, where=where, precision=precision, window=window, steps=steps
         )
-        wish = self._Wish(
+        request = _estimate.request(
             question,
-            _estimate.aggregates(aggregates),
-            group_by=[group_by]
-            if isinstance(group_by, str)
-            else _box.names("group_by", group_by or []),
-            error=None if error is None else _box.number("error", error),
-            absolute=None if absolute is None else _box.number("absolute", absolute),
-            within=None if within is None else _box.number("within", within, low=0),
-            rows=None if rows is None else _box.count("rows", rows),
-            bytes=None if bytes is None else _box.count("bytes", bytes),
-            confidence=_box.number("confidence", confidence),
-            tails=None if tails is None else _box.number("tails", tails),
+            aggregates,
+            group_by,
+            error=error,
+            absolute=absolute,
+            within=within,
+            rows=rows,
+            bytes=bytes,
+            confidence=confidence,
+            tails=tails,
         )
         if progressive:
-            return _estimate.steps(self._pinned().estimates(wish))
-        return Estimate(self._pinned().estimate(wish))
+            return _estimate.steps(self._pinned().estimates(request))
+        return Estimate(self._pinned().estimate(request))
 
     def count(
         self,
@@ -425,7 +392,11 @@ class Questions:
         precision: float | None = None,
         window: tuple[float, float] | None = None,
     ) -> int:
-        """The exact number of records that `query` would return for these arguments."""
+        """The exact number of records that `query` would return for these arguments.
+
+        Raises:
+            InvalidInput: As for `query`.
+        """
         question = self._question(box=box, where=where, precision=precision, window=window)
         return self._pinned().count(question)
 
@@ -439,8 +410,8 @@ class Questions:
     def __bool__(self) -> bool:
         return True  # a handle is something, also while the table is empty
 
-    def _question(self, **arguments: Any) -> Any:
-        return _box.query(self._Query, lambda: self.schema, **arguments)
+    def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
+        return _box.spec(lambda: self.schema, **asked)
 
 
 def _results(steps: Refinement) -> Iterator[Result]:

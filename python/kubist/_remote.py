@@ -12,12 +12,15 @@ import math
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _box, _errors, _kubist
 from ._errors import Error, InvalidInput, NotATable, StorageError
 from ._questions import Questions
 from ._tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from ._spec import EstimateRequest, QuerySpec
 
 _KINDS: dict[str, type[Error]] = {
     "invalid": InvalidInput,
@@ -37,7 +40,7 @@ _KINDS: dict[str, type[Error]] = {
     "too_long": _errors.Refused,
 }
 
-_NEWS = 20.0
+_WAIT = 20.0
 """Seconds that the server is asked to wait for another commit."""
 
 
@@ -113,13 +116,13 @@ class _Server:
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )(parts.hostname or "", port, timeout=timeout)
 
-    def ask(self, method: str, path: str, body: Any = None) -> _Answer:
+    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> _Answer:
         """The answer, which is read while it comes; what is no success raises."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         text = None
         if body is not None:
             headers["Content-Type"] = "application/json"
-            text = _json(body)
+            text = json.dumps(body)
         try:
             connection = self._connection()
             connection.request(method, path, text, headers | {"Connection": "close"})
@@ -136,7 +139,7 @@ class _Server:
             kind, message = NotATable, f"{self.url}: no Kubist answers there ({answer.status})"
         raise kind(message)
 
-    def json(self, method: str, path: str, body: Any = None) -> Any:
+    def json(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
         return json.loads(self.ask(method, path, body).read())
 
 
@@ -193,34 +196,37 @@ class _Answer:
         raise _errors.Refused("what a remote answer cost is not known here")
 
 
-class Moment:
-    """One moment of a remote table, or, until something depends on which, whatever is newest."""
+class PinnedSnapshot:
+    """A snapshot of a remote table: the newest, pinned once something depends on which it is."""
 
     def __init__(self, server: _Server, name: str, about: dict[str, Any] | None = None) -> None:
         self._server = server
         self._name = name
         self._known = about
 
+    def token(self) -> str:
+        return str(self.about()["version"])
+
     @property
     def path(self) -> str:
         return f"/v1/tables/{urllib.parse.quote(self._name)}"
 
     def about(self) -> dict[str, Any]:
-        """What the server says of the table; from then on all is of that moment."""
+        """The server's description of the table. It pins the snapshot."""
         if self._known is None:
             self._known = self._server.json("GET", self.path)
         known: dict[str, Any] = self._known
         return known
 
-    def _ask(self, what: str, asked: Mapping[str, Any]) -> _Answer:
-        version = {} if self._known is None else {"version": self._known["version"]}
+    def _ask(self, what: str, asked: Mapping[str, object]) -> _Answer:
+        version = {} if self._known is None else {"version": self.token()}
         return self._server.ask("POST", f"{self.path}/{what}", {**asked, **version})
 
-    def _stream(self, what: str, asked: Mapping[str, Any]) -> _kubist.Wire:
+    def _stream(self, what: str, asked: Mapping[str, object]) -> _kubist.Wire:
         answer = self._ask(what, asked)
         return _kubist.Wire(answer, float(answer.header("kubist-precision") or 1))
 
-    def schema(self) -> Any:
+    def schema(self) -> _kubist.Schema:
         return self.query({"limit": 0}).schema()
 
     def columns(self) -> str:
@@ -235,13 +241,13 @@ class Moment:
     def rows(self) -> int:
         return int(self.about()["rows"])
 
-    def query(self, query: dict[str, Any]) -> _kubist.Wire:
+    def query(self, query: QuerySpec) -> _kubist.Wire:
         return self._stream("query", query)
 
-    def trajectories(self, through: dict[str, Any], by: str, query: dict[str, Any]) -> Any:
-        return self._stream("trajectories", through | query | {"by": by})
+    def trajectories(self, through: QuerySpec, by: str, query: QuerySpec) -> _kubist.Wire:
+        return self._stream("trajectories", {**through, **query, "by": by})
 
-    def refine(self, query: dict[str, Any], start: float, factor: float) -> _Refine:
+    def refine(self, query: QuerySpec, start: float, factor: float) -> _Refine:
         if not 0 < start <= 1:
             raise InvalidInput(f"start must be in (0, 1], found {start:g}")
         if not 1 < factor < math.inf:
@@ -251,27 +257,28 @@ class Moment:
         steps = 1 + math.ceil(-math.log(start) / math.log(factor))
         if steps > _MOST_STEPS:
             raise InvalidInput(
-                f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at most "
-                f"{_MOST_STEPS} are taken: take a larger factor or start"
+                f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at "
+                f"most {_MOST_STEPS} are taken: take a larger factor or start"
             )
-        # Windows of several moments would not fit together.
+        # Windows of several snapshots would not fit together.
         self.about()
         return _Refine(self, query, start, factor)
 
-    def count(self, query: dict[str, Any]) -> int:
+    def count(self, query: QuerySpec) -> int:
         if query.keys() & {"limit", "per_cell"}:
             # The server counts what matches; how many of those are chosen, only the choice tells.
-            wire = self.query(query | {"columns": [self.about()["columns"][0]["name"]]})
+            wire = self.query({**query, "columns": [self.about()["columns"][0]["name"]]})
             while wire.next_batch() is not None:
                 pass
             return wire.rows()
         return int(json.loads(self._ask("count", query).read())["count"])
 
-    def estimate(self, wish: dict[str, Any]) -> _Figures:
-        return _Figures(self._stream("estimate", wish))
+    def estimate(self, request: EstimateRequest) -> _Figures:
+        return _Figures(self._stream("estimate", {**request, "format": "arrow"}))
 
-    def estimates(self, wish: dict[str, Any]) -> _Estimates:
-        return _Estimates(self._stream("estimate", wish | {"progressive": True}))
+    def estimates(self, request: EstimateRequest) -> _Estimates:
+        said = {**request, "format": "arrow", "progressive": True}
+        return _Estimates(self._stream("estimate", said))
 
 
 _MOST_STEPS = 10_000
@@ -282,14 +289,14 @@ _FINEST = 2.0**-64
 
 
 class _Refine:
-    def __init__(self, moment: Moment, query: dict[str, Any], end: float, factor: float) -> None:
-        self._moment, self._query = moment, query
+    def __init__(self, pinned: PinnedSnapshot, query: QuerySpec, end: float, factor: float) -> None:
+        self._pin, self._query = pinned, query
         self._begin, self._end, self._factor = 0.0, end, factor
 
     def next_step(self) -> _kubist.Wire | None:
         if self._begin >= 1:
             return None
-        step = self._moment.query(self._query | {"window": [self._begin, self._end]})
+        step = self._pin.query({**self._query, "window": (self._begin, self._end)})
         self._begin, self._end = self._end, min(1.0, self._end * self._factor)
         return step
 
@@ -304,7 +311,9 @@ class _Figures:
     def about(self) -> str:
         return self._about
 
-    def batch(self) -> Any:
+    def batch(self) -> _kubist.Batch:
+        if self._batch is None:
+            raise StorageError("the answer was cut off: there are no figures")
         return self._batch
 
 
@@ -322,31 +331,14 @@ class _Estimates:
 
 
 class _Remote(Questions):
-    """What a remote table and a moment of it have in common.
+    """What a remote table and a snapshot of it have in common.
 
-    Ends of a box are finite numbers, text, dates and times. The server has limits: see
-    ``docs/http.md``.
+    The server has limits: see ``docs/http.md``.
     """
 
     def __init__(self, server: _Server, name: str) -> None:
         self._server = server
         self.name = name
-
-    @staticmethod
-    def _Query(
-        *, bounds: Any, filter: str | None, per_cell: tuple[int, Any] | None, **others: Any
-    ) -> dict[str, Any]:
-        asked = others | {"where": filter}
-        if bounds:
-            asked["box"] = {name: [_end(name, end) for end in ends] for name, *ends in bounds}
-        if per_cell is not None:
-            asked["per_cell"] = {"rows": per_cell[0], "widths": dict(per_cell[1])}
-        return {name: value for name, value in asked.items() if value is not None}
-
-    @staticmethod
-    def _Wish(query: dict[str, Any], aggregates: list[str], **others: Any) -> dict[str, Any]:
-        said = {name: value for name, value in others.items() if value is not None}
-        return query | said | {"aggregates": aggregates, "format": "arrow"}
 
     def __repr__(self) -> str:
         return f"<kubist.{type(self).__name__} {self.name!r} at {self._server.url}>"
@@ -356,18 +348,32 @@ class RemoteTable(_Remote):
     """A table that ``kubist view`` serves: what `kubist.connect` returns.
 
     It answers what a `Table` answers (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call sees the latest commits; `snapshot` stays with
-    one moment.
+    `scan`, `to_dataset`, `info`). Every call sees the latest commits; `snapshot` pins them,
+    and `at` comes back to a snapshot.
     """
 
-    def _pinned(self) -> Moment:
-        return Moment(self._server, self.name)
+    def _pinned(self) -> PinnedSnapshot:
+        return PinnedSnapshot(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
         """The table as it is now, for as long as the files of that snapshot are there."""
-        moment = self._pinned()
-        moment.about()
-        return RemoteSnapshot(self._server, self.name, moment)
+        pinned = self._pinned()
+        pinned.about()
+        return RemoteSnapshot(self._server, self.name, pinned)
+
+    def at(self, token: str) -> RemoteSnapshot:
+        """The snapshot that a token names: as `Table.at`, of a token from there or from here.
+
+        Raises:
+            SnapshotExpired: The files of that snapshot were cleaned away.
+            NotATable: It is of another table.
+            InvalidInput: It is no token.
+        """
+        token = urllib.parse.quote(_box.token(token))
+        pinned = self._pinned()
+        about = self._server.json("GET", f"{pinned.path}?version={token}")
+        pinned = PinnedSnapshot(self._server, self.name, about)
+        return RemoteSnapshot(self._server, self.name, pinned)
 
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None
@@ -384,11 +390,11 @@ class RemoteTable(_Remote):
         end = time.monotonic() + patience
         while True:
             left = max(end - time.monotonic(), 0)
-            version = urllib.parse.quote(seen.version)
-            path = f"{seen._moment.path}/news?version={version}&patience={min(_NEWS, left):g}"
-            moment = Moment(self._server, self.name, self._server.json("GET", path))
-            found = RemoteSnapshot(self._server, self.name, moment)
-            if found.version != seen.version:
+            version = urllib.parse.quote(seen.token)
+            path = f"{seen._pin.path}/changes?version={version}&patience={min(_WAIT, left):g}"
+            pinned = PinnedSnapshot(self._server, self.name, self._server.json("GET", path))
+            found = RemoteSnapshot(self._server, self.name, pinned)
+            if found.token != seen.token:
                 seen = found
                 yield seen
                 end = time.monotonic() + patience
@@ -402,32 +408,19 @@ class RemoteTable(_Remote):
 
 
 class RemoteSnapshot(_Remote):
-    """One moment of a remote table; `SnapshotExpired` once the server has let go of it."""
+    """One snapshot of a remote table; `SnapshotExpired` once its files were cleaned away."""
 
-    def __init__(self, server: _Server, name: str, moment: Moment) -> None:
+    def __init__(self, server: _Server, name: str, pinned: PinnedSnapshot) -> None:
         super().__init__(server, name)
-        self._moment = moment
+        self._pin = pinned
 
     @property
-    def version(self) -> str:
-        """What the server calls this moment."""
-        return str(self._moment.about()["version"])
+    def token(self) -> str:
+        """Names this snapshot, for any process, here and over HTTP: `Table.at` comes back to it."""
+        return self._pinned().token()
 
-    def _pinned(self) -> Moment:
-        return self._moment
-
-
-def _json(body: Any) -> str:
-    try:
-        return json.dumps(body, allow_nan=False)
-    except (ValueError, TypeError):
-        raise InvalidInput("what is not finite, or bytes, cannot be said over HTTP") from None
-
-
-def _end(column: str, end: Any) -> Any:
-    if isinstance(end, bytes) or (isinstance(end, float) and not math.isfinite(end)):
-        raise InvalidInput(f"box: {column}: {end!r} cannot be said over HTTP; `where` can say it")
-    return end
+    def _pinned(self) -> PinnedSnapshot:
+        return self._pin
 
 
 for _public in (RemoteTable, RemoteSnapshot, connect):

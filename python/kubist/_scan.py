@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from . import _box
 from ._data import need
@@ -39,7 +39,9 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
+    from ._asked import Asked
     from ._pinned import Pinned
+    from ._spec import QuerySpec
 
 DAY = 86_400 * 10**9
 UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
@@ -51,8 +53,8 @@ class Source:
     def __init__(
         self,
         snapshot: Pinned,
-        question: Callable[..., Any],
-        arguments: dict[str, Any],
+        question: Callable[..., QuerySpec],
+        arguments: Asked,
         on_result: Callable[[Result], object] | None,
     ) -> None:
         if on_result is not None and not callable(on_result):
@@ -78,12 +80,13 @@ class Source:
         nothing = both(arguments.get("where"), "FALSE")
         self.empty = Result(snapshot.query(self._asked(where=nothing)))
 
-    def _asked(self, **changes: Any) -> Any:
-        return self._question(**{**self._arguments, **changes})
+    def _asked(self, **changes: Unpack[Asked]) -> QuerySpec:
+        asked: Asked = {**self._arguments, **changes}
+        return self._question(**asked)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
         """The answer in some of its columns; ``where`` leaves out what is not needed."""
-        changes: dict[str, Any] = {}
+        changes: Asked = {}
         if columns is not None:
             wanted = set(columns)
             changes["columns"] = [name for name in self.columns if name in wanted]
@@ -94,7 +97,8 @@ class Source:
         else:
             narrowed = both(self._arguments.get("where"), where)
             try:
-                stream = self._snapshot.query(self._asked(**changes, where=narrowed))
+                narrower: Asked = {**changes, "where": narrowed}
+                stream = self._snapshot.query(self._asked(**narrower))
             except InvalidInput:
                 # Too deep for our parser, say: it is applied to what comes back anyway.
                 stream = self._snapshot.query(self._asked(**changes))

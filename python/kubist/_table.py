@@ -170,7 +170,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
         to: Where the new table will be; nothing may be there yet.
 
     Returns:
-        What was saved, what each damaged place cost, and what cannot be known.
+        What was saved, what each damaged location cost, and what cannot be known.
 
     Raises:
         Damaged: The header, the file ``table``, cannot be read.
@@ -285,6 +285,26 @@ class Table(InDirectory["Table"]):
         return Snapshot(
             self._table, pinned if step is None else pinned.at_step(_box.step("step", step))
         )
+
+    def at(self, token: str) -> Snapshot:
+        """The snapshot that a token names: the same rows, in any process, whatever came later.
+
+        Args:
+            token: The `Snapshot.token` of a snapshot of this table, taken here, in another
+                process or over HTTP.
+
+        Raises:
+            SnapshotExpired: The files of that snapshot were cleaned away, or the table was
+                never in that state.
+            NotATable: It is of another table, perhaps one that was in this place before.
+            InvalidInput: It is no token.
+
+        Example:
+            >>> token = t.snapshot().token           # text, for a file or a message
+            >>> kubist.open(t.location).at(token).count()
+        """
+        self._check()
+        return Snapshot(self._table, self._table.at(_box.token(token)))
 
     def watch(
         self, timeout: float | None = None, since: Snapshot | None = None
@@ -542,7 +562,8 @@ class Snapshot(InDirectory[Table]):
 
     It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,
     and always the same. Once its files have been cleaned away behind it, it
-    raises `kubist.SnapshotExpired`, and never a wrong answer.
+    raises `kubist.SnapshotExpired`, and never a wrong answer. Its `token` leads
+    back to it (`Table.at`).
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:
@@ -554,6 +575,11 @@ class Snapshot(InDirectory[Table]):
 
     def _open(self, location: str) -> Table:
         return open(location)
+
+    @property
+    def token(self) -> str:
+        """Names this snapshot, for any process, here and over HTTP: `Table.at` comes back to it."""
+        return self._pinned().token()
 
     def complete_steps(self) -> list[int]:
         """The steps that every declared writer has committed or abandoned, ascending."""

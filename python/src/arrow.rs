@@ -75,8 +75,8 @@ impl Batch {
 
     /// A column for NumPy: its values, which of them are null, and texts instead of values
     /// where NumPy has no such type.
-    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
-        let Native { values, nulls, texts } = native(py, self.0.column(place))?;
+    fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
+        let Native { values, nulls, texts } = native(py, self.0.column(index))?;
         Ok((values, nulls, texts))
     }
 }

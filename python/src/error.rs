@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// The exception for an engine error.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
-        Error::Invalid(_) => "InvalidInput",
+        Error::Invalid(_) | Error::Expression(_) => "InvalidInput",
         Error::NotATable { .. } => "NotATable",
         Error::Exists { .. } => "TableExists",
         Error::Damaged { .. } => "Damaged",
@@ -41,14 +41,14 @@ pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StorageError", &format!("the answer was cut off: {message}"))
 }
 
-/// A bug of ours: the engine panicked. The message keeps what it said.
+/// A bug of ours: the engine panicked. The message keeps the panic's.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
-    let said = panic
+    let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
-    raise(py, "InternalError", &format!("a bug in Kubist stopped this call: {said}"))
+    raise(py, "InternalError", &format!("a bug in Kubist stopped this call: {message}"))
 }
 
 fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {

@@ -3,61 +3,69 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{EstimateOptions, Estimation, Stats, Stop};
+use kubist::{EstimateOptions, Estimation, QuerySpec, Stats, Stop};
 use pyo3::prelude::*;
 
 use crate::arrow::Batch;
 use crate::call::run;
 use crate::error::{exception, invalid};
-use crate::home::Home;
-use crate::query::Query;
+use crate::process_bound::ProcessBound;
 
-/// What is estimated and how well; the question says of which records.
-#[pyclass(frozen, module = "kubist._kubist")]
-pub struct Wish(EstimateOptions);
+/// What is estimated and how well, and the question that says of which records.
+pub struct Estimated {
+    spec: QuerySpec,
+    goal: Goal,
+}
 
-#[pymethods]
-impl Wish {
-    #[new]
-    #[pyo3(signature = (query, aggregates, *, group_by, error, absolute, within, rows, bytes, confidence, tails))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
-    fn new(
-        py: Python<'_>,
-        query: &Query,
-        aggregates: Vec<String>,
-        group_by: Vec<String>,
-        error: Option<f64>,
-        absolute: Option<f64>,
-        within: Option<f64>,
-        rows: Option<u64>,
-        bytes: Option<u64>,
-        confidence: f64,
-        tails: Option<f64>,
-    ) -> PyResult<Wish> {
-        let seconds = |seconds: f64| {
-            Duration::try_from_secs_f64(seconds).map_err(|error| invalid(py, &format!("within: {error}")))
-        };
-        let within = within.map(seconds).transpose()?;
-        Ok(Wish(EstimateOptions {
-            aggregates,
-            group_by,
-            query: query.spec().clone(),
-            run: kubist::RunOptions::default(),
-            error,
-            absolute,
-            within,
-            rows,
-            bytes,
-            confidence,
-            tails,
-        }))
+/// What is estimated and how well.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Goal {
+    aggregates: Vec<String>,
+    #[serde(default)]
+    group_by: Vec<String>,
+    error: Option<f64>,
+    absolute: Option<f64>,
+    /// Seconds.
+    within: Option<f64>,
+    rows: Option<u64>,
+    bytes: Option<u64>,
+    confidence: f64,
+    tails: Option<f64>,
+}
+
+/// Both are said in one object, as over HTTP.
+impl<'de> serde::Deserialize<'de> for Estimated {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Estimated, D::Error> {
+        let all = serde_json::Map::deserialize(from)?;
+        let is_of_records = |name: &String| QuerySpec::NAMES.contains(&name.as_str());
+        let (spec, goal): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
+        Ok(Estimated {
+            spec: serde_json::from_value(spec.into()).map_err(serde::de::Error::custom)?,
+            goal: serde_json::from_value(serde_json::Value::Object(goal)).map_err(serde::de::Error::custom)?,
+        })
     }
 }
 
-impl Wish {
-    /// With a stop switch of its own, so that it can be asked again.
-    pub fn fresh(&self) -> EstimateOptions {
-        EstimateOptions { run: kubist::RunOptions::default(), ..self.0.clone() }
+impl Estimated {
+    pub fn options(self, py: Python<'_>) -> PyResult<EstimateOptions> {
+        let Estimated { spec, goal } = self;
+        let seconds = |seconds: f64| {
+            Duration::try_from_secs_f64(seconds).map_err(|error| invalid(py, &format!("within: {error}")))
+        };
+        Ok(EstimateOptions {
+            within: goal.within.map(seconds).transpose()?,
+            aggregates: goal.aggregates,
+            group_by: goal.group_by,
+            query: spec,
+            run: kubist::RunOptions::default(),
+            error: goal.error,
+            absolute: goal.absolute,
+            rows: goal.rows,
+            bytes: goal.bytes,
+            confidence: goal.confidence,
+            tails: goal.tails,
+        })
     }
 }
 
@@ -101,13 +109,13 @@ impl Figures {
 /// Estimates of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
-    steps: Home<Mutex<Estimation>>,
+    steps: ProcessBound<Mutex<Estimation>>,
     cancel: kubist::Cancel,
 }
 
 impl Estimates {
     pub fn new(location: &str, steps: Estimation, cancel: kubist::Cancel) -> Estimates {
-        Estimates { steps: Home::new(location, Mutex::new(steps)), cancel }
+        Estimates { steps: ProcessBound::new(location, Mutex::new(steps)), cancel }
     }
 }
 

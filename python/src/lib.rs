@@ -11,7 +11,8 @@ mod call;
 mod column;
 mod error;
 mod estimate;
-mod home;
+mod json;
+mod process_bound;
 mod query;
 mod shown;
 mod stream;
@@ -34,9 +35,9 @@ mod _kubist {
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]
-    use crate::estimate::{Estimates, Figures, Wish};
+    use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
-    use crate::query::{Query, Refine};
+    use crate::query::Refine;
     #[pymodule_export]
     use crate::shown::{printable, printable_lines, without_password};
     #[pymodule_export]

@@ -1,77 +1,27 @@
-//! Questions and their answers: `Query`, `Refine`.
+//! Answers to questions, once or as they get finer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use kubist::{Bound as Range, Cancel, PerCell, QueryStream, Request, RunOptions, Stats};
+use kubist::{Cancel, QuerySpec, QueryStream, Request, RunOptions, Stats};
 use pyo3::prelude::*;
 
 use crate::call::{PATIENCE, run};
 use crate::error::exception;
-use crate::home::Home;
+use crate::process_bound::ProcessBound;
 use crate::stream::{Answer, Stream};
-use crate::value::End;
 
-/// A question, checked for shape by the Python layer and for sense by the engine.
-#[pyclass(frozen, module = "kubist._kubist")]
-pub struct Query(kubist::QuerySpec);
-
-#[pymethods]
-impl Query {
-    #[new]
-    #[pyo3(signature = (*, bounds, precision, window, limit, per_cell, columns, filter, steps, inclusion))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
-    fn new(
-        bounds: Vec<(String, End, End)>,
-        precision: Option<f64>,
-        window: Option<(f64, f64)>,
-        limit: Option<u64>,
-        per_cell: Option<(u64, Vec<(String, f64)>)>,
-        columns: Option<Vec<String>>,
-        filter: Option<String>,
-        steps: Option<(Option<i64>, Option<i64>)>,
-        inclusion: Option<String>,
-    ) -> Query {
-        let bounds = bounds.into_iter().map(|(column, low, high)| Range { column, low: low.0, high: high.0 }).collect();
-        let per_cell = per_cell.map(|(rows, widths)| PerCell { rows, widths });
-        let version = kubist::SpecVersion;
-        Query(kubist::QuerySpec {
-            version,
-            bounds,
-            precision,
-            window,
-            limit,
-            per_cell,
-            columns,
-            filter,
-            steps,
-            inclusion,
-        })
-    }
-}
-
-impl Query {
-    /// The question with a stop switch of its own, so that it can be asked again.
-    pub fn fresh(&self) -> Request {
-        self.with(Cancel::default())
-    }
-
-    /// The question with the stop switch of another.
-    pub fn with(&self, cancel: Cancel) -> Request {
-        RunOptions { cancel, ..RunOptions::default() }.of(self.0.clone())
-    }
-
-    pub fn spec(&self) -> &kubist::QuerySpec {
-        &self.0
-    }
+/// A question with a stop switch.
+pub fn asked(spec: QuerySpec, cancel: Cancel) -> Request {
+    RunOptions { cancel, ..RunOptions::default() }.of(spec)
 }
 
 /// An answer of the engine.
 struct Reading {
     schema: SchemaRef,
     cancel: Cancel,
-    state: Home<Mutex<State>>,
+    state: ProcessBound<Mutex<State>>,
 }
 
 /// The figures outlive the stream, which is let go at its end.
@@ -94,7 +44,7 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
         first: None,
         unsettled: query.spec.limit.is_some(),
     };
-    let state = Home::new(location, Mutex::new(state));
+    let state = ProcessBound::new(location, Mutex::new(state));
     Stream(Arc::new(Reading { schema, cancel: query.run.cancel.clone(), state }))
 }
 
@@ -183,13 +133,13 @@ impl State {
 /// Answers of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
-    steps: Home<Mutex<kubist::Refine>>,
+    steps: ProcessBound<Mutex<kubist::Refine>>,
     query: Request,
 }
 
 impl Refine {
     pub fn new(location: &str, steps: kubist::Refine, query: Request) -> Refine {
-        Refine { steps: Home::new(location, Mutex::new(steps)), query }
+        Refine { steps: ProcessBound::new(location, Mutex::new(steps)), query }
     }
 }
 

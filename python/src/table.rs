@@ -5,24 +5,25 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kubist::{
-    Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, Replication,
-    ScaleKind, TableOptions, Value, VerifyOptions, WriterOptions,
+    Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, QuerySpec,
+    Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
-use crate::estimate::{Estimates, Figures, Wish};
-use crate::home::Home;
-use crate::query::{Query, Refine, answer};
+use crate::estimate::{Estimated, Estimates, Figures};
+use crate::json::FromJson;
+use crate::process_bound::ProcessBound;
+use crate::query::{Refine, answer, asked};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
 
 /// A thread that optimizes.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Healing(Home<Mutex<Option<kubist::Healing>>>);
+pub struct Healing(ProcessBound<Mutex<Option<kubist::Healing>>>);
 
 #[pymethods]
 impl Healing {
@@ -42,7 +43,7 @@ fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
 }
 
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Table(Home<kubist::Table>);
+pub struct Table(ProcessBound<kubist::Table>);
 
 #[pymethods]
 impl Table {
@@ -133,7 +134,14 @@ impl Table {
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.snapshot())?;
-        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
+    }
+
+    /// The snapshot that a token names.
+    fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
+        let cancel = Cancel::default();
+        let snapshot = run(py, &cancel, || self.0.get()?.at_with(&token.parse::<SnapshotToken>()?, &cancel))?;
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
     #[pyo3(signature = (*, name, memory_bytes, optimize))]
@@ -195,7 +203,7 @@ impl Table {
     /// Optimizes, until it is stopped, what queries of this process find expensive.
     fn heal_reads(&self, py: Python<'_>) -> PyResult<Healing> {
         let healing = self.0.get().map(kubist::Table::heal_reads).map_err(|error| exception(py, error))?;
-        Ok(Healing(Home::new(self.0.location(), Mutex::new(Some(healing)))))
+        Ok(Healing(ProcessBound::new(self.0.location(), Mutex::new(Some(healing)))))
     }
 
     /// The report as JSON.
@@ -212,7 +220,7 @@ impl Table {
         let cancel = Cancel::default();
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
         let found = run(py, &cancel, || self.0.get()?.wait(seen.0.get()?, patience, &cancel))?;
-        Ok(found.map(|snapshot| Snapshot(Home::new(self.0.location(), snapshot))))
+        Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 
     /// `deep`: reads everything; `progress(done, total)` in bytes. The report as JSON.
@@ -246,8 +254,8 @@ fn run_told<T: Send>(
         || {
             let Some(progress) = &progress else { return };
             let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-            let told = Python::attach(|py| progress.call1(py, figures).map(drop));
-            if let (Err(error), None) = (told, &refused) {
+            let called = Python::attach(|py| progress.call1(py, figures).map(drop));
+            if let (Err(error), None) = (called, &refused) {
                 cancel.set();
                 refused = Some(error);
             }
@@ -275,7 +283,7 @@ fn as_json(report: impl serde::Serialize) -> PyResult<String> {
 impl Table {
     fn new(table: kubist::Table) -> Table {
         let location = table.location().to_owned();
-        Table(Home::new(&location, table))
+        Table(ProcessBound::new(&location, table))
     }
 }
 
@@ -288,10 +296,16 @@ fn domain(kind: &str, low: End, high: End) -> Domain {
 }
 
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Snapshot(Home<kubist::Snapshot>);
+pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
+    /// Names it, also to other processes and over HTTP.
+    fn token(&self, py: Python<'_>) -> PyResult<String> {
+        let snapshot = self.0.get().map_err(|error| exception(py, error))?;
+        Ok(snapshot.token().to_string())
+    }
+
     fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;
         Ok(Schema(snapshot.schema()))
@@ -326,7 +340,7 @@ impl Snapshot {
     /// The same moment, up to a complete step.
     fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;
-        Ok(Snapshot(Home::new(self.0.location(), snapshot)))
+        Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
     fn complete_steps(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
@@ -343,34 +357,40 @@ impl Snapshot {
         Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))
     }
 
-    fn query(&self, py: Python<'_>, query: &Query) -> PyResult<Stream> {
-        let query = query.fresh();
+    fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<Stream> {
+        let query = asked(query.0, Cancel::default());
         let stream = run(py, &query.run.cancel, || self.0.get()?.query(&query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
     /// What passed through the region of `through`, told apart by the column `by`.
-    fn trajectories(&self, py: Python<'_>, through: &Query, by: &str, query: &Query) -> PyResult<Stream> {
-        let query = query.fresh();
-        let through = through.with(query.run.cancel.clone());
+    fn trajectories(
+        &self,
+        py: Python<'_>,
+        through: FromJson<QuerySpec>,
+        by: &str,
+        query: FromJson<QuerySpec>,
+    ) -> PyResult<Stream> {
+        let query = asked(query.0, Cancel::default());
+        let through = asked(through.0, query.run.cancel.clone());
         let stream = run(py, &query.run.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
     /// Where a query's time goes, as JSON; with a fit as JSON also where it should.
-    fn explain(&self, py: Python<'_>, query: &Query, fit: Option<&str>) -> PyResult<String> {
+    fn explain(&self, py: Python<'_>, query: FromJson<QuerySpec>, fit: Option<&str>) -> PyResult<String> {
         let fitted: Option<kubist::Fitted> = fit
             .map(serde_json::from_str)
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
-        let query = query.fresh();
+        let query = asked(query.0, Cancel::default());
         let explanation = run(py, &query.run.cancel, || self.0.get()?.plan(&query)?.explain(fitted.as_ref()))?;
         as_json(&explanation)
     }
 
     /// Disjoint parts of a query, each as JSON.
-    fn splits(&self, py: Python<'_>, query: &Query, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
-        let query = query.fresh();
+    fn splits(&self, py: Python<'_>, query: FromJson<QuerySpec>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
+        let query = asked(query.0, Cancel::default());
         let splits = run(py, &query.run.cancel, || match by_host {
             true => self.0.get()?.splits_by_host(&query, parts),
             false => self.0.get()?.splits(&query, parts),
@@ -378,25 +398,25 @@ impl Snapshot {
         splits.iter().map(as_json).collect()
     }
 
-    fn count(&self, py: Python<'_>, query: &Query) -> PyResult<u64> {
-        let query = query.fresh();
+    fn count(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<u64> {
+        let query = asked(query.0, Cancel::default());
         run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
 
-    fn estimate(&self, py: Python<'_>, wish: &Wish) -> PyResult<Figures> {
-        let options = wish.fresh();
+    fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
+        let options = request.0.options(py)?;
         run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
     }
 
-    fn estimates(&self, py: Python<'_>, wish: &Wish) -> PyResult<Estimates> {
-        let options = wish.fresh();
+    fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {
+        let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
         let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
         Ok(Estimates::new(self.0.location(), steps, cancel))
     }
 
-    fn refine(&self, py: Python<'_>, query: &Query, start: f64, factor: f64) -> PyResult<Refine> {
-        let query = query.fresh();
+    fn refine(&self, py: Python<'_>, query: FromJson<QuerySpec>, start: f64, factor: f64) -> PyResult<Refine> {
+        let query = asked(query.0, Cancel::default());
         let steps = run(py, &query.run.cancel, || self.0.get()?.refine(&query, start, factor))?;
         Ok(Refine::new(self.0.location(), steps, query))
     }

@@ -3,14 +3,16 @@
 //! A `Wire` is a `Stream` whose source has `read1(most)`, which
 //! gives what is here, or waits for more, and nothing at the end, and `close()`, which may
 //! be called while another thread reads. Its exceptions arrive as they are.
+//!
+//! Whoever answers is not trusted: `kubist-ipc` holds what a message says against the bytes that
+//! come, and against a bound.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::StreamReader;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 
 use crate::error::cut_off;
@@ -19,6 +21,8 @@ use crate::stream::{Answer, Stream};
 const PIECE_BYTES: usize = 64 * 1024;
 /// Asked for at a time: the source makes room for all of it.
 const MOST_BYTES: usize = 256 * 1024;
+/// One batch, and all dictionaries of an answer together, take no more.
+const BATCH_BYTES: u64 = 1 << 30;
 
 /// One stream of batches as it comes.
 #[pyclass(frozen, extends = Stream, module = "kubist._kubist")]
@@ -29,7 +33,7 @@ struct Arriving {
     line: Line,
     schema: SchemaRef,
     /// `None` at the end. Held only without the interpreter lock, which reading takes.
-    reader: Mutex<Option<StreamReader<Line>>>,
+    reader: Mutex<Option<kubist_ipc::Stream<Line>>>,
     rows: AtomicU64,
     precision: f64,
 }
@@ -86,7 +90,7 @@ impl Line {
     }
 
     /// What the source raised, or else what the reader says.
-    fn failure(&self, py: Python<'_>, error: &ArrowError) -> PyErr {
+    fn failure(&self, py: Python<'_>, error: &dyn std::fmt::Display) -> PyErr {
         let raised = lock(&self.raised).take();
         raised.unwrap_or_else(|| cut_off(py, &error.to_string()))
     }
@@ -94,9 +98,9 @@ impl Line {
 
 impl Wire {
     fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, precision: f64) -> PyResult<PyClassInitializer<Wire>> {
-        let reader = py.detach(|| StreamReader::try_new(line.clone(), None));
+        let reader = py.detach(|| kubist_ipc::Stream::begin(line.clone(), BATCH_BYTES));
         let reader = reader.map_err(|error| line.failure(py, &error))?;
-        let schema = reader.schema();
+        let schema = reader.schema().clone();
         let reader = Mutex::new(Some(reader));
         let arriving = Arc::new(Arriving { source, line, schema, reader, rows: AtomicU64::new(0), precision });
         Ok(PyClassInitializer::from(Stream(arriving.clone())).add_subclass(Wire(arriving)))
@@ -117,7 +121,7 @@ impl Wire {
     /// The stream behind this one, which was read to its end; `None` if nothing more comes.
     fn following(&self, py: Python<'_>) -> PyResult<Option<Py<Wire>>> {
         let line = self.0.line.clone();
-        let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error.into()))?;
+        let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error))?;
         if ended {
             return Ok(None);
         }
@@ -138,11 +142,11 @@ impl Answer for Arriving {
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         let next = py.detach(|| {
             let mut reader = lock(&self.reader);
-            let next = reader.as_mut().and_then(|reader| reader.next());
-            if !matches!(next, Some(Ok(_))) {
+            let next = reader.as_mut().map_or(Ok(None), |reader| reader.next());
+            if !matches!(next, Ok(Some(_))) {
                 *reader = None;
             }
-            next.transpose()
+            next
         });
         let batch = next.map_err(|error| self.line.failure(py, &error))?;
         self.rows.fetch_add(batch.as_ref().map_or(0, RecordBatch::num_rows) as u64, Ordering::Relaxed);

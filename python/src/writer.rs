@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::arrow::{Incoming, unreadable};
 use crate::call::{run, run_to_end};
 use crate::error::exception;
-use crate::home::Home;
+use crate::process_bound::ProcessBound;
 
 /// One of the engine's writers. It does not survive an interrupt: what was
 /// pending is gone, what was committed stays.
@@ -17,7 +17,7 @@ use crate::home::Home;
 pub struct Writer {
     name: String,
     cancel: Cancel,
-    state: Home<Mutex<State>>,
+    state: ProcessBound<Mutex<State>>,
 }
 
 struct State {
@@ -30,7 +30,7 @@ impl Writer {
     pub fn new(location: &str, writer: kubist::Writer, cancel: Cancel) -> Writer {
         let name = writer.name().to_owned();
         let state = State { writer: Some(writer), torn: false };
-        Writer { name, cancel, state: Home::new(location, Mutex::new(state)) }
+        Writer { name, cancel, state: ProcessBound::new(location, Mutex::new(state)) }
     }
 
     /// A poisoned lock only means that a panic passed by: a writer that it left

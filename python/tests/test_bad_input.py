@@ -420,7 +420,7 @@ def test_damage_is_reported_by_file_and_place(path: Path) -> None:
     with pytest.raises(kubist.Damaged, match=rf"{segment.stem}.*byte \d+"):
         kubist.open(path).query().to_arrow()
     lost = sum(loss["rows"] for loss in report.losses)
-    assert report.deep and report.rows_lost == lost > 0 and report.rows_mendable == 0
+    assert report.deep and report.rows_lost == lost > 0 and report.rows_recoverable == 0
     assert report.losses[0]["extents"][0]["column"] == "x"
     to = path.with_name("saved.kubist")
     saved = kubist.salvage(path, to)

@@ -74,5 +74,5 @@ def test_reads_heal_what_they_find_expensive(tmp_path):
             if reader.info().debt < debt / 2:
                 break
         else:
-            pytest.fail("nothing was mended")
+            pytest.fail("nothing was optimized")
     assert len(table) == 60 * 300

@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from servers import Server
 
 import kubist
 import kubist.paraview
 
 PLUGIN = Path(kubist.paraview.path())
 TOOLS = ("pvpython", "Xvfb")
+TOKEN = ("--token", "0123456789abcdef")
 
 missing = [tool for tool in TOOLS if shutil.which(tool) is None]
 pytestmark = pytest.mark.skipif(
@@ -91,25 +93,6 @@ def paraview(
     )
     assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()), done
-
-
-class Server:
-    """`kubist view` of a table, with a token, at `address`."""
-
-    def __init__(self, table: Path) -> None:
-        command = [Path(sys.executable).with_name("kubist"), "view", table]
-        self.process = subprocess.Popen(
-            [*command, "--token", "0123456789abcdef"], stdout=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.communicate()
 
 
 CENTRES = np.array([[0.2, 0.3, 0.5], [0.7, 0.6, 0.5], [0.5, 0.85, 0.2]])
@@ -198,9 +181,41 @@ def test_an_address_is_as_good_as_a_directory(
         said["columns"] = list(s.PointData.keys())
         """
     here, _ = paraview(screen, tmp_path, Path(blobs.location), script)
-    with Server(Path(blobs.location)) as server:
-        there, done = paraview(screen, tmp_path, server.address, script)
+    with Server(blobs.location, *TOKEN) as server:
+        there, done = paraview(screen, tmp_path, server.url, script)
     assert there == here
+    assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
+def test_a_token_shows_its_snapshot(screen: str, tmp_path: Path, remote: bool) -> None:
+    """What one session showed, another shows by its token, whatever was committed since."""
+    path = tmp_path / "t.kubist"
+    rng = np.random.default_rng(4)
+    rows = {name: rng.random(1_000) for name in "xyz"}
+    with kubist.create(path, rows, ["x", "y", "z"]) as t:
+        token = t.snapshot().token
+        t.append(rows)
+        newest = t.snapshot().token
+    with Server(path, *TOKEN) if remote else contextlib.nullcontext() as server:
+        said, done = paraview(
+            screen,
+            tmp_path,
+            path if server is None else server.url,
+            f"""
+            s = KubistTable(Table=table)
+            said["newest"] = size(s); said["shown"] = s.ShownToken
+            s.SnapshotToken = {token!r}
+            said["pinned"] = size(s); s.UpdatePropertyInformation(); said["token"] = s.ShownToken
+            other = KubistTable(SnapshotToken={token!r}, Table=table)
+            said["other"] = size(other)
+            s.SnapshotToken = ""
+            said["again"] = size(s)
+            """,
+        )
+    sizes = [said[name] for name in ("newest", "pinned", "other", "again")]
+    assert sizes == [2_000, 1_000, 1_000, 2_000]
+    assert (said["shown"], said["token"]) == (newest, token)
     assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
 
 
@@ -320,8 +335,8 @@ def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     seen.mkdir()
     sweep.write_text(SWEEP)
     together = ["mpirun", "-np", str(ranks), "pvbatch", "--symmetric"] if ranks > 1 else []
-    with Server(path) if remote else contextlib.nullcontext() as server:
-        place = path if server is None else server.address
+    with Server(path, *TOKEN) if remote else contextlib.nullcontext() as server:
+        place = path if server is None else server.url
         paraview(
             screen,
             tmp_path,
@@ -394,7 +409,7 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
     table, out = tmp_path / "t.kubist", tmp_path / "seen"
     t = kubist.create(table, {name: rng.random(rows) for name in "xyz"}, ["x", "y", "z"])
     script = tmp_path / "window.py"
-    server = Server(table) if remote else contextlib.nullcontext()
+    server = Server(table, *TOKEN) if remote else contextlib.nullcontext()
 
     def seen() -> list[int]:
         return [int(line) for line in out.read_text().split()] if out.exists() else []
@@ -406,7 +421,7 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
             assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())
             time.sleep(0.1)
 
-    place = server.address if isinstance(server, Server) else str(table)
+    place = server.url if isinstance(server, Server) else str(table)
     script.write_text(WINDOW.format(plugin=str(PLUGIN), table=place, out=str(out)))
     log = tmp_path / "log"
     command = ["paraview", f"--script={script}"]

@@ -8,30 +8,31 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import kubist
-from kubist.paraview.reading import News, Snapshot, together
+from kubist.paraview.reading import Changes, Snapshot, same_snapshot, together
 
 
-def first(news: News) -> Snapshot:
-    """What it tells next."""
+def first(changes: Changes) -> Snapshot:
+    """The next snapshot."""
     end = time.monotonic() + 60
-    while (told := news.take()) is None:
+    while (seen := changes.take()) is None:
         assert time.monotonic() < end
         time.sleep(0.01)
-    return told
+    return seen
 
 
-def test_news_are_told_once_and_end_with_who_listens(path: Path) -> None:
+def test_changes_come_once_and_end_with_the_reader(path: Path) -> None:
     table = kubist.create(path, {"x": [1.0]}, dimensions=["x"])
     before = set(threading.enumerate())
-    news: News | None = News(table, table.snapshot())
-    assert news.take() is None
+    changes: Changes | None = Changes(table, table.snapshot())
+    assert changes.take() is None
     for rows in (2, 3):
         table.append({"x": [float(rows)]})
-        told = first(news)
-        assert len(told) == rows and news.take() is None
-    news = None
+        seen = first(changes)
+        assert len(seen) == rows and changes.take() is None
+    changes = None
     gc.collect()
     end = time.monotonic() + 60
     while not set(threading.enumerate()) <= before:
@@ -39,27 +40,43 @@ def test_news_are_told_once_and_end_with_who_listens(path: Path) -> None:
         time.sleep(0.01)
 
 
+Made = TypeVar("Made")
+
+
 class World:
     """Ranks that are threads."""
 
     def __init__(self, ranks: int) -> None:
         self._barrier = threading.Barrier(ranks, timeout=60)
-        self._told: dict[int, object] = {}
+        self._gathered: dict[int, object] = {}
+        self._ranks: dict[int, int] = {}
+        self._sent: object = None
 
-    def allgather(self, told: object) -> list[object]:
-        self._told[threading.get_ident()] = told
+    def allgather(self, value: object) -> list[object]:
+        self._gathered[threading.get_ident()] = value
         self._barrier.wait()
-        return list(self._told.values())
+        return list(self._gathered.values())
 
-    def each(self, works: list[Callable[[], int]]) -> list[int | Exception]:
-        def rank(work: Callable[[], int]) -> int | Exception:
+    def bcast(self, value: object, root: int) -> object:
+        rank = self._ranks[threading.get_ident()]
+        if rank == root:
+            self._sent = value
+        self._barrier.wait()
+        return self._sent
+
+    def run(self, works: list[Callable[[], Made]]) -> list[Made | Exception]:
+        def rank(number: int) -> Made | Exception:
+            self._ranks[threading.get_ident()] = number
             try:
-                return together(self, work)
+                return works[number]()
             except Exception as error:
                 return error
 
         with ThreadPoolExecutor(len(works)) as pool:
-            return list(pool.map(rank, works))
+            return list(pool.map(rank, range(len(works))))
+
+    def each(self, works: list[Callable[[], int]]) -> list[int | Exception]:
+        return self.run([lambda work=work: together(self, work) for work in works])  # type: ignore[misc]
 
 
 def test_ranks_go_on_together_or_fail_together() -> None:
@@ -75,3 +92,21 @@ def test_ranks_go_on_together_or_fail_together() -> None:
     assert World(3).each([lambda: 1, fail(lost), lambda: 3]) == [lost] * 3
     # What is expired can be asked anew: all do, whatever else went wrong.
     assert World(3).each([fail(lost), lambda: 2, fail(gone)]) == [gone] * 3
+
+
+def test_ranks_open_the_snapshot_of_the_first(path: Path) -> None:
+    tables = [kubist.create(path, {"x": [0.5]}, ["x"])]
+    snapshots = [tables[0].snapshot()]
+    for _ in range(2):
+        # Each rank opened the table a commit later than the one before.
+        tables[0].append({"x": [0.25]})
+        tables.append(kubist.open(path))
+        snapshots.append(tables[-1].snapshot())
+    world = World(3)
+
+    def rank(number: int) -> Callable[[], Snapshot]:
+        return lambda: same_snapshot(world, tables[number], snapshots[number])
+
+    found = world.run([rank(number) for number in range(3)])
+    assert [len(each) for each in found if isinstance(each, kubist.Snapshot)] == [1, 1, 1]
+    assert found[0] is snapshots[0]

@@ -1,8 +1,13 @@
 /** Requests to the server. docs/http.md describes the interface. */
 
 import { FrameReader, type Frame } from "./frames";
+import type { CountRequest, EstimateRequest, HistogramRequest, PointsRequest, QueryRequest } from "./generated/query";
 
-export type Range = [number | null, number | null];
+/** Which records: what all questions can say. */
+export type Region = CountRequest;
+
+/** What records are sent as. */
+export type RecordFormat = NonNullable<QueryRequest["format"]>;
 
 export interface Column {
   name: string;
@@ -48,27 +53,6 @@ export interface Histograms {
   columns: Histogram[];
 }
 
-/** Which records: the part that all queries share. */
-export interface Region {
-  version?: string;
-  box?: Record<string, [unknown, unknown]>;
-  where?: string;
-  precision?: number;
-}
-
-export interface CellQuery {
-  low: (number | null)[];
-  high: (number | null)[];
-  window: [number, number];
-  origin: number[];
-}
-
-export interface PointsQuery extends Region {
-  position: string[];
-  columns: { name: string; origin: number; values?: string[] }[];
-  cells: CellQuery[];
-}
-
 /** The server's answer to a request that failed. */
 export class ApiError extends Error {
   constructor(
@@ -87,7 +71,10 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, body?.error?.code ?? "", body?.error?.message ?? response.statusText);
 }
 
-async function post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+/** Whatever can be asked. */
+type Asked = CountRequest | EstimateRequest | HistogramRequest | PointsRequest | QueryRequest;
+
+async function post(path: string, body: Asked, signal?: AbortSignal): Promise<Response> {
   const headers = { "content-type": "application/json" };
   return request(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
 }
@@ -100,7 +87,7 @@ export async function info(table: string): Promise<TableInfo> {
 
 /** Waits until the table has another version than this one, or for the time the server allows. */
 export async function changes(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
-  return (await request(`${of(table)}/news?version=${encodeURIComponent(version)}`, { signal })).json();
+  return (await request(`${of(table)}/changes?version=${encodeURIComponent(version)}`, { signal })).json();
 }
 
 export async function histogram(
@@ -110,7 +97,8 @@ export async function histogram(
   columns?: string[],
   signal?: AbortSignal,
 ): Promise<Histograms> {
-  return (await post(`${of(table)}/histogram`, { ...region, columns, sample, bins: 80 }, signal)).json();
+  const body: HistogramRequest = { ...region, columns, sample, bins: 80 };
+  return (await post(`${of(table)}/histogram`, body, signal)).json();
 }
 
 /** What must be known of a table before any of it can be drawn. */
@@ -146,7 +134,7 @@ export interface Figure {
 
 /** Figures with intervals of 95 %, in about half a second or as soon as they are good to 1 %. */
 export async function estimate(table: string, region: Region, aggregates: string[], signal: AbortSignal): Promise<Figure[]> {
-  const body = { ...region, aggregates, error: 0.01, within: 0.5 };
+  const body: EstimateRequest = { ...region, aggregates, error: 0.01, within: 0.5 };
   return (await (await post(`${of(table)}/estimate`, body, signal)).json()).figures;
 }
 
@@ -158,7 +146,8 @@ export async function records(
   columns?: string[],
   signal?: AbortSignal,
 ): Promise<string[][]> {
-  return rowsOf(await (await post(`${of(table)}/query`, { ...region, limit, columns, format: "csv" }, signal)).text());
+  const body: QueryRequest = { ...region, limit, columns, format: "csv" };
+  return rowsOf(await (await post(`${of(table)}/query`, body, signal)).text());
 }
 
 /** The rows of a CSV text: a value in quotes may hold commas, ends of lines and doubled quotes. */
@@ -175,20 +164,25 @@ export function rowsOf(text: string): string[][] {
 }
 
 /** An address that downloads records. */
-export function download(table: string, region: Region, columns: string[] | undefined, format: string): string {
-  const body = JSON.stringify({ ...region, columns, format });
-  return `${of(table)}/query?ask=${encodeURIComponent(body)}`;
+export function download(
+  table: string,
+  region: Region,
+  columns: string[] | undefined,
+  format: RecordFormat,
+): string {
+  const body: QueryRequest = { ...region, columns, format };
+  return `${of(table)}/query?ask=${encodeURIComponent(JSON.stringify(body))}`;
 }
 
 /** Streams the frames of cells to `take` as they come. */
 export async function points(
   table: string,
-  query: PointsQuery,
+  query: PointsRequest,
   take: (frame: Frame) => void,
   signal?: AbortSignal,
 ): Promise<void> {
   const response = await post(`${of(table)}/points`, query, signal);
-  const frames = new FrameReader(query.position.length, query.columns.length, take);
+  const frames = new FrameReader(query.position.length, query.columns?.length ?? 0, take);
   const reader = response.body!.getReader();
   for (;;) {
     const { done, value } = await reader.read();

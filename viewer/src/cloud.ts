@@ -5,8 +5,9 @@
  */
 
 import type { Group, Points } from "three";
-import { points, type PointsQuery } from "./api";
+import { points } from "./api";
 import { joined, type Frame as WireFrame } from "./frames";
+import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
 import { Tree, type Cell, type Choice } from "./tree";
@@ -108,7 +109,7 @@ export class PointCloud {
   }
 
   /** The answer to this query, if src/first.ts has already requested it. */
-  private async prefetched(query: PointsQuery): Promise<WireFrame[] | null> {
+  private async prefetched(query: PointsRequest): Promise<WireFrame[] | null> {
     const ahead = await window.kubistFirst?.ahead.catch(() => null);
     window.kubistFirst = undefined;
     if (!ahead || JSON.stringify(ahead.query) !== JSON.stringify(query)) return null;

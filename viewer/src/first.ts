@@ -5,16 +5,17 @@
  * It is a small script of its own, so that it runs as early as possible.
  */
 
-import { open, points, type Opened, type PointsQuery } from "./api";
+import { open, points, type Opened } from "./api";
 import { TableProfile } from "./profile";
 import type { Frame } from "./frames";
+import type { PointsRequest } from "./generated/query";
 import { fromAddress } from "./view";
 import { pointsSpec, extentOf, pointsQuery, complete } from "./query";
 import { Tree } from "./tree";
 
 /** Points that were requested before the page needs them. */
 export interface Prefetched {
-  query: PointsQuery;
+  query: PointsRequest;
   frames: Promise<Frame[]>;
 }
 

@@ -1,7 +1,7 @@
 /** The panel beside the points: what is drawn, by what colours, which part of it. */
 
 import type { App } from "./app";
-import { download, type Histogram } from "./api";
+import { download, type Histogram, type RecordFormat } from "./api";
 import { COLORMAPS } from "./colormaps";
 import { brief, grouped, percent, withInterval } from "./numbers";
 import { nearestIndex } from "./player";
@@ -20,7 +20,7 @@ export class Panel {
   private trails: HTMLElement | null = null;
   private lines: HTMLElement | null = null;
   private link: HTMLAnchorElement | null = null;
-  private format = "parquet";
+  private format: RecordFormat = "parquet";
   private share = 1;
 
   constructor(private readonly app: App) {}
@@ -206,7 +206,7 @@ export class Panel {
       this.share = shares[name];
       this.redraw();
     });
-    const format = choice("format", ["parquet", "csv", "arrow"], this.format, (value) => {
+    const format = choice<RecordFormat>("format", ["parquet", "csv", "arrow"], this.format, (value) => {
       this.format = value;
       this.redraw();
     });
@@ -245,9 +245,7 @@ export class Panel {
       }),
       this.row(
         "theme",
-        choice("theme", ["auto", "dark", "light"], view.theme, (value) => {
-          app.setTheme(value as typeof view.theme);
-        }),
+        choice("theme", ["auto", "dark", "light"], view.theme, (theme) => app.setTheme(theme)),
       ),
       tick("follow commits", view.live, (value) => app.setLive(value), "L"),
     );

@@ -1,6 +1,7 @@
 /** The query for the points that show a view of a table. */
 
-import type { PointsQuery, Region } from "./api";
+import type { Region } from "./api";
+import type { PointsColumn, PointsRequest } from "./generated/query";
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
@@ -14,7 +15,7 @@ export interface PointsSpec {
   table: string;
   region: Region;
   axes: string[];
-  columns: { name: string; origin: number; values?: string[] }[];
+  columns: PointsColumn[];
 }
 
 /** Fills in what a view leaves open, and removes from it what this table cannot show. */
@@ -59,7 +60,7 @@ export function extentOf(view: ViewSpec, profile: TableProfile): { low: number[]
   return { low: ends.map((end) => end[0]), high: ends.map((end) => end[1]) };
 }
 
-export function pointsQuery({ region, axes, columns }: PointsSpec, cells: Cell[]): PointsQuery {
+export function pointsQuery({ region, axes, columns }: PointsSpec, cells: Cell[]): PointsRequest {
   return {
     ...region,
     position: axes,

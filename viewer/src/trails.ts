@@ -9,6 +9,7 @@
 import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
 import * as api from "./api";
 import { joined } from "./frames";
+import type { PointsRequest } from "./generated/query";
 import type { Player } from "./player";
 import type { PointsSpec } from "./query";
 import { narrow, regionOf, selectionOf } from "./region";
@@ -149,7 +150,7 @@ export class Trails {
     const literals = particles.map((value) => (text ? `'${value.replaceAll("'", "''")}'` : value)).join(", ");
     const any = spec.axes.map(() => null);
     const [begin] = player.ends;
-    const query: api.PointsQuery = {
+    const query: PointsRequest = {
       version: spec.region.version!,
       where: `"${by.replaceAll('"', '""')}" IN (${literals})`,
       position: spec.axes,

@@ -20,8 +20,14 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-export function choice(label: string, options: string[], value: string, changed: (value: string) => void) {
-  const select = el("select", { ariaLabel: label, onchange: () => changed(select.value) });
+export function choice<Option extends string>(
+  label: string,
+  options: Option[],
+  value: Option,
+  changed: (value: Option) => void,
+) {
+  // It has no other values.
+  const select = el("select", { ariaLabel: label, onchange: () => changed(select.value as Option) });
   for (const option of options) select.append(el("option", { value: option, textContent: option || "none" }));
   select.value = value;
   return select;

@@ -10,7 +10,7 @@ mkdirSync("results", { recursive: true });
 await build({
   // It remembers the folder that it was loaded in.
   absWorkingDir: process.cwd(),
-  entryPoints: ["test/tree.test.ts"],
+  entryPoints: ["test/generated.test.ts", "test/tree.test.ts"],
   outdir: "results/built",
   bundle: true,
   platform: "node",
@@ -19,6 +19,6 @@ await build({
 });
 const types = spawnSync("node_modules/.bin/tsc", ["--noEmit"], { stdio: "inherit" });
 if (types.status !== 0) process.exit(1);
-const files = ["results/built/tree.test.mjs", "test/page.test.mjs"];
+const files = ["results/built/generated.test.mjs", "results/built/tree.test.mjs", "test/page.test.mjs"];
 const run = spawnSync(process.execPath, ["--test", "--test-reporter=tap", "--test-concurrency=1", ...process.argv.slice(2), ...files], { stdio: "inherit" });
 process.exit(run.status ?? 1);

@@ -13,7 +13,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
-use kubist_store::{Error, Home, Request, Result, Watch};
+use kubist_store::{Error, ReplicaLocation, Request, Result, Watch};
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
@@ -31,8 +31,9 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// What a segment's writer has on its way at most: within so many buckets.
+/// The most blocks that a segment's writer has on their way.
 pub const MOST_SENT: usize = 96;
+/// They lie within this number of buckets.
 const ON_THE_WAY: i32 = 4;
 
 /// Where a block that begins at `start` must end.
@@ -46,9 +47,9 @@ fn bucket(offset: u64) -> Result<i32> {
 }
 
 pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Bytes) -> Result<()> {
-    let (stay, length) = (link.room.enter().await, bytes.len());
+    let (permit, length) = (link.limiter.permit().await, bytes.len());
     link.run(WRITE, &(store, name, bucket(start)?, start as i64, bytes)).await?;
-    stay.end(length);
+    permit.end(length);
     Ok(())
 }
 
@@ -56,14 +57,14 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
-    let mut writes = iter(writes).buffer_unordered(link.room.most());
+    let mut writes = iter(writes).buffer_unordered(link.limiter.most());
     while let Some(written) = writes.next().await {
         written?;
     }
     Ok(())
 }
 
-/// The bytes of ranges that are known to have been written; `Err` in place of one that is
+/// The bytes of ranges that are known to have been written; `Err` instead of one that is
 /// not there whole: the first offset that is missing.
 pub async fn read(
     link: &Link,
@@ -85,7 +86,7 @@ pub async fn read_watched(
     wanted.sort_unstable_by_key(|range| range.start);
     let wanted = merged(wanted);
     let fetches = wanted.into_iter().map(|range| fetch(link, store, name, range, watch));
-    let mut fetches = iter(fetches).buffer_unordered(link.room.most());
+    let mut fetches = iter(fetches).buffer_unordered(link.limiter.most());
     let mut blocks = BTreeMap::new();
     while let Some(fetched) = fetches.next().await {
         blocks.extend(fetched?);
@@ -93,20 +94,20 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// Where bytes lie, each given by a name and an offset.
-pub async fn homes(link: &Link, store: Uuid, places: &[(&str, u64)]) -> Result<Vec<Home>> {
-    let mut homes: Vec<Home> = Vec::with_capacity(places.len());
+/// Which hosts keep bytes, each given by a name and an offset.
+pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+    let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
-    for (name, offset) in places {
+    for (name, offset) in offsets {
         let partition = Some((name, bucket(*offset)?));
-        let home = match homes.last() {
-            Some(home) if last == partition => home.clone(),
-            _ => link.home(READ, &(store, name, bucket(*offset)?, 0i64, 0i64), TABLE).await?,
+        let location = match located.last() {
+            Some(location) if last == partition => location.clone(),
+            _ => link.replica_location(READ, &(store, name, bucket(*offset)?, 0i64, 0i64), TABLE).await?,
         };
         last = partition;
-        homes.push(home);
+        located.push(location);
     }
-    Ok(homes)
+    Ok(located)
 }
 
 /// Cut where partitions end, and beginning where a block may begin.
@@ -151,12 +152,12 @@ async fn ask(
     watch: Watch<'_>,
 ) -> Result<Blocks> {
     let asked = Instant::now();
-    let stay = link.room.enter().await;
+    let permit = link.limiter.permit().await;
     let sent = Instant::now();
     let values = (store, name, bucket(range.start)?, range.start as i64, range.end as i64);
     let (found, host): (Vec<(i64, Bytes)>, _) = link.all_from(READ, &values, agreed).await?;
     let bytes = found.iter().map(|(_, bytes)| bytes.len()).sum();
-    stay.end(bytes);
+    permit.end(bytes);
     watch(Request { asked, sent, answered: Instant::now(), bytes: bytes as u64, host: Some(host.to_string()) });
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }

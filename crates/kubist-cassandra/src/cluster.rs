@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use kubist_store::{Error, Home, Result};
+use kubist_store::{Error, ReplicaLocation, Result};
 use scylla::deserialize::row::DeserializeRow;
 use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
@@ -22,9 +22,9 @@ use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 use uuid::Uuid;
 
-use crate::place::Place;
+use crate::limiter::Limiter;
+use crate::location::Location;
 use crate::process::Process;
-use crate::room::Room;
 use crate::session::{Cluster, connect};
 
 /// Where the search for the best number of blocks on their way ends.
@@ -42,7 +42,7 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 pub enum Agreed {
     /// One of them: for what never changes, where an absent answer is asked for again.
     One,
-    /// As many as the place asks for: a majority, by default.
+    /// As many as the location asks for: a majority, by default.
     Enough,
     /// A majority, once it has finished the transactions that it knows of.
     Serially,
@@ -51,10 +51,10 @@ pub enum Agreed {
 /// A store's way to its cluster.
 #[derive(Clone)]
 pub struct Link {
-    pub place: Arc<Place>,
+    pub location: Arc<Location>,
     cluster: Arc<Cluster>,
-    /// Keeps the blocks on their way within bounds.
-    pub room: Arc<Room>,
+    /// Limits the blocks on their way.
+    pub limiter: Arc<Limiter>,
     process: u32,
 }
 
@@ -82,23 +82,23 @@ impl Decision {
 
 impl Link {
     /// Connects, unless this process is connected already.
-    pub fn open(place: Place) -> Result<Link> {
-        let process = here(&place)?;
-        let slot = process.session(place.session_key());
-        let cluster = process.runtime.block_on(slot.get_or_try_init(|| connect(&place)))?.clone();
+    pub fn open(location: Location) -> Result<Link> {
+        let process = here(&location)?;
+        let slot = process.session(location.session_key());
+        let cluster = process.runtime.block_on(slot.get_or_try_init(|| connect(&location)))?.clone();
         let nodes = cluster.session.get_cluster_state().get_nodes_info().len().max(1);
-        let room = match place.tuned {
-            true => Room::new(place.parallel, FEWEST, (MOST_OF_A_NODE * nodes).min(MOST)),
-            false => Room::new(place.parallel, place.parallel, place.parallel),
+        let limiter = match location.tuned {
+            true => Limiter::new(location.parallel, FEWEST, (MOST_OF_A_NODE * nodes).min(MOST)),
+            false => Limiter::new(location.parallel, location.parallel, location.parallel),
         };
-        let room = Arc::new(room);
-        Ok(Link { place: Arc::new(place), cluster, room, process: std::process::id() })
+        let limiter = Arc::new(limiter);
+        Ok(Link { location: Arc::new(location), cluster, limiter, process: std::process::id() })
     }
 
     /// Waits for work to be done by the process's runtime.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check_process()?;
-        here(&self.place)?.runtime.block_on(work)
+        here(&self.location)?.runtime.block_on(work)
     }
 
     /// Begins work that nobody waits for yet.
@@ -107,7 +107,7 @@ impl Link {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<tokio::task::JoinHandle<T>> {
         self.check_process()?;
-        Ok(here(&self.place)?.runtime.spawn(work))
+        Ok(here(&self.location)?.runtime.spawn(work))
     }
 
     pub fn is_this_process(&self) -> bool {
@@ -119,14 +119,14 @@ impl Link {
         match self.is_this_process() {
             true => Ok(()),
             false => Err(Error::Refused {
-                file: self.place.to_string(),
+                file: self.location.to_string(),
                 cause: "it was opened before a fork, by the parent".into(),
             }),
         }
     }
 
     pub fn process(&self) -> Result<&'static Process> {
-        here(&self.place)
+        here(&self.location)
     }
 
     pub fn nodes(&self) -> usize {
@@ -138,12 +138,12 @@ impl Link {
         state.get_nodes_info().iter().map(|node| node.address.ip().to_string()).collect()
     }
 
-    /// From here on statements are about the place's keyspace, which exists.
+    /// From here on statements are about the location's keyspace, which exists.
     pub async fn enter_keyspace(&self) -> Result<()> {
         let enter = async || {
-            let mut pauses = Pauses::new(self.place.patience);
+            let mut pauses = Pauses::new(self.location.patience);
             loop {
-                let entered = self.cluster.session.use_keyspace(&self.place.keyspace, false).await;
+                let entered = self.cluster.session.use_keyspace(&self.location.keyspace, false).await;
                 match entered.map_err(ExecutionError::UseKeyspaceError) {
                     Ok(()) => return Ok(()),
                     Err(error) if may_pass(&error) && pauses.next().await => {}
@@ -156,7 +156,7 @@ impl Link {
 
     /// Changes the schema and waits until the nodes agree on it.
     pub async fn alter(&self, cql: &str) -> Result<()> {
-        let mut pauses = Pauses::new(self.place.patience);
+        let mut pauses = Pauses::new(self.location.patience);
         loop {
             match self.cluster.session.query_unpaged(cql, ()).await {
                 Ok(_) => return Ok(()),
@@ -225,19 +225,24 @@ impl Link {
         Ok((rows, host))
     }
 
-    /// Where the partition lies that a statement about a table is for.
-    pub async fn home(&self, cql: &'static str, values: &impl SerializeRow, table: &str) -> Result<Home> {
+    /// Which hosts keep the partition that a statement about a table is for.
+    pub async fn replica_location(
+        &self,
+        cql: &'static str,
+        values: &impl SerializeRow,
+        table: &str,
+    ) -> Result<ReplicaLocation> {
         let statement = self.statement(cql, Agreed::One, None).await.map_err(|error| self.failed(&error.into()))?;
         let token = statement.calculate_token(values).map_err(|error| self.odd(error))?;
         let token = token.ok_or_else(|| self.odd("a statement that names no partition"))?;
         let state = self.cluster.session.get_cluster_state();
-        let kept = state.get_token_endpoints(&self.place.keyspace, table, token);
+        let kept = state.get_token_endpoints(&self.location.keyspace, table, token);
         let hosts = kept.into_iter().map(|(node, _)| node.address.ip().to_string()).collect();
-        Ok(Home { token: token.value(), hosts })
+        Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Rows one after the other, fetched so many at a time, until `take` has enough; and who
-    /// answered last.
+    /// Rows one after the other, until `take` has enough; returns the host that answered last.
+    /// They are fetched in pages of `at_a_time` rows.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -274,7 +279,7 @@ impl Link {
         at_a_time: Option<i32>,
         page: PagingState,
     ) -> Result<(QueryResult, PagingStateResponse)> {
-        let mut pauses = Pauses::new(self.place.patience);
+        let mut pauses = Pauses::new(self.location.patience);
         loop {
             let answer = match self.statement(cql, agreed, at_a_time).await {
                 Ok(statement) => self.cluster.session.execute_single_page(&statement, values, page.clone()).await,
@@ -282,7 +287,7 @@ impl Link {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(error) if may_pass(&error) && pauses.next().await => self.room.failed(),
+                Err(error) if may_pass(&error) && pauses.next().await => self.limiter.failed(),
                 Err(error) => return Err(self.failed(&error)),
             }
         }
@@ -307,7 +312,7 @@ impl Link {
         };
         statement.set_consistency(match agreed {
             Agreed::One => Consistency::LocalOne,
-            Agreed::Enough => self.place.agreement.consistency(),
+            Agreed::Enough => self.location.agreement.consistency(),
             Agreed::Serially => Consistency::Serial,
         });
         statement.set_serial_consistency(Some(SerialConsistency::Serial));
@@ -318,16 +323,18 @@ impl Link {
     }
 
     fn failed(&self, error: &ExecutionError) -> Error {
-        let place = self.place.to_string();
+        let location = self.location.to_string();
         match is_missing(error) {
-            true => Error::Missing { file: place },
-            false => Error::Unreachable { place, why: format!("{}; look after its nodes, then try again", why(error)) },
+            true => Error::Missing { file: location },
+            false => {
+                Error::Unreachable { location, why: format!("{}; look after its nodes, then try again", why(error)) }
+            }
         }
     }
 
     /// An answer that no cluster of this protocol gives.
     fn odd(&self, error: impl Display) -> Error {
-        Error::Unreachable { place: self.place.to_string(), why: format!("its answer makes no sense ({error})") }
+        Error::Unreachable { location: self.location.to_string(), why: format!("its answer makes no sense ({error})") }
     }
 }
 
@@ -353,8 +360,8 @@ impl Pauses {
     }
 }
 
-fn here(place: &Place) -> Result<&'static Process> {
-    Process::here().map_err(|source| Error::Io { operation: "start threads for", file: place.to_string(), source })
+fn here(location: &Location) -> Result<&'static Process> {
+    Process::here().map_err(|source| Error::Io { operation: "start threads for", file: location.to_string(), source })
 }
 
 /// May the same request be answered later?

@@ -100,7 +100,7 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
             return Ok(());
         }
         if !Holder::is_dead(&other, link.process()?) {
-            return Err(Error::Busy { writer: writer.into(), file: format!("{}/logs/{writer}", link.place) });
+            return Err(Error::Busy { writer: writer.into(), file: format!("{}/logs/{writer}", link.location) });
         }
         decision = link.decide(RENEW, &(me.text(), store, writer, &other)).await?;
         if !decision.applied && decision.text("holder").is_none() {

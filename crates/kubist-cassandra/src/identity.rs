@@ -1,7 +1,7 @@
 //! Which store a table's name leads to.
 //!
 //! A name is bound to a random id, by lightweight transaction; all else is kept under the
-//! id. A table that is made in the place of one that was dropped has another id, so that
+//! id. A table that is made under the name of one that was dropped has another id, so that
 //! nothing late of the old one, be it a write, a deletion or a replica that slept, touches
 //! the new one.
 
@@ -15,7 +15,7 @@ const BIND: &str = "INSERT INTO kubist_tables (name, id) VALUES (?, ?) IF NOT EX
 const UNBIND: &str = "DELETE FROM kubist_tables WHERE name = ? IF id = ?";
 
 pub async fn find(link: &Link) -> Result<Option<Uuid>> {
-    let found: Option<(Option<Uuid>,)> = link.first(FIND, &(&link.place.table,), Agreed::Enough).await?;
+    let found: Option<(Option<Uuid>,)> = link.first(FIND, &(&link.location.table,), Agreed::Enough).await?;
     Ok(found.and_then(|(id,)| id))
 }
 
@@ -29,7 +29,7 @@ pub async fn bind(link: &Link) -> Result<Uuid> {
 
 /// The id that the name has; `id`, if it had none.
 async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
-    let decision = link.decide(BIND, &(&link.place.table, id)).await?;
+    let decision = link.decide(BIND, &(&link.location.table, id)).await?;
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
 }
 
@@ -38,7 +38,7 @@ async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
         true => Ok(()),
-        false => Err(Error::Missing { file: format!("{} (it was dropped, and made anew)", link.place) }),
+        false => Err(Error::Missing { file: format!("{} (it was dropped, and made anew)", link.location) }),
     }
 }
 
@@ -48,7 +48,7 @@ pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>
     if !is_empty().await? {
         return Ok(());
     }
-    link.decide(UNBIND, &(&link.place.table, id)).await?;
+    link.decide(UNBIND, &(&link.location.table, id)).await?;
     if !is_empty().await? {
         keep(link, id).await?;
     }

@@ -74,7 +74,7 @@ const READ: &str = "SELECT position, epoch, part, length, checksum, bytes FROM k
 const DELETE: &str = "DELETE FROM kubist_log WHERE store = ? AND writer = ? AND bucket = ?";
 
 fn file(link: &Link, writer: &str) -> String {
-    format!("{}/logs/{writer}", link.place)
+    format!("{}/logs/{writer}", link.location)
 }
 
 fn bucket(position: u64) -> i32 {
@@ -259,7 +259,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
 /// A log's bytes, and one for each of its entries: from the position where it ends.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
-    let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.place.parallel);
+    let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
     let ends: Vec<u64> = ends.try_collect().await?;
     Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
 }
@@ -267,7 +267,7 @@ pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
 pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
     let mut position = extent(link, store, writer).await?;
     let deletions = (0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await);
-    iter(deletions).buffered(link.place.parallel).try_collect::<()>().await?;
+    iter(deletions).buffered(link.location.parallel).try_collect::<()>().await?;
     // What follows a hole.
     loop {
         position = (position / BUCKET + 1) * BUCKET;
@@ -356,8 +356,8 @@ impl CassandraLog {
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);
-        for some in rest.enumerate().collect::<Vec<_>>().chunks(self.link.place.parallel) {
-            try_join_all(some.iter().map(|(place, bytes)| self.write(place + 1, None, bytes))).await?;
+        for some in rest.enumerate().collect::<Vec<_>>().chunks(self.link.location.parallel) {
+            try_join_all(some.iter().map(|(index, bytes)| self.write(index + 1, None, bytes))).await?;
         }
         let head = (entry.len() as i64, i64::from(crc32c::crc32c(entry)));
         self.write(0, Some(head), first).await?;

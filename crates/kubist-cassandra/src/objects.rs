@@ -101,7 +101,7 @@ async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
         }
     }
     let what = "its row is there only in part".into();
-    Err(Error::Damaged { file: format!("{}/{name}", link.place), offset: 0, what })
+    Err(Error::Damaged { file: format!("{}/{name}", link.location), offset: 0, what })
 }
 
 async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
@@ -153,7 +153,7 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
             None if !exists_as(link, store, name, nonce).await? => {}
             _ => {
                 let what = "its checksum does not fit, or a part of it is missing".into();
-                return Err(Error::Damaged { file: format!("{}/{name}", link.place), offset: 0, what });
+                return Err(Error::Damaged { file: format!("{}/{name}", link.location), offset: 0, what });
             }
         }
     }
@@ -174,7 +174,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     let below = async {
         let mut folders = names::list(link, store, Kind::Folder).await?;
         folders.retain(|folder| folder != own && folder.starts_with(prefix));
-        let found = iter(&folders).map(|folder| in_folder(link, store, folder, "")).buffered(link.place.parallel);
+        let found = iter(&folders).map(|folder| in_folder(link, store, folder, "")).buffered(link.location.parallel);
         Ok(found.try_collect::<Vec<_>>().await?.concat())
     };
     let (mut found, below) =
@@ -204,7 +204,7 @@ async fn is_folder_empty(link: &Link, store: Uuid, folder: &str) -> Result<bool>
 pub async fn is_empty(link: &Link, store: Uuid) -> Result<bool> {
     let mut folders = names::list(link, store, Kind::Folder).await?;
     folders.push(String::new());
-    let empty = iter(&folders).map(|folder| is_folder_empty(link, store, folder)).buffered(link.place.parallel);
+    let empty = iter(&folders).map(|folder| is_folder_empty(link, store, folder)).buffered(link.location.parallel);
     empty.try_fold(true, async |all, empty| Ok(all && empty)).await
 }
 

@@ -56,7 +56,7 @@ impl Process {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a session; whoever comes first connects it.
+    /// The slot of a session; the first to use it connects.
     pub fn session(&self, key: String) -> Arc<OnceCell<Arc<Cluster>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }

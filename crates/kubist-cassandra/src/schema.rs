@@ -61,7 +61,7 @@ pub async fn is_there(link: &Link) -> Result<bool> {
     let found: Vec<(String,)> = link
         .all(
             "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?",
-            &(&link.place.keyspace,),
+            &(&link.location.keyspace,),
             Agreed::One,
         )
         .await?;
@@ -70,13 +70,13 @@ pub async fn is_there(link: &Link) -> Result<bool> {
 
 /// Makes keyspace and tables, as far as they are not there.
 pub async fn make(link: &Link) -> Result<()> {
-    let keyspace = &link.place.keyspace;
+    let keyspace = &link.location.keyspace;
     let found: Vec<(String,)> = link
         .all("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", &(keyspace,), Agreed::One)
         .await?;
     if found.is_empty() {
         let nodes = link.nodes();
-        let asked = link.place.replication.as_deref().and_then(replication);
+        let asked = link.location.replication.as_deref().and_then(replication);
         let asked = asked.or_else(|| replication(&nodes.clamp(1, 3).to_string()));
         let replication = asked.expect("a number is a replication");
         link.alter(&format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")).await?;

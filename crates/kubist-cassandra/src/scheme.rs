@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
 
-use crate::place::Place;
+use crate::location::Location;
 use crate::store::CassandraStore;
 
 /// The scheme `cassandra`: stores in tables of a cluster.
@@ -18,25 +18,25 @@ impl Scheme for Clusters {
     }
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
-        Ok(Arc::new(Located { given: location.into(), place: Place::parse(location)? }))
+        Ok(Arc::new(Located { given: location.into(), location: Location::parse(location)? }))
     }
 }
 
-/// A place, and the text that led to it, which may hold a password.
+/// A location, and the text that it was parsed from, which may hold a password.
 struct Located {
     given: String,
-    place: Place,
+    location: Location,
 }
 
 impl fmt::Display for Located {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.place.fmt(out)
+        self.location.fmt(out)
     }
 }
 
 impl StoreLocation for Located {
     fn find(&self) -> Result<Found> {
-        match CassandraStore::open(self.place.clone()) {
+        match CassandraStore::open(self.location.clone()) {
             Ok(store) => Ok(Found::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => Ok(Found::Nothing),
             Err(error) => Err(error),
@@ -44,7 +44,7 @@ impl StoreLocation for Located {
     }
 
     fn create(&self) -> Result<Arc<dyn Store>> {
-        Ok(Arc::new(CassandraStore::create(self.place.clone())?))
+        Ok(Arc::new(CassandraStore::create(self.location.clone())?))
     }
 
     fn beside(&self, suffix: &str, requests: usize) -> String {

@@ -28,7 +28,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// So much may be asked for before a segment's length is known.
+/// The bytes that may be asked for before a segment's length is known.
 const LITTLE: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -67,7 +67,7 @@ impl Lengths {
 }
 
 fn file(link: &Link, name: &str) -> String {
-    format!("{}/segments/{name}", link.place)
+    format!("{}/segments/{name}", link.location)
 }
 
 pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segment>> {
@@ -164,7 +164,7 @@ pub async fn delete(link: &Link, store: Uuid, lengths: &Lengths, name: &str) -> 
 
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
-    let lengths = iter(&names).map(|name| find(link, store, name)).buffered(link.place.parallel);
+    let lengths = iter(&names).map(|name| find(link, store, name)).buffered(link.location.parallel);
     let lengths: Vec<_> = lengths.try_collect().await?;
     let size = |(name, found): (String, Option<(u64, bool)>)| {
         let (bytes, gone) = found?;
@@ -205,7 +205,7 @@ impl CassandraSegment {
         let (link, store, name, start) = (self.link.clone(), self.store, self.name.clone(), self.start);
         self.start += bytes.len() as u64;
         self.sent.push(self.link.begin(async move { blocks::write(&link, store, &name, start, bytes).await })?);
-        let most = MOST_SENT.min(2 * self.link.room.most());
+        let most = MOST_SENT.min(2 * self.link.limiter.most());
         if self.sent.len() >= most {
             let oldest: Vec<_> = self.sent.drain(..most / 2).collect();
             self.wait_for(oldest)?;
@@ -218,7 +218,7 @@ impl CassandraSegment {
             for block in sent {
                 block.await.unwrap_or_else(|ended| {
                     let why = format!("a write ended early ({ended})");
-                    Err(Error::Unreachable { place: self.link.place.to_string(), why })
+                    Err(Error::Unreachable { location: self.link.location.to_string(), why })
                 })?;
             }
             Ok(())
@@ -232,11 +232,11 @@ impl Segment for CassandraSegment {
             let offset = segment.len();
             for mut part in parts.iter().copied() {
                 while !part.is_empty() {
-                    let room = (end_of_block(segment.start) - segment.len()) as usize;
-                    let (now, later) = part.split_at(room.min(part.len()));
+                    let free = (end_of_block(segment.start) - segment.len()) as usize;
+                    let (now, later) = part.split_at(free.min(part.len()));
                     segment.pending.extend_from_slice(now);
                     part = later;
-                    if now.len() == room {
+                    if now.len() == free {
                         segment.send()?;
                     }
                 }

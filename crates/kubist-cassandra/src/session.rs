@@ -19,7 +19,7 @@ use scylla::statement::SerialConsistency;
 use scylla::statement::prepared::PreparedStatement;
 use tokio::sync::OnceCell;
 
-use crate::place::{PASSWORD_VARIABLE, Place};
+use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
 /// A cluster that does not let anybody in answers, or fails to, within this.
@@ -37,59 +37,59 @@ pub struct Cluster {
     pub in_keyspace: OnceCell<()>,
 }
 
-/// Connects to the nodes that a place names.
-pub async fn connect(place: &Place) -> Result<Arc<Cluster>> {
+/// Connects to the nodes that a location names.
+pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     let profile = ExecutionProfile::builder()
-        .consistency(place.agreement.consistency())
+        .consistency(location.agreement.consistency())
         .serial_consistency(Some(SerialConsistency::Serial))
         .request_timeout(Some(ATTEMPT))
         .build();
     let mut builder = SessionBuilder::new()
-        .known_nodes(&place.hosts)
+        .known_nodes(&location.hosts)
         .connection_timeout(CONNECT)
         .hostname_resolution_timeout(Some(CONNECT))
-        .keyspaces_to_fetch([&place.keyspace])
+        .keyspaces_to_fetch([&location.keyspace])
         .default_execution_profile_handle(profile.into_handle())
         .schema_agreement_interval(AGREEMENT)
         .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::MIN))
         .tcp_nodelay(true);
-    if let Some(user) = &place.user {
-        builder = builder.user(user, place.password.clone().unwrap_or_default());
+    if let Some(user) = &location.user {
+        builder = builder.user(user, location.password.clone().unwrap_or_default());
     }
-    if let Some(authorities) = &place.authorities {
+    if let Some(authorities) = &location.authorities {
         builder = builder.tls_context(Some(tls::trusting(authorities)?));
     }
-    let session = builder.build().await.map_err(|error| refused(place, &error))?;
+    let session = builder.build().await.map_err(|error| refused(location, &error))?;
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
 
 /// Nobody let us in.
-fn refused(place: &Place, error: &NewSessionError) -> Error {
+fn refused(location: &Location, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
         NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
             last_connection_error: error,
-        })) => not_let_in(place, error),
+        })) => not_let_in(location, error),
         error => deepest(error),
     };
-    let hosts = place.hosts.join(", ");
-    Error::Unreachable { place: place.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+    let hosts = location.hosts.join(", ");
+    Error::Unreachable { location: location.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
 }
 
-fn not_let_in(place: &Place, error: &ConnectionError) -> String {
+fn not_let_in(location: &Location, error: &ConnectionError) -> String {
     use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
     let request = match error {
         ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
         ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
         error => return deepest(error),
     };
-    match (request, &place.user, &place.password) {
+    match (request, &location.user, &location.password) {
         (MissingAuthentication, ..) => "it wants a user and a password".into(),
         (DbError(..), Some(user), None) => {
             format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
         }
         (DbError(_, text), ..) => text.clone(),
-        (BrokenConnection(_), ..) if place.authorities.is_none() => {
+        (BrokenConnection(_), ..) if location.authorities.is_none() => {
             "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
         }
         (error, ..) => deepest(error),

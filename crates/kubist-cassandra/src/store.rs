@@ -6,14 +6,14 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::{
-    Answers, BrokenEntry, Capabilities, Error, Fencing, Home, Latency, Locality, LogOwner, LogTail, Result, Scratch,
-    Segment, Size, SoundLog, Store, Watch, local_scratch,
+    Answers, BrokenEntry, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, ReplicaLocation, Result,
+    Scratch, Segment, Size, SoundLog, Store, Watch, local_scratch,
 };
 use uuid::Uuid;
 
 use crate::cluster::Link;
+use crate::location::Location;
 use crate::objects::Folders;
-use crate::place::Place;
 use crate::segments::Lengths;
 use crate::{blocks, epochs, identity, logs, objects, schema, segments};
 
@@ -30,15 +30,20 @@ pub struct CassandraStore {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Link({})", self.place)
+        write!(out, "Link({})", self.location)
     }
 }
 
 impl CassandraStore {
-    /// Opens the store at a place; [`Error::Missing`] if there is none, and
+    /// Opens the store at a location; [`Error::Missing`] if there is none, and
     /// [`Error::Unreachable`] if the cluster does not answer.
-    pub fn open(place: Place) -> Result<CassandraStore> {
-        let link = Link::open(place)?;
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is no such store; [`Error::Unreachable`] if the cluster does not
+    /// answer, or lets nobody in.
+    pub fn open(location: Location) -> Result<CassandraStore> {
+        let link = Link::open(location)?;
         let find = async {
             match schema::is_there(&link).await? {
                 true => {
@@ -48,14 +53,18 @@ impl CassandraStore {
                 false => Ok(None),
             }
         };
-        let missing = || Error::Missing { file: link.place.to_string() };
+        let missing = || Error::Missing { file: link.location.to_string() };
         let id = link.wait(find)?.ok_or_else(missing)?;
         Ok(CassandraStore::new(link, id))
     }
 
     /// The same, and makes what is not there: the store, the tables, the keyspace.
-    pub fn create(place: Place) -> Result<CassandraStore> {
-        let link = Link::open(place)?;
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`] if the cluster does not answer, or does not permit it.
+    pub fn create(location: Location) -> Result<CassandraStore> {
+        let link = Link::open(location)?;
         let make = async {
             if !schema::is_there(&link).await? {
                 schema::make(&link).await?;
@@ -68,7 +77,7 @@ impl CassandraStore {
     }
 
     fn new(link: Link, id: Uuid) -> CassandraStore {
-        let location = link.place.to_string();
+        let location = link.location.to_string();
         CassandraStore { link, id, location, folders: Folders::default(), lengths: Lengths::default() }
     }
 }
@@ -152,7 +161,7 @@ impl Store for CassandraStore {
             let (tail, damage) = logs::read(&self.link, self.id, writer, *from).await?;
             damage.map_or(Ok(tail), Err)
         };
-        self.link.wait(iter(logs).map(read).buffered(self.link.place.parallel).try_collect())
+        self.link.wait(iter(logs).map(read).buffered(self.link.location.parallel).try_collect())
     }
 
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
@@ -172,8 +181,8 @@ impl Store for CassandraStore {
         self.link.hosts()
     }
 
-    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
-        self.link.wait(blocks::homes(&self.link, self.id, places))
+    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+        self.link.wait(blocks::replica_locations(&self.link, self.id, offsets))
     }
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
@@ -196,7 +205,7 @@ impl Store for CassandraStore {
             for writer in logs::list(link, id).await? {
                 logs::delete(link, id, &writer).await?;
             }
-            // A folder has no place of its own.
+            // A folder has no row of its own.
             for object in objects.iter().filter(|object| !object.ends_with('/')) {
                 objects::delete(link, id, object).await?;
             }

@@ -1,6 +1,6 @@
 //! Connections that nobody else can read, to nodes that prove who they are.
 //!
-//! A node's certificate must be vouched for by one in the file that the place names, be
+//! A node's certificate must be vouched for by one in the file that the location names, be
 //! valid now, and be for the node's address: that is all that the driver knows of a node.
 
 use std::sync::Arc;

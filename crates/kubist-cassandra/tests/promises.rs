@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{Database, STRANGER, fresh, hosts, store};
-use kubist_cassandra::{CassandraStore, Place};
+use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, LogTail, Store, conformance};
 use uuid::Uuid;
 
 const KEYSPACE: &str = "kubist_tests";
 
-/// A store, its place, and the id under which it is kept.
-fn known_store(database: &Database) -> (Arc<CassandraStore>, Place, Uuid) {
-    let place = fresh("");
-    let store = Arc::new(CassandraStore::create(place.clone()).unwrap());
-    let id = database.id(&place);
-    (store, place, id)
+/// A store, its location, and the id under which it is kept.
+fn known_store(database: &Database) -> (Arc<CassandraStore>, Location, Uuid) {
+    let location = fresh("");
+    let store = Arc::new(CassandraStore::create(location.clone()).unwrap());
+    let id = database.id(&location);
+    (store, location, id)
 }
 
 fn payloads(tail: &LogTail) -> Vec<&[u8]> {
@@ -52,10 +52,10 @@ fn a_cluster_keeps_the_promises_of_a_store() {
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     let database = Database::open();
-    let (store, place, id) = known_store(&database);
+    let (store, location, id) = known_store(&database);
     let mut slept = store.own_log("w").unwrap();
     slept.append(b"first").unwrap();
-    let other = CassandraStore::open(place).unwrap();
+    let other = CassandraStore::open(location).unwrap();
     assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })));
     forget_holder(&database, id);
     let mut owner = other.own_log("w").unwrap();
@@ -105,7 +105,7 @@ fn requests_that_come_late_change_nothing() {
 fn a_reader_settles_what_a_dead_taker_left_open() {
     let database = Database::open();
     for seen in [false, true] {
-        let (store, place, id) = known_store(&database);
+        let (store, location, id) = known_store(&database);
         let end = store.own_log("w").unwrap().append(b"acknowledged").unwrap();
         // An entry without an answer, and a taker that died behind its fence.
         if seen {
@@ -121,7 +121,7 @@ fn a_reader_settles_what_a_dead_taker_left_open() {
         assert_eq!(tail.durable, tail.next);
         // What comes only now is too late for good.
         write_row(&database, id, tail.next, 1, b"late");
-        let other = CassandraStore::open(place).unwrap();
+        let other = CassandraStore::open(location).unwrap();
         assert_eq!(other.read_log("w", 0).unwrap(), tail);
         other.own_log("w").unwrap().append(b"new").unwrap();
         assert_eq!(payloads(&store.read_log("w", tail.next).unwrap()), [b"new"]);
@@ -137,13 +137,13 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     // Of no bytes, of many rows, and over the end of a partition.
     let sizes = [0, 1, 65_536, 65_537, 3_000_000, 20_000_000, 5];
     let mut positions = vec![0];
-    for (place, size) in sizes.into_iter().enumerate() {
-        positions.push(owner.append(&vec![place as u8; size]).unwrap());
+    for (index, size) in sizes.into_iter().enumerate() {
+        positions.push(owner.append(&vec![index as u8; size]).unwrap());
     }
     let tail = store.read_log("w", 0).unwrap();
     let found: Vec<_> = tail.entries.iter().map(|entry| (entry.bytes.len(), entry.position)).collect();
     assert_eq!(found, sizes.into_iter().zip(positions.iter().copied()).collect::<Vec<_>>());
-    assert!(tail.entries.iter().enumerate().all(|(place, entry)| entry.bytes.iter().all(|byte| *byte == place as u8)));
+    assert!(tail.entries.iter().enumerate().all(|(index, entry)| entry.bytes.iter().all(|byte| *byte == index as u8)));
     let hole =
         format!("DELETE FROM {KEYSPACE}.kubist_log WHERE store = ? AND writer = 'w' AND bucket = 0 AND position = ?");
     database.run(&hole, (id, positions[2] as i64));
@@ -225,7 +225,7 @@ fn the_name_of_a_deleted_segment_stays_taken() {
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };
-    let store = CassandraStore::open(Place::parse(&location).unwrap()).unwrap();
+    let store = CassandraStore::open(Location::parse(&location).unwrap()).unwrap();
     let mut owner = store.own_log("w").unwrap();
     owner.append(b"of the dead").unwrap();
     println!("\nheld");
@@ -235,11 +235,11 @@ fn in_a_child() {
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_log_of_a_killed_process_is_free_at_once() {
-    let place = fresh("");
-    let store = CassandraStore::create(place.clone()).unwrap();
+    let location = fresh("");
+    let store = CassandraStore::create(location.clone()).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["in_a_child", "--exact", "--nocapture"])
-        .env("KUBIST_CHILD_HOLDS", place.to_string())
+        .env("KUBIST_CHILD_HOLDS", location.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -254,9 +254,9 @@ fn the_log_of_a_killed_process_is_free_at_once() {
 
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
-fn a_store_made_in_the_place_of_another_has_nothing_of_it() {
-    let (place, old) = (fresh(""), "old");
-    let store = CassandraStore::create(place.clone()).unwrap();
+fn a_store_made_under_the_name_of_another_has_nothing_of_it() {
+    let (location, old) = (fresh(""), "old");
+    let store = CassandraStore::create(location.clone()).unwrap();
     store.put_if_absent("table", b"the old one").unwrap();
     let mut owner = store.own_log("w").unwrap();
     owner.append(b"of the old one").unwrap();
@@ -264,8 +264,8 @@ fn a_store_made_in_the_place_of_another_has_nothing_of_it() {
     segment.append(&[old.as_bytes()]).unwrap();
     segment.sync().unwrap();
     store.erase(&["table".into()]).unwrap();
-    assert!(matches!(CassandraStore::open(place.clone()), Err(Error::Missing { .. })));
-    let anew = CassandraStore::create(place.clone()).unwrap();
+    assert!(matches!(CassandraStore::open(location.clone()), Err(Error::Missing { .. })));
+    let anew = CassandraStore::create(location.clone()).unwrap();
     assert!(anew.sizes().unwrap().is_empty());
     anew.put_if_absent("table", b"the new one").unwrap();
     anew.own_log("w").unwrap().append(b"of the new one").unwrap();
@@ -275,7 +275,7 @@ fn a_store_made_in_the_place_of_another_has_nothing_of_it() {
     let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());
     assert!(store.put_if_absent("table", b"the old one again").is_err());
     assert!(store.get("grid").unwrap().is_none());
-    let found = CassandraStore::open(place).unwrap();
+    let found = CassandraStore::open(location).unwrap();
     assert_eq!(found.get("table").unwrap().unwrap(), "the new one");
     assert_eq!(payloads(&found.read_log("w", 0).unwrap()), [b"of the new one"]);
     assert_eq!(found.segments().unwrap(), [""; 0]);
@@ -286,15 +286,15 @@ fn a_store_made_in_the_place_of_another_has_nothing_of_it() {
 fn many_clients_make_the_same_keyspace() {
     let database = Database::open();
     let keyspace = format!("kubist_made_{}", std::process::id());
-    let place = Place::parse(&format!("cassandra://{}/{keyspace}/t", hosts())).unwrap();
-    assert!(matches!(CassandraStore::open(place.clone()), Err(Error::Missing { .. })));
+    let location = Location::parse(&format!("cassandra://{}/{keyspace}/t", hosts())).unwrap();
+    assert!(matches!(CassandraStore::open(location.clone()), Err(Error::Missing { .. })));
     std::thread::scope(|scope| {
-        let create = || CassandraStore::create(place.clone()).unwrap().put_if_absent("table", b"mine").unwrap();
+        let create = || CassandraStore::create(location.clone()).unwrap().put_if_absent("table", b"mine").unwrap();
         let clients: Vec<_> = (0..3).map(|_| scope.spawn(create)).collect();
         let winners = clients.into_iter().map(|client| client.join().unwrap());
         assert_eq!(winners.filter(|won| *won).count(), 1);
     });
-    assert_eq!(CassandraStore::open(place).unwrap().get("table").unwrap().unwrap(), "mine");
+    assert_eq!(CassandraStore::open(location).unwrap().get("table").unwrap().unwrap(), "mine");
     database.run(&format!("DROP KEYSPACE {keyspace}"), ());
 }
 
@@ -312,8 +312,8 @@ fn a_node_without_tls_is_told_from_one_with_it() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_named() {
-    let place = Place::parse("cassandra://ada:secret@127.0.0.1:9/science/drops").unwrap();
-    match CassandraStore::open(place) {
+    let location = Location::parse("cassandra://ada:secret@127.0.0.1:9/science/drops").unwrap();
+    match CassandraStore::open(location) {
         Err(error @ Error::Unreachable { .. }) => {
             let text = error.to_string();
             assert!(text.contains("127.0.0.1:9") && text.contains("science/drops"), "{text}");

@@ -12,11 +12,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::STRANGER;
-use kubist_cassandra::{CassandraStore, Place};
+use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 
 const HOST: &str = "127.0.0.9";
-/// No answer of a node takes that long; the patience of the places below is much longer.
+/// No answer of a node takes that long; the patience of the locations below is much longer.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn authority() -> String {
@@ -31,9 +31,9 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 
 fn create(login: &str, settings: &str) -> (kubist_store::Result<CassandraStore>, Duration) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-    let place = format!("cassandra://{login}{HOST}/kubist_secure/t{now:x}?patience=60&{settings}");
+    let location = format!("cassandra://{login}{HOST}/kubist_secure/t{now:x}?patience=60&{settings}");
     let begin = Instant::now();
-    (CassandraStore::create(Place::parse(&place).unwrap()), begin.elapsed())
+    (CassandraStore::create(Location::parse(&location).unwrap()), begin.elapsed())
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn who_has_password_and_certificate_gets_in() {
     assert!(store.put_if_absent("table", b"kept").unwrap());
     store.own_log("w").unwrap().append(b"entry").unwrap();
     let login = "cassandra://cassandra:cassandra@";
-    let place = store.location().replace("cassandra://cassandra@", login);
+    let location = store.location().replace("cassandra://cassandra@", login);
     assert!(!store.location().contains(login));
-    let other = CassandraStore::open(Place::parse(&place).unwrap()).unwrap();
+    let other = CassandraStore::open(Location::parse(&location).unwrap()).unwrap();
     assert_eq!(other.get("table").unwrap().unwrap(), "kept");
     assert_eq!(other.read_log("w", 0).unwrap().entries.len(), 1);
 }
@@ -101,8 +101,8 @@ fn clone(stream: &TcpStream) -> TcpStream {
 #[test]
 #[ignore = "needs a secure Cassandra node: KUBIST_TEST_CASSANDRA_CA"]
 fn a_certificate_for_another_address_is_refused() {
-    let place = format!("cassandra://cassandra:cassandra@{}/k/t?tls=on&ca={}", elsewhere(), authority());
-    match CassandraStore::open(Place::parse(&place).unwrap()) {
+    let location = format!("cassandra://cassandra:cassandra@{}/k/t?tls=on&ca={}", elsewhere(), authority());
+    match CassandraStore::open(Location::parse(&location).unwrap()) {
         Err(error @ Error::Unreachable { .. }) => {
             assert!(error.to_string().contains("127.0.0.8") && error.to_string().contains("not valid for"), "{error}");
         }

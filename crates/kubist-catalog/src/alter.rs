@@ -42,6 +42,10 @@ pub struct NewColumn {
 }
 
 /// A new table's schema with the units of its columns.
+///
+/// # Errors
+///
+/// `Invalid` if there is no such column, or a unit is no unit.
 pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<SchemaRef> {
     let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
     for (column, unit) in units {
@@ -60,6 +64,11 @@ pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<Sche
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
+/// Whether all keys and values can be metadata of a table.
+///
+/// # Errors
+///
+/// `Invalid` if a key or a value is empty or too long.
 pub fn check_metadata(values: &Metadata) -> Result<()> {
     values.iter().try_for_each(|(key, value)| check_entry(key, value, false))
 }
@@ -97,6 +106,11 @@ pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> 
 impl Core {
     /// Adds a column behind the others. Rows that are here, and rows of writers that
     /// do not know it, have the default. It cannot be a dimension or an identity.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the column, its type or its default cannot be; as of [`Core::view`]; a storage
+    /// error.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
         let NewColumn { name, data_type, nullable, default, unit } = column;
         if name.is_empty() {
@@ -122,12 +136,21 @@ impl Core {
 
     /// Says something about the table, or about a column: new values by key, all at
     /// once; null takes one away.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no such column, or a key or value is too long; as of [`Core::view`]; a
+    /// storage error.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
         self.alter(Alteration::Set { column: column.map(str::to_string), values: values.clone() })
     }
 
     /// Says in which unit a column is, or that it has none.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::set_metadata`].
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }

@@ -14,7 +14,7 @@ use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
 /// Bytes of both generations of zone maps together.
-pub const MAP_BYTES: usize = 128 << 20;
+pub const ZONE_MAP_BYTES: usize = 128 << 20;
 /// The same of directories.
 pub const DIRECTORY_BYTES: usize = 32 << 20;
 /// The same of pages of checkpoints.

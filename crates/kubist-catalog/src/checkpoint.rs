@@ -34,6 +34,10 @@ pub struct Held {
 }
 
 /// What the newest checkpoint says, if there is one.
+///
+/// # Errors
+///
+/// `Damaged`, `Newer`, `Cancelled` or a storage error.
 pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
     // One that disappears between the two calls was replaced by a newer one.
     loop {
@@ -46,6 +50,10 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
 }
 
 /// What a checkpoint says, unless it is gone.
+///
+/// # Errors
+///
+/// `Damaged`, `Newer` or a storage error.
 pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
     let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(None) };
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
@@ -72,6 +80,10 @@ impl Held {
     }
 
     /// The state with all of its runs in memory.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
     pub fn whole(self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, History)> {
         let Some(base) = self.base else { return Ok((self.state, self.history)) };
         let mut live = Commit { runs: Vec::new(), cutoffs: Vec::new() };

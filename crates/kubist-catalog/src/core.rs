@@ -23,7 +23,7 @@ use crate::error::{bad_entry, store_error};
 use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, TableFiles, check_not_dropped};
 use crate::follow;
-use crate::heat::Heat;
+use crate::read_amplification::ReadAmplification;
 use crate::schema::TableSchema;
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What all handles, snapshots, queries and writers of a table share.
 pub struct Core {
     files: TableFiles,
-    pub heat: Heat,
+    pub read_amplification: ReadAmplification,
     followed: Mutex<Followed>,
     /// A refresh has ended.
     ended: Condvar,
@@ -73,7 +73,7 @@ impl Refresh<'_> {
     fn run(&mut self, cancel: &Cancel) -> Result<Arc<View>> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let followed = follow::to_now(files, tail, cancel);
-        // What has changed may be another table's, made in the place of this one.
+        // What has changed may be another table's, made at the location of this one.
         match followed {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             followed if followed.is_err() || tail.is_stale() => {
@@ -108,6 +108,10 @@ impl Drop for Refresh<'_> {
 
 impl Core {
     /// Opens the table in a store and follows its logs.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::with_header`] and [`Core::view`].
     pub fn open(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Arc<Core>> {
         let core = Core::with_header(store)?;
         core.view(cancel)?;
@@ -115,6 +119,10 @@ impl Core {
     }
 
     /// A table of which only the header is read.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable` if there is none, or it was dropped; `Damaged`; `Newer`; a storage error.
     pub fn with_header(store: Arc<dyn Store>) -> Result<Arc<Core>> {
         check_not_dropped(store.as_ref())?;
         let there = |name| store.get(name).map_err(store_error);
@@ -131,13 +139,27 @@ impl Core {
     }
 
     /// A table whose header and schema are known.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it has no dimension, or more than 8.
     pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };
-        Ok(Arc::new(Core { files, heat: Heat::default(), followed: Mutex::new(followed), ended: Condvar::new() }))
+        Ok(Arc::new(Core {
+            files,
+            read_amplification: ReadAmplification::default(),
+            followed: Mutex::new(followed),
+            ended: Condvar::new(),
+        }))
     }
 
     /// Reads pieces of segments.
+    ///
+    /// # Errors
+    ///
+    /// `SnapshotExpired` if a segment was cleaned away; `Damaged` if the table still needs one that
+    /// is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces).map_err(|unread| unread.explained(self, |segment| self.is_needed(segment)))
     }
@@ -172,7 +194,7 @@ impl Core {
     /// # Errors
     ///
     /// `Cancelled`, also while another thread's refresh is waited for; `Damaged` if a log or
-    /// a rewrite cannot be read, `NotATable` if it was dropped, or what the store says.
+    /// a rewrite cannot be read, `NotATable` if it was dropped, `Forked`, or a storage error.
     pub fn view(&self, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         let mut followed = self.followed();
@@ -202,6 +224,10 @@ impl Core {
 
     /// The table as it is now, and what `load` reads of its runs: once more if their pages
     /// were cleaned away meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`], and what `load` returns.
     pub fn view_with<T>(&self, cancel: &Cancel, load: impl Fn(&Runs) -> Result<T>) -> Result<(Arc<View>, T)> {
         let mut attempts = 0;
         loop {
@@ -214,6 +240,11 @@ impl Core {
     }
 
     /// The table as it was when a view of it had this token.
+    ///
+    /// # Errors
+    ///
+    /// `SnapshotExpired` if what leads to that state was cleaned away; `Forked`; `Damaged`;
+    /// `Cancelled`; a storage error.
     pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         follow::to_token(self, token, cancel)
@@ -241,6 +272,11 @@ impl Core {
     /// The writers that every step waits for: `query` with steps, and `snapshot`
     /// at a step, see a step once all of them committed or abandoned it. Can be
     /// said once; saying the same again is fine.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without any writer; `Exists` if others were declared before; as of [`Core::view`];
+    /// a storage error.
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         let size = match declared {
             Declared::Names(names) => names.len() as u64,
@@ -262,6 +298,10 @@ impl Core {
 
     /// Waits until something was committed, rewritten or altered since `seen`, at most for
     /// `patience`; the new view, or `None`. Looks every few milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Core::view`].
     pub fn wait(&self, seen: &View, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
         let begin = Instant::now();
         loop {

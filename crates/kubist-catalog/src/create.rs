@@ -1,4 +1,4 @@
-//! How a table comes to be: options checked before anything is made, a place that is
+//! How a table is created: options checked before anything is made, a location that is
 //! free, a header that is written once.
 
 use std::hash::{BuildHasher, RandomState};
@@ -23,6 +23,11 @@ use crate::segment::unix_ms;
 const DEFAULT_CAPACITY: u32 = 2048;
 
 /// Makes a table in an empty store, or opens one that agrees if `exist_ok` says so.
+///
+/// # Errors
+///
+/// `Exists` if something is there that `exist_ok` does not allow, or that disagrees; `Damaged`;
+/// `Newer`; a storage error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
     let bytes = header::encode_header(&plan.header, &plan.schema.user).map_err(Error::invalid)?;
     if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
@@ -43,6 +48,10 @@ pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Cor
 
 impl Core {
     /// Refuses a plan of other columns, dimensions or settings than the table has.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` names what differs.
     pub fn agrees(&self, plan: &Plan) -> Result<()> {
         let (own, other) = (&self.header, &plan.header);
         let schema = &self.view(&Cancel::default())?.schema;
@@ -77,6 +86,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Checks the options of a new table.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the option or the column that makes no sense.
     pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
         let schema = alter::with_units(schema, &options.units)?;
         alter::check_metadata(&options.metadata)?;

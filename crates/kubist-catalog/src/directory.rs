@@ -4,7 +4,7 @@
 //! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
 //! what came since. A question loads the pages that may meet its box and priorities, all
 //! in one go. Once questions have asked for as many pages as there are, all are loaded and
-//! stay, if they fit the bound (`hold_at_most`). Loading page by page and then all at once
+//! stay, if they fit the bound (`limit_runs_in_memory`). Loading page by page and then all at once
 //! costs at most twice what the better of the two would have cost.
 
 use std::collections::VecDeque;
@@ -70,19 +70,19 @@ impl Base {
     /// Some of its pages, from the cache or the store.
     fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats) -> Result<Vec<Arc<Page>>> {
         let key = |page: usize| (self.segment.clone(), page);
-        let mut found = files.pages.get(wanted.iter().map(|page| key(*page)));
-        let missing: Vec<usize> = (0..wanted.len()).filter(|place| found[*place].is_none()).collect();
+        let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
+        let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
-        let pieces = missing.iter().map(|place| {
-            let leaf = &self.pages[wanted[*place]];
+        let pieces = missing.iter().map(|index| {
+            let leaf = &self.pages[wanted[*index]];
             Piece { segment: self.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
         });
         let fetched = read(files, &pieces.collect::<Vec<_>>())?;
         stats.spend(fetched.cost);
-        let decode = |(place, bytes): (&usize, &bytes::Bytes)| {
-            let leaf = &self.pages[wanted[*place]];
+        let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
+            let leaf = &self.pages[wanted[*index]];
             let page =
                 files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| match page.runs.len() {
                     runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
@@ -93,12 +93,17 @@ impl Base {
             })
         };
         let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
-        files.pages.insert(missing.iter().map(|place| key(wanted[*place])).zip(decoded.iter().cloned()));
-        missing.into_iter().zip(decoded).for_each(|(place, page)| found[place] = Some(page));
+        files.page_cache.insert(missing.iter().map(|index| key(wanted[*index])).zip(decoded.iter().cloned()));
+        missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
         Ok(found.into_iter().flatten().collect())
     }
 
     /// Calls with every page, some of which are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled`, a storage error,
+    /// or what `work` returns.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
@@ -207,6 +212,10 @@ impl Runs {
     }
 
     /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
     pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.all(files, &mut Stats::default(), cancel)
     }
@@ -219,7 +228,7 @@ impl Runs {
         let all: Vec<usize> = (0..base.pages.len()).collect();
         let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
         let whole = Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter()));
-        match files.holds(base.runs()) {
+        match files.fits_in_memory(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
             false => Ok(whole),
         }
@@ -227,6 +236,10 @@ impl Runs {
 
     /// Those that a question about a region and a range of priorities has to do with, and
     /// perhaps some more.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn near(
         &self,
         files: &TableFiles,
@@ -242,7 +255,7 @@ impl Runs {
         let meets = |page: &usize| base.pages[*page].summary.meets(&forest, region, range);
         let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
-        if asked >= base.pages.len() && files.holds(base.runs()) {
+        if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
         let meets = |run: &Run<Location>| {
@@ -255,8 +268,12 @@ impl Runs {
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
-        let Some(base) = self.base.as_ref().filter(|base| !files.holds(base.runs())) else {
+        let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else {
             return self.whole(files, cancel);
         };
         let (upper, lower): (Vec<usize>, Vec<usize>) =
@@ -290,6 +307,10 @@ impl Runs {
     }
 
     /// Calls with all live runs, some of which are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent.all().for_each(&mut work);
         match &self.base {
@@ -303,6 +324,10 @@ impl Runs {
 
     /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
     /// cubes; some are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`], or what `work` returns.
     pub fn in_order(
         &self,
         files: &TableFiles,

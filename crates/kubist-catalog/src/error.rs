@@ -35,7 +35,7 @@ pub fn is_transient(error: &kubist_store::Error) -> bool {
         && storage_kind(error) == ErrorKind::Unavailable
 }
 
-/// Stored bytes that cannot be read, as an error that names the file and the place in it.
+/// Stored bytes that cannot be read, as an error that names the file and the offset in it.
 pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
     match error {
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_failing_storage_is_no_damage_and_stays_reachable() {
-        let unreachable = kubist_store::Error::Unreachable { place: "host".into(), why: "no answer".into() };
+        let unreachable = kubist_store::Error::Unreachable { location: "host".into(), why: "no answer".into() };
         for error in [unreachable, of_io(io::ErrorKind::Other), of_io(io::ErrorKind::TimedOut)] {
             assert!(is_transient(&error));
             let error = store_error(error);

@@ -36,13 +36,13 @@ pub struct Fetched {
 #[derive(Default)]
 struct Merged {
     ranges: Vec<Range<u64>>,
-    /// Each piece's place, and that of its range.
+    /// The index of each piece, and of its range.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Merged {
     /// Takes a piece that begins behind those before.
-    fn push(&mut self, place: usize, piece: &Piece) {
+    fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
             Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
@@ -50,7 +50,7 @@ impl Merged {
             }
             _ => self.ranges.push(piece.offset..end),
         }
-        self.pieces.push((place, self.ranges.len() - 1));
+        self.pieces.push((index, self.ranges.len() - 1));
     }
 }
 
@@ -89,13 +89,17 @@ impl Unread {
 }
 
 /// Asks the store once for all pieces.
+///
+/// # Errors
+///
+/// [`Unread`]: a segment that is missing, or why the store failed.
 pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
     let mut found = vec![Bytes::new(); pieces.len()];
-    let mut places: Vec<usize> = (0..pieces.len()).collect();
-    places.sort_unstable_by_key(|place| pieces[*place].offset);
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_unstable_by_key(|index| pieces[*index].offset);
     let mut segments: BTreeMap<&str, Merged> = BTreeMap::new();
-    for place in places {
-        segments.entry(&pieces[place].segment).or_default().push(place, &pieces[place]);
+    for index in order {
+        segments.entry(&pieces[index].segment).or_default().push(index, &pieces[index]);
     }
     let wanted: Vec<_> = segments.iter().map(|(segment, merged)| (*segment, &merged.ranges[..])).collect();
     let ranges = wanted.iter().flat_map(|(_, ranges)| *ranges);
@@ -107,9 +111,9 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetche
             kubist_store::Error::Missing { file } => Unread::Missing { segment: segment.to_string(), file },
             error => Unread::Failed(store_error(error)),
         })?;
-        for (place, range) in &merged.pieces {
-            let start = (pieces[*place].offset - merged.ranges[*range].start) as usize;
-            found[*place] = buffers[*range].slice(start..start + pieces[*place].length as usize);
+        for (index, range) in &merged.pieces {
+            let start = (pieces[*index].offset - merged.ranges[*range].start) as usize;
+            found[*index] = buffers[*range].slice(start..start + pieces[*index].length as usize);
         }
     }
     Ok(Fetched { pieces: found, cost })

@@ -22,7 +22,7 @@ use kubist_index::state::RunId;
 use kubist_store::Store;
 use kubist_types::{Error, Result};
 
-use crate::cache::{Cache, DIRECTORY_BYTES, MAP_BYTES, PAGE_BYTES};
+use crate::cache::{Cache, DIRECTORY_BYTES, PAGE_BYTES, ZONE_MAP_BYTES};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
 use crate::schema::TableSchema;
@@ -33,9 +33,13 @@ pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its fi
 
 /// A directory of more runs than this is not held as a whole, unless a handle is told
 /// otherwise: 80 MB, and 2 to 8 more for each column that is no dimension.
-const MOST_HELD: u64 = 1 << 18;
+const RUNS_IN_MEMORY: u64 = 1 << 18;
 
 /// Refuses a store whose table is being dropped.
+///
+/// # Errors
+///
+/// `NotATable`, or a storage error.
 pub fn check_not_dropped(store: &dyn Store) -> Result<()> {
     match store.get(DROPPED).map_err(store_error)? {
         None => Ok(()),
@@ -49,18 +53,18 @@ pub struct TableFiles {
     pub header: Header,
     /// The columns of the table's creation; those of a moment are its view's.
     pub created: Arc<TableSchema>,
-    pub maps: Cache<RunId, ZoneMap>,
+    pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Of lookups, by segment and offset of the postings.
-    pub directories: Cache<(Arc<str>, u64), LookupDirectory>,
+    pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
     /// Of checkpoints, by segment and number.
-    pub pages: Cache<(Arc<str>, usize), Page>,
-    /// A directory of more runs is not held as a whole.
-    most_held: AtomicU64,
+    pub page_cache: Cache<(Arc<str>, usize), Page>,
+    /// A directory of more runs is read page by page.
+    runs_in_memory: AtomicU64,
     process: u32,
     /// Its header is not there yet: it comes last, of a copy.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// So many alterations are known to be durable.
+    /// The number of alterations that are known to be durable.
     settled: AtomicU64,
 }
 
@@ -73,6 +77,10 @@ struct Grids {
 
 impl TableFiles {
     /// The files of a table whose header and schema are known.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it has no dimension, or more than 8.
     pub fn new(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<TableFiles> {
         schema.metadata = header.metadata.clone();
         let geometry =
@@ -82,10 +90,10 @@ impl TableFiles {
             header,
             created: Arc::new(schema),
             grids: Mutex::new(Grids { forest: Forest::of(geometry), frames: BTreeMap::new() }),
-            maps: Cache::new(MAP_BYTES),
-            directories: Cache::new(DIRECTORY_BYTES),
-            pages: Cache::new(PAGE_BYTES),
-            most_held: AtomicU64::new(MOST_HELD),
+            zone_map_cache: Cache::new(ZONE_MAP_BYTES),
+            lookup_directory_cache: Cache::new(DIRECTORY_BYTES),
+            page_cache: Cache::new(PAGE_BYTES),
+            runs_in_memory: AtomicU64::new(RUNS_IN_MEMORY),
             process: std::process::id(),
             unfinished: AtomicBool::new(false),
             settled: AtomicU64::new(0),
@@ -97,12 +105,16 @@ impl TableFiles {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
-    /// Bounds how many runs are held in memory.
-    pub fn hold_at_most(&self, runs: u64) {
-        self.most_held.store(runs, Ordering::Relaxed);
+    /// Limits how many runs a directory in memory may have.
+    pub fn limit_runs_in_memory(&self, runs: u64) {
+        self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
 
     /// The segments of pages that checkpoints name.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Newer` or a storage error.
     pub fn page_segments(&self) -> Result<Vec<String>> {
         let mut segments = Vec::new();
         for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
@@ -117,6 +129,10 @@ impl TableFiles {
     }
 
     /// Refuses to work in a forked process, where locks and threads are broken.
+    ///
+    /// # Errors
+    ///
+    /// `Forked`.
     pub fn check_process(&self) -> Result<()> {
         match self.process == std::process::id() {
             true => Ok(()),
@@ -124,7 +140,11 @@ impl TableFiles {
         }
     }
 
-    /// Refuses if the table is gone, or another was made in its place.
+    /// Refuses if the table is gone, or another was made at its location.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable`, `Damaged`, `Newer` or a storage error.
     pub fn check_still_there(&self) -> Result<()> {
         check_not_dropped(self.store.as_ref())?;
         if self.unfinished.load(Ordering::Relaxed) {
@@ -134,15 +154,15 @@ impl TableFiles {
         let why = match here.map(|bytes| header::decode_header(&bytes)) {
             Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
             Some(Err(error)) => return Err(bad_entry(self.store.location(), TABLE, 0, error)),
-            Some(Ok(_)) => "the table of this handle was dropped and another made in its place: open it again",
+            Some(Ok(_)) => "the table of this handle was dropped and another made at its location: open it again",
             None => "the table of this handle was dropped",
         };
         Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
     }
 
-    /// May `runs` runs be held in memory?
-    pub fn holds(&self, runs: u64) -> bool {
-        runs <= self.most_held.load(Ordering::Relaxed)
+    /// Whether a directory of `runs` runs is held in memory.
+    pub fn fits_in_memory(&self, runs: u64) -> bool {
+        runs <= self.runs_in_memory.load(Ordering::Relaxed)
     }
 
     fn grids(&self) -> MutexGuard<'_, Grids> {
@@ -211,6 +231,10 @@ impl TableFiles {
     }
 
     /// Publishes the first grid, or takes the one that another writer published first.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable` if the grid was deleted; `Damaged`; `Newer`; a storage error.
     pub fn publish_grid(&self, scales: &[Scale]) -> Result<Arc<Frame>> {
         self.store.put_if_absent(GRID, &encode_grid(scales)).map_err(store_error)?;
         let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
@@ -219,6 +243,10 @@ impl TableFiles {
 
     /// Makes sure that the header and the grid, which are there, are durable: so
     /// they are once a put has found them.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or a storage error.
     pub fn settle_objects(&self) -> Result<()> {
         for name in [TABLE, GRID] {
             if let Some(bytes) = self.store.get(name).map_err(store_error)? {
@@ -230,6 +258,10 @@ impl TableFiles {
 
     /// Makes sure that the alterations of a schema, which were seen, are durable:
     /// no run with a column may outlive the word of that column.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or a storage error.
     pub fn settle_schema(&self, schema: &TableSchema) -> Result<()> {
         for number in self.settled.load(Ordering::Relaxed) + 1..=schema.version {
             let name = name_of(number);

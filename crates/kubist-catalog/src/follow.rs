@@ -19,13 +19,18 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// So many logs are read in one go; a switch is looked at in between.
+/// The number of logs that are read together; the switch is checked between.
 const LOGS_AT_ONCE: usize = 256;
 /// So often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;
 
 /// Follows everything that says what the table is, up to now: what was durable before the
 /// call is joined after it.
+///
+/// # Errors
+///
+/// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than others know
+/// it; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     match tail.begun {
         true => keep_up(files, tail, cancel)?,
@@ -65,6 +70,10 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 ///
 /// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
 /// as long as the newest checkpoint is not younger, or all rewrites are still there.
+///
+/// # Errors
+///
+/// `SnapshotExpired` if what leads to that state was cleaned away; else as of [`to_now`].
 pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
     let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut tail = Tail::default();
@@ -108,7 +117,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 /// with is gone, and its pages may be; or the state has become so long that a newer one
 /// is worth a look.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
-    let long = !files.holds((tail.state.added() - tail.looked_at) as u64);
+    let long = !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64);
     if tail.base.is_none() && !long {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub struct Frame {
 }
 
 /// Rows in space and in priority.
-pub struct Places {
+pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
 }
@@ -52,24 +52,24 @@ impl Frame {
     }
 
     /// Where all rows of stored batches lie, prepared in parallel.
-    pub fn places(&self, batches: &[RecordBatch]) -> Places {
+    pub fn positions(&self, batches: &[RecordBatch]) -> Positions {
         let slices = batches.iter().flat_map(|batch| {
             let firsts = (0..batch.num_rows()).step_by(SLICE_ROWS);
             firsts.map(|first| batch.slice(first, SLICE_ROWS.min(batch.num_rows() - first)))
         });
         let slices: Vec<RecordBatch> = slices.collect();
-        let places: Vec<Places> = slices.par_iter().map(|slice| self.places_of_slice(slice)).collect();
-        if places.len() == 1 {
-            return places.into_iter().next().expect("one slice");
+        let positions: Vec<Positions> = slices.par_iter().map(|slice| self.positions_of_slice(slice)).collect();
+        if positions.len() == 1 {
+            return positions.into_iter().next().expect("one slice");
         }
         let (keys, priorities): (Vec<_>, Vec<_>) =
-            places.into_iter().map(|places| (places.keys, places.priorities)).unzip();
-        Places { keys: keys.concat(), priorities: priorities.concat() }
+            positions.into_iter().map(|positions| (positions.keys, positions.priorities)).unzip();
+        Positions { keys: keys.concat(), priorities: priorities.concat() }
     }
 
-    fn places_of_slice(&self, batch: &RecordBatch) -> Places {
+    fn positions_of_slice(&self, batch: &RecordBatch) -> Positions {
         let identity: Vec<&dyn Array> = self.identity.iter().map(|column| batch.column(*column).as_ref()).collect();
-        Places { keys: self.keys(batch), priorities: self.priorities(&identity, batch.num_rows()) }
+        Positions { keys: self.keys(batch), priorities: self.priorities(&identity, batch.num_rows()) }
     }
 
     /// The Morton keys of a stored batch.

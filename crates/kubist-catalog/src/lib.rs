@@ -2,7 +2,7 @@
 //! checkpoints, the directory of its runs, and what is kept in memory of its files.
 //!
 //! A view never changes; a snapshot pins one, and its token names it to other processes.
-//! Nothing here may plan a question, place a row, or decide that something is rewritten.
+//! Nothing here may plan a question, lay out a row, or decide that something is rewritten.
 
 pub mod alter;
 pub mod cache;
@@ -15,9 +15,9 @@ pub mod fetch;
 pub mod files;
 pub mod follow;
 pub mod frame;
-pub mod heat;
 pub mod location;
 pub mod lookups;
+pub mod read_amplification;
 pub mod schema;
 pub mod segment;
 pub mod settle;

@@ -27,11 +27,19 @@ impl fmt::Display for TableLocation {
 
 impl TableLocation {
     /// Reads a location; nothing is looked at yet.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it makes no sense to its scheme, or there is no such scheme.
     pub fn of(location: &str) -> Result<TableLocation> {
         locate(location).map(TableLocation).map_err(Error::Invalid)
     }
 
     /// The store of the table that is here, or of what is left of it.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable`, or a storage error.
     pub fn store(&self) -> Result<Arc<dyn Store>> {
         let why = match self.0.find().map_err(store_error)? {
             Found::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
@@ -43,6 +51,10 @@ impl TableLocation {
     }
 
     /// Is a table here?
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn has_table(&self) -> Result<bool> {
         match self.0.find().map_err(store_error)? {
             Found::Store(store) => is_there(store.as_ref(), TABLE),
@@ -51,6 +63,10 @@ impl TableLocation {
     }
 
     /// An empty store, made if nothing is here.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` says what is there; a storage error.
     pub fn vacant(&self) -> Result<Arc<dyn Store>> {
         let why = match self.0.find().map_err(store_error)? {
             Found::Nothing => None,
@@ -78,18 +94,26 @@ impl TableLocation {
     }
 
     /// The store that is here, made if nothing is; what is in it is for the caller to know.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn open_or_create(&self) -> Result<Arc<dyn Store>> {
         self.0.create().map_err(store_error)
     }
 
     /// The location of a store of its own beside this one, under a name that goes on with
-    /// `suffix`; if the store bounds its requests, with so many on their way at once.
+    /// `suffix`; if the store bounds its requests, with `requests` on their way at once.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the scheme cannot name it.
     pub fn beside(&self, suffix: &str, requests: usize) -> Result<TableLocation> {
         TableLocation::of(&self.0.beside(suffix, requests))
     }
 }
 
-/// Is the name taken, by whatever? What stands in an object's place is no way around it.
+/// Whether the name is taken, by an object or by anything else.
 fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     use kubist_store::Error::{Damaged, Irregular, Newer};
     match store.get(name) {
@@ -106,6 +130,10 @@ fn is_any_there(store: &dyn Store) -> Result<bool> {
 
 /// Is there nothing in a store but the empty log of a maker that has not set its mark yet, or
 /// did not live to?
+///
+/// # Errors
+///
+/// The store's, as of [`Store::list`], [`Store::segments`] and [`Store::logs`].
 pub fn is_bare(store: &dyn Store) -> kubist_store::Result<bool> {
     Ok(store.list("")?.is_empty()
         && store.segments()?.is_empty()

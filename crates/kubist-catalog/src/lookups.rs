@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::directory::Directory;
 use kubist_format::lookup::{Key, Lookup};
 
-/// Runs are named by their place in the directory.
+/// Runs are named by their index in the directory.
 pub struct Live {
     pub directory: Arc<Directory>,
     pub lookups: Vec<Covered>,
@@ -17,7 +17,7 @@ pub struct Live {
 
 pub struct Covered {
     pub lookup: Arc<Lookup>,
-    /// Of its runs those that live: the place among those that it covers, and the run.
+    /// Of its runs those that live: the index among those that it covers, and the run.
     runs: Vec<(u32, u32)>,
 }
 
@@ -25,16 +25,16 @@ impl Live {
     pub fn new(directory: Arc<Directory>) -> Live {
         let mut live = Live { directory: directory.clone(), lookups: Vec::new(), others: Vec::new() };
         let mut known: HashMap<Key, usize> = HashMap::new();
-        for (place, run) in (0u32..).zip(directory.runs()) {
+        for (index, run) in (0u32..).zip(directory.runs()) {
             let Some(lookup) = &run.payload.lookup else {
-                live.others.push(place);
+                live.others.push(index);
                 continue;
             };
             let at = *known.entry(lookup.key()).or_insert_with(|| {
                 live.lookups.push(Covered { lookup: lookup.clone(), runs: Vec::new() });
                 live.lookups.len() - 1
             });
-            live.lookups[at].runs.push((lookup.place_of(run.id) as u32, place));
+            live.lookups[at].runs.push((lookup.index_of(run.id) as u32, index));
         }
         live.lookups.iter_mut().for_each(|covered| covered.runs.sort_unstable());
         live
@@ -51,9 +51,9 @@ impl Covered {
         self.runs.iter().map(|(_, run)| *run)
     }
 
-    /// The live run at a place among those that it covers.
-    pub fn run_at(&self, place: u32) -> Option<u32> {
-        let found = self.runs.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+    /// The live run at an index among those that it covers.
+    pub fn run_at(&self, index: u32) -> Option<u32> {
+        let found = self.runs.binary_search_by_key(&index, |(index, _)| *index).ok()?;
         Some(self.runs[found].1)
     }
 }

@@ -5,7 +5,7 @@
 //! the columns of the table's creation stands a hidden one, the step of the
 //! simulation; a table without identity gets two more, the writer's name and a row
 //! counter, which stand in. Columns that were added later stand behind those, so
-//! that a stored column's place never changes: a run that was written before a
+//! that the index of a stored column never changes: a run that was written before a
 //! column came simply ends before it, and its rows have the column's default.
 //!
 //! A schema is one version of the columns; an alteration makes the next one. Bad
@@ -46,9 +46,9 @@ pub struct TableSchema {
     /// As it is stored: the columns of the creation, the hidden ones, the added ones.
     pub stored: SchemaRef,
     /// What predicates are bound to: the user's columns in their order and stored
-    /// types, then the hidden ones; the stored column of each is in `places`.
+    /// types, then the hidden ones; the stored column of each is in `stored_index`.
     pub asked: Schema,
-    pub places: Vec<usize>,
+    pub stored_index: Vec<usize>,
     /// Stored columns that are dimensions of the newest grid, in their order.
     pub dimensions: Vec<usize>,
     /// The grids after the first, which are numbered from 1.
@@ -57,9 +57,9 @@ pub struct TableSchema {
     pub identity: Vec<usize>,
     /// Stored columns by whose values records are looked up.
     pub lookup: Vec<usize>,
-    /// What is said about the table.
+    /// Metadata of the table.
     pub metadata: Metadata,
-    /// What is said about columns, their units too, by name.
+    /// Metadata of columns, their units among it, by name.
     pub about: BTreeMap<String, Metadata>,
     /// How many alterations it took.
     pub version: u64,
@@ -105,11 +105,21 @@ impl Added {
 }
 
 impl TableSchema {
+    /// The schema of a new table.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TableSchema::from_names`].
     pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
         let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
     }
 
+    /// The schema with these roles of columns.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column that is missing, appears twice, or has a type that cannot be.
     pub fn from_names(
         schema: &Schema,
         dimensions: &[&str],
@@ -117,9 +127,9 @@ impl TableSchema {
         lookup: &[String],
     ) -> Result<TableSchema> {
         let mut user = Vec::new();
-        for (place, field) in schema.fields().iter().enumerate() {
+        for (index, field) in schema.fields().iter().enumerate() {
             let name = field.name();
-            if schema.fields()[..place].iter().any(|other| other.name() == name) {
+            if schema.fields()[..index].iter().any(|other| other.name() == name) {
                 return Err(Error::invalid(format!("column {name:?} appears twice")));
             }
             user.push(Arc::new(checked(field)?));
@@ -136,26 +146,26 @@ impl TableSchema {
         if dimensions.is_empty() || dimensions.len() > MAX_DIMENSIONS {
             return Err(Error::invalid(format!("a table has 1 to 8 dimensions, found {}", dimensions.len())));
         }
-        let mut places = Vec::new();
+        let mut dimension_indices = Vec::new();
         for name in dimensions {
-            let place = find(name, "dimension")?;
-            check_dimension(name, schema.field(place).data_type(), places.contains(&place))?;
-            places.push(place);
+            let index = find(name, "dimension")?;
+            check_dimension(name, schema.field(index).data_type(), dimension_indices.contains(&index))?;
+            dimension_indices.push(index);
         }
         let hashed = |names: &[String], role: &str| {
             let mut found = Vec::new();
             for name in names {
-                let place = find(name, role)?;
-                if !priority::is_identity_type(schema.field(place).data_type()) {
-                    let data_type = schema.field(place).data_type();
+                let index = find(name, role)?;
+                if !priority::is_identity_type(schema.field(index).data_type()) {
+                    let data_type = schema.field(index).data_type();
                     return Err(Error::invalid(format!(
                         "column {name:?} has the type {data_type} and cannot be of the {role}"
                     )));
                 }
-                if found.contains(&place) {
+                if found.contains(&index) {
                     return Err(Error::invalid(format!("column {name:?} is given twice in the {role}")));
                 }
-                found.push(place);
+                found.push(index);
             }
             Ok(found)
         };
@@ -175,7 +185,7 @@ impl TableSchema {
         };
         Ok(TableSchema {
             asked: Schema::new(stored.clone()),
-            places: (0..stored.len()).collect(),
+            stored_index: (0..stored.len()).collect(),
             metadata: Metadata::new(),
             about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
             version: 0,
@@ -183,7 +193,7 @@ impl TableSchema {
             added: Vec::new(),
             user: Arc::new(Schema::new_with_metadata(user, schema.metadata().clone())),
             stored: Arc::new(Schema::new_with_metadata(stored, schema.metadata().clone())),
-            dimensions: places,
+            dimensions: dimension_indices,
             grids: Vec::new(),
             identity: identities,
             lookup,
@@ -192,6 +202,10 @@ impl TableSchema {
     }
 
     /// The next version.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the alteration makes no sense after those before it.
     pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
@@ -204,12 +218,12 @@ impl TableSchema {
                 merge(about, values);
                 let about = about.clone();
                 next.about.retain(|_, about| !about.is_empty());
-                let said = |(key, value): (&String, &serde_json::Value)| {
+                let text = |(key, value): (&String, &serde_json::Value)| {
                     (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_string))
                 };
                 let fields = self.user.fields().iter().map(|field| match field.name() == name {
                     true => Arc::new(
-                        field.as_ref().clone().with_metadata(about.iter().map(said).collect::<HashMap<_, _>>()),
+                        field.as_ref().clone().with_metadata(about.iter().map(text).collect::<HashMap<_, _>>()),
                     ),
                     false => field.clone(),
                 });
@@ -277,10 +291,10 @@ impl TableSchema {
             let fields = schema.fields().iter().cloned().chain([field]).collect::<Vec<_>>();
             Schema::new_with_metadata(fields, schema.metadata().clone())
         };
-        self.places.insert(self.user.fields().len(), self.stored.fields().len());
+        self.stored_index.insert(self.user.fields().len(), self.stored.fields().len());
         self.user = Arc::new(push(&self.user, Arc::new(field)));
         self.stored = Arc::new(push(&self.stored, stored));
-        self.asked = self.stored.project(&self.places).map_err(Error::kernel)?;
+        self.asked = self.stored.project(&self.stored_index).map_err(Error::kernel)?;
         self.added.push(Added::new(default.clone()));
         Ok(())
     }
@@ -291,8 +305,8 @@ impl TableSchema {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
         fields
-            .map(|(place, field)| {
-                let added = place.checked_sub(self.created).map(|place| &self.added[place].default);
+            .map(|(index, field)| {
+                let added = index.checked_sub(self.created).map(|index| &self.added[index].default);
                 let mut about = self.about.get(field.name()).cloned().unwrap_or_default();
                 about.retain(|key, _| !foreign(key));
                 ColumnInfo {
@@ -340,6 +354,10 @@ impl TableSchema {
     }
 
     /// A stored batch of an earlier version as one of this.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut columns = batch.columns().to_vec();
         for added in &self.added[columns.len() - self.base()..] {
@@ -351,6 +369,10 @@ impl TableSchema {
     /// A user's batch in stored form. Columns are matched by name, in any order,
     /// and those that were added may be missing; `first_row` counts the writer's
     /// rows before it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column, and the row where there is one, that does not fit.
     pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64) -> Result<RecordBatch> {
         let given = batch.schema();
         for field in given.fields() {
@@ -364,13 +386,13 @@ impl TableSchema {
         }
         let rows = batch.num_rows();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.stored.fields().len());
-        for (place, field) in self.user.fields().iter().enumerate() {
-            let (name, stored) = (field.name(), self.stored.field(self.places[place]));
-            if place == self.created {
+        for (index, field) in self.user.fields().iter().enumerate() {
+            let (name, stored) = (field.name(), self.stored.field(self.stored_index[index]));
+            if index == self.created {
                 self.push_hidden(&mut columns, rows, writer, first_row);
             }
-            if place >= self.created && batch.column_by_name(name).is_none() {
-                columns.push(self.added[place - self.created].rows(rows)?);
+            if index >= self.created && batch.column_by_name(name).is_none() {
+                columns.push(self.added[index - self.created].rows(rows)?);
                 continue;
             }
             let array = batch.column_by_name(name).ok_or_else(|| {
@@ -413,6 +435,10 @@ impl TableSchema {
     }
 
     /// The same rows, all of one step.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn with_step(&self, batch: RecordBatch, step: Option<i64>) -> Result<RecordBatch> {
         let Some(step) = step else { return Ok(batch) };
         let mut columns = batch.columns().to_vec();
@@ -422,11 +448,15 @@ impl TableSchema {
 
     /// The user's field of a stored column.
     pub fn user_field(&self, column: usize) -> &Arc<Field> {
-        let place = if column < self.created { column } else { self.created + column - self.base() };
-        &self.user.fields()[place]
+        let index = if column < self.created { column } else { self.created + column - self.base() };
+        &self.user.fields()[index]
     }
 
     /// A stored column as the user sees it.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` or `Invalid` if Arrow cannot cast the values.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
         if array.data_type() == wanted { Ok(array) } else { arrow_cast::cast(&array, wanted).map_err(Error::kernel) }
@@ -439,12 +469,16 @@ impl TableSchema {
 
     /// The stored columns that the user sees, in the user's order.
     pub fn visible(&self) -> &[usize] {
-        &self.places[..self.user.fields().len()]
+        &self.stored_index[..self.user.fields().len()]
     }
 
     /// The stored column that the user calls so.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` lists the columns that there are.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.user.index_of(name).map(|place| self.places[place]).map_err(|_| {
+        self.user.index_of(name).map(|index| self.stored_index[index]).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
         })
     }

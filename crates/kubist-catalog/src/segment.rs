@@ -14,6 +14,10 @@ pub fn unix_ms() -> u64 {
 }
 
 /// A segment that is no writer's: of a rewrite or a checkpoint of that number.
+///
+/// # Errors
+///
+/// `Busy` if ten thousand names are taken; a storage error.
 pub fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
     let now = unix_ms();
     for attempt in 0..10_000 {

@@ -9,6 +9,11 @@ use crate::files::TableFiles;
 
 /// Returns once the log of `writer` is durable up to `position`: a rewrite must
 /// not outlive a commit that it replaces.
+///
+/// # Errors
+///
+/// `Busy` if it is not durable when `patience` ends, or has lost an entry; `Damaged`; `Cancelled`;
+/// a storage error.
 pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     loop {

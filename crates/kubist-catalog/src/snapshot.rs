@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub view: Arc<View>,
     /// Only steps up to this one.
     pub step: Option<i64>,
+    /// Alterations may be missing, and values of their columns are passed over: for repair.
+    is_partial: bool,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -26,17 +28,36 @@ impl std::fmt::Debug for Snapshot {
 
 impl Snapshot {
     /// Everything committed by now, pinned: as of [`Core::view`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`].
     pub fn now(core: &Arc<Core>, cancel: &Cancel) -> Result<Snapshot> {
         Ok(Snapshot::new(core.clone(), core.view(cancel)?))
     }
 
     pub fn new(core: Arc<Core>, view: Arc<View>) -> Snapshot {
-        Snapshot { core, view, step: None }
+        Snapshot { core, view, step: None, is_partial: false }
+    }
+
+    /// The same, also where runs have more columns than the alterations that are there add.
+    pub fn partial(self) -> Snapshot {
+        Snapshot { is_partial: true, ..self }
+    }
+
+    /// May a run have so many stored columns?
+    pub fn has_columns(&self, columns: usize) -> bool {
+        let schema = &self.view.schema;
+        columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
     }
 
     /// The same moment, up to a step: rows of later steps, and of steps that some
     /// declared writer has not finished, are not seen. The step itself must be
     /// complete.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the writers that the step waits for.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
         if let Some(missing) = self.view.history.waits_for(step) {
             return Err(Error::invalid(format!("step {step} is not complete: it waits for {missing}")));
@@ -51,6 +72,10 @@ impl Snapshot {
     }
 
     /// All live runs, arranged: as many as there are.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the list's pages were cleaned away, or a storage error.
     pub fn directory(&self) -> Result<Arc<Directory>> {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
@@ -81,7 +106,7 @@ impl Snapshot {
         core.check_process()?;
         cancel.check()?;
         if core.header.id != token.table {
-            let why = "another table was made in the place of the one that was meant";
+            let why = "another table was made at the location of the one that was meant";
             return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
         }
         let token_of = |view: &Arc<View>| Snapshot::new(core.clone(), view.clone()).token();
@@ -98,6 +123,6 @@ impl Snapshot {
                 _ => core.view_at(token, cancel)?,
             },
         };
-        Ok(Snapshot { core: core.clone(), view, step: token.step })
+        Ok(Snapshot { step: token.step, ..Snapshot::new(core.clone(), view) })
     }
 }

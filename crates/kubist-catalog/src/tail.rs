@@ -82,6 +82,10 @@ impl Tail {
     }
 
     /// Joins what was read on in one writer's log, no entry that ends behind `last_position`.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Newer` or `Cancelled`.
     pub fn join_log(
         &mut self,
         files: &TableFiles,
@@ -92,10 +96,10 @@ impl Tail {
     ) -> Result<()> {
         let name: Arc<str> = writer.into();
         let last = read.entries.len().saturating_sub(1);
-        for (place, found) in read.entries.iter().enumerate() {
+        for (index, found) in read.entries.iter().enumerate() {
             cancel.check()?;
             let bad = |error| bad_entry(files.store.location(), &format!("log of {writer}"), found.position, error);
-            let after = if place == last { read.next } else { read.entries[place + 1].position };
+            let after = if index == last { read.next } else { read.entries[index + 1].position };
             if after > last_position {
                 break;
             }
@@ -127,6 +131,10 @@ impl Tail {
     }
 
     /// Joins the next rewrite.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or `Newer`.
     pub fn join_rewrite(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let number = self.state.rewrites() + 1;
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
@@ -146,6 +154,10 @@ impl Tail {
     }
 
     /// Joins the next alteration.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` or `Newer`.
     pub fn join_alteration(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
         let alteration = Alteration::decode(bytes).map_err(bad)?;

@@ -26,7 +26,7 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
-    /// Tells the table from another one in its place.
+    /// The table's id. It tells the table from another one at its location.
     pub table: String,
     /// How far each log had been read.
     pub positions: Vec<(String, u64)>,

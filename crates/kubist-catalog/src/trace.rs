@@ -70,6 +70,10 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
 }
 
 /// Reads ranges of segments for whichever query is at work on this thread.
+///
+/// # Errors
+///
+/// As of [`Store::read_segments`].
 pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Answers> {
     if TASK.with_borrow(Option::is_none) {
         return store.read_segments(wanted, &|_| {});

@@ -41,6 +41,10 @@ impl View {
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Live> {
         match self.lookups.get() {
             Some(live) => Ok(live),

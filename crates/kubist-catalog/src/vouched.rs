@@ -86,6 +86,10 @@ impl Vouched {
 }
 
 /// Damage if a log that ends at `end` is shorter than a rewrite needs.
+///
+/// # Errors
+///
+/// `Damaged`.
 pub fn check_need(
     files: &TableFiles,
     writer: &str,
@@ -107,6 +111,10 @@ pub fn check_need(
 
 /// Damage if readers know more of a log than its owner found: they would not see what comes
 /// next.
+///
+/// # Errors
+///
+/// `Damaged`.
 pub fn check_owned(files: &TableFiles, view: &View, log: &dyn LogOwner) -> Result<()> {
     let known = view.positions.iter().find(|(writer, _)| writer == log.writer()).map_or(0, |(_, position)| *position);
     if known <= log.position() {
@@ -121,6 +129,10 @@ fn damaged(files: &TableFiles, writer: &str, offset: u64, what: String) -> Error
 }
 
 /// The writers whose segments are there, each with one of them.
+///
+/// # Errors
+///
+/// A storage error.
 pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     let segments = files.store.segments().map_err(store_error)?;
     let owner = |segment: &String| {

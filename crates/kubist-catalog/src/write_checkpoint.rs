@@ -62,7 +62,7 @@ struct Body {
 /// The runs of a view as the body of a checkpoint.
 fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
-    if view.runs.base.is_none() && runs <= INLINE && core.holds(runs) {
+    if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
         let live = Commit { runs: directory.all().cloned().collect(), cutoffs: directory.cutoffs().collect() };
         let bytes = CommitEntry::of_live(live).encode(directory.forest());
@@ -85,12 +85,20 @@ fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> 
 /// Writes a checkpoint of all that is durable by now, unless the newest one
 /// is as good. `false` if it cannot be done now: some writer is just making an entry
 /// durable, or others have overtaken this one.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; a storage error.
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, false, cancel)
 }
 
 /// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
 /// that is not there finds its number taken.
+///
+/// # Errors
+///
+/// As of [`write()`].
 pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, true, cancel)
 }

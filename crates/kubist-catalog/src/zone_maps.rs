@@ -13,11 +13,16 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot {
     /// The zone maps of runs, from the cache or the store, and what reading them cost.
-    pub fn maps<'a>(
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::fetch`](crate::core::Core::fetch); `Damaged` if a zone map does not fit its
+    /// run.
+    pub fn zone_maps<'a>(
         &self,
         runs: impl Iterator<Item = &'a Arc<Run<Location>>> + Clone,
     ) -> Result<(Vec<Arc<ZoneMap>>, Cost)> {
-        let mut found = self.core.maps.get(runs.clone().map(|run| run.id));
+        let mut found = self.core.zone_map_cache.get(runs.clone().map(|run| run.id));
         let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
         if missing.is_empty() {
             return Ok((found.into_iter().flatten().collect(), Cost::default()));
@@ -33,25 +38,30 @@ impl Snapshot {
         let fetched = self.core.fetch(&wanted)?;
         let mut decoded = Vec::with_capacity(missing.len());
         for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
-            let place = &run.payload;
+            let location = &run.payload;
             let damaged = |what: String| Error::Damaged {
-                file: segment_file(self.core.store.location(), &place.segment),
-                offset: place.map_offset,
+                file: segment_file(self.core.store.location(), &location.segment),
+                offset: location.map_offset,
                 what: format!("{what} (cube {:#x})", run.cube.to_u128()),
             };
             let map = ZoneMap::decode(&bytes).map_err(damaged)?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
             let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
-            // A run that is older than a column ends before it.
-            let schema = &self.view.schema;
-            if rows != run.rows || length != place.data_length || map.columns.len() < schema.base() {
+            if rows != run.rows || length != location.data_length {
                 return Err(damaged("the zone map does not fit its run".to_string()));
+            }
+            // A run that is older than a column ends before it.
+            if !self.has_columns(map.columns.len()) {
+                let (found, known) = (map.columns.len(), self.view.schema.stored.fields().len());
+                return Err(damaged(format!(
+                    "the run has {found} columns and the table {known}: an alteration may be missing"
+                )));
             }
             let map = Arc::new(map);
             decoded.push((run.id, map.clone()));
             *slot = Some(map);
         }
-        self.core.maps.insert(decoded.into_iter());
+        self.core.zone_map_cache.insert(decoded.into_iter());
         Ok((found.into_iter().flatten().collect(), fetched.cost))
     }
 }

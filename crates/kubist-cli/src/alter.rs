@@ -23,7 +23,7 @@ pub fn run(command: &args::Alter) -> Result<()> {
     if command.add_column.is_empty() && units.is_empty() && command.no_unit.is_empty() && values.is_empty() {
         return Err(Failure::usage("nothing to change: see --add-column, --unit, --no-unit, --set and --unset"));
     }
-    let told = |what: String| remark(&format!("{}: {what}", command.table));
+    let report = |what: String| remark(&format!("{}: {what}", command.table));
     for column in &command.add_column {
         let parse::ColumnText { name, data_type, default } = column;
         let field = Field::new(name, data_type.clone(), !command.required);
@@ -34,20 +34,20 @@ pub fn run(command: &args::Alter) -> Result<()> {
         let nullable = field.is_nullable();
         let (name, data_type) = (name.clone(), data_type.clone());
         table.add_column(&NewColumn { name, data_type, nullable, default, unit: None })?;
-        told(format!("column {:?} added ({})", column.name, column.data_type));
+        report(format!("column {:?} added ({})", column.name, column.data_type));
     }
     for (column, unit) in units {
         table.set_unit(column, Some(unit))?;
-        told(format!("column {column:?} is in {unit}"));
+        report(format!("column {column:?} is in {unit}"));
     }
     for column in &command.no_unit {
         table.set_unit(column, None)?;
-        told(format!("column {column:?} has no unit"));
+        report(format!("column {column:?} has no unit"));
     }
     if !values.is_empty() {
         table.set_metadata(command.of.as_deref(), &values)?;
         let keys: Vec<&str> = values.keys().map(String::as_str).collect();
-        told(format!("metadata changed: {}", keys.join(", ")));
+        report(format!("metadata changed: {}", keys.join(", ")));
     }
     Ok(())
 }

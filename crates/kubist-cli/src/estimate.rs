@@ -55,7 +55,7 @@ fn watch(command: &args::Estimate, snapshot: &Snapshot, options: &EstimateOption
                 progress.say(&line(&estimate));
                 if command.json {
                     // One line each.
-                    print(&format!("{}\n", said(&estimate)?))?;
+                    print(&format!("{}\n", as_json(&estimate)?))?;
                 }
                 last = Some(estimate);
             }
@@ -84,7 +84,7 @@ fn line(estimate: &Estimate) -> String {
 
 fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
     if command.json {
-        return print_json(&said(estimate)?);
+        return print_json(&as_json(estimate)?);
     }
     let groups = estimate.groups.schema();
     let bins = estimate.figures.iter().any(|figure| !figure.bin.is_empty());
@@ -175,7 +175,7 @@ fn in_words(figure: &Figure) -> String {
 }
 
 /// For scripts. JSON has no infinity: an end that nothing bounds is null.
-fn said(estimate: &Estimate) -> Result<Value> {
+fn as_json(estimate: &Estimate) -> Result<Value> {
     let end = |end: f64| if end.is_finite() { json!(end) } else { Value::Null };
     let names = estimate.groups.schema();
     let figures = estimate.figures.iter().map(|figure| {

@@ -17,7 +17,7 @@ pub enum Kind {
     /// Wrong usage or wrong input: fix it and run again.
     Usage = 2,
     /// Something is not there, or is already there.
-    Place = 3,
+    Existence = 3,
     /// The operating system or another process said no.
     System = 4,
     /// Ctrl-C or a request to terminate.
@@ -45,7 +45,7 @@ impl Failure {
     /// A failed system call on `path`.
     pub fn io(path: &Path, error: &std::io::Error) -> Failure {
         let kind = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::AlreadyExists => Kind::Place,
+            ErrorKind::NotFound | ErrorKind::AlreadyExists => Kind::Existence,
             ErrorKind::BrokenPipe => Kind::ReaderGone,
             ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::IsADirectory => Kind::Usage,
             _ => Kind::System,
@@ -58,8 +58,8 @@ impl Failure {
     }
 
     /// The same failure, with where it happened in front.
-    pub fn within(self, place: impl Display) -> Failure {
-        Failure { message: format!("{place}: {}", self.message), ..self }
+    pub fn within(self, context: impl Display) -> Failure {
+        Failure { message: format!("{context}: {}", self.message), ..self }
     }
 
     /// The same failure, with what still holds behind.
@@ -71,7 +71,7 @@ impl Failure {
 impl From<kubist_files::Error> for Failure {
     fn from(error: kubist_files::Error) -> Failure {
         let kind = match error.kind() {
-            kubist_files::Kind::Missing => Kind::Place,
+            kubist_files::Kind::Missing => Kind::Existence,
             kubist_files::Kind::System => Kind::System,
             _ => Kind::Usage,
         };
@@ -96,7 +96,7 @@ impl From<kubist::Error> for Failure {
             kubist::ErrorKind::Cancelled => return Failure::interrupted(),
             kubist::ErrorKind::InvalidInput => Kind::Usage,
             kubist::ErrorKind::Corrupt => Kind::Unsound,
-            kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Place,
+            kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Existence,
             // Busy, expired, no space, no permission, no answer, and whatever comes later.
             _ => Kind::System,
         };
@@ -118,13 +118,16 @@ mod tests {
         }
         assert_eq!(kind(kubist::Error::internal("x")), Kind::System);
         assert_eq!(kind(kubist::Error::Damaged { file: "f".into(), offset: 1, what: "w".into() }), Kind::Unsound);
-        assert_eq!(kind(kubist::Error::NotATable { location: "t".into(), why: "w".into() }), Kind::Place);
+        assert_eq!(kind(kubist::Error::NotATable { location: "t".into(), why: "w".into() }), Kind::Existence);
     }
 
     #[test]
     fn a_missing_file_is_named() {
         let error = std::fs::File::open("no/such/file").unwrap_err();
         let failure = Failure::io(Path::new("no/such/file"), &error);
-        assert_eq!((failure.kind, failure.message.as_str()), (Kind::Place, "no/such/file: no such file or directory"));
+        assert_eq!(
+            (failure.kind, failure.message.as_str()),
+            (Kind::Existence, "no/such/file: no such file or directory")
+        );
     }
 }

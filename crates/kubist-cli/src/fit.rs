@@ -121,21 +121,22 @@ pub fn fitted(path: &Path, batch: &RecordBatch, table: &SchemaRef, first_row: u6
 }
 
 fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Result<ArrayRef> {
-    let place = || format!("{}: column {:?}", path.display(), field.name());
-    let found = batch.column_by_name(field.name()).ok_or_else(|| Failure::usage(format!("{} is missing", place())))?;
+    let context = || format!("{}: column {:?}", path.display(), field.name());
+    let found =
+        batch.column_by_name(field.name()).ok_or_else(|| Failure::usage(format!("{} is missing", context())))?;
     let array = if found.data_type() == field.data_type() {
         found.clone()
     } else {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(found, field.data_type(), &options)
-            .map_err(|error| Failure::usage(format!("{}: {error}", place())))?
+            .map_err(|error| Failure::usage(format!("{}: {error}", context())))?
     };
     if !field.is_nullable()
         && let Some(row) = array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)))
     {
         return Err(Failure::usage(format!(
             "{}, row {}: there is no value, and the table's column must have one",
-            place(),
+            context(),
             first_row + row as u64
         )));
     }

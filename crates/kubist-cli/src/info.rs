@@ -64,8 +64,8 @@ fn page(info: &Info) -> String {
     page += &table::aligned(&["column", "type", "unit", ""], &[], &columns.collect::<Vec<_>>());
     if !info.metadata.is_empty() {
         page.push('\n');
-        let said = info.metadata.iter().map(|(key, value)| vec![key.clone(), text(value)]);
-        page += &table::aligned(&["metadata", ""], &[], &said.collect::<Vec<_>>());
+        let metadata = info.metadata.iter().map(|(key, value)| vec![key.clone(), text(value)]);
+        page += &table::aligned(&["metadata", ""], &[], &metadata.collect::<Vec<_>>());
     }
     if !info.writers.is_empty() {
         page.push('\n');

@@ -82,7 +82,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
     }
     if command.dimensions.is_empty() {
         return Err(Failure {
-            kind: Kind::Place,
+            kind: Kind::Existence,
             message: format!("there is no table at {}; --dimensions makes a new one", command.table),
         });
     }

@@ -1,4 +1,4 @@
-//! `kubist model`: the scalability model of a place, and what it advises.
+//! `kubist model`: the scalability model of a location, and what it advises.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -25,7 +25,7 @@ const ROW_BYTES: f64 = 36.0;
 const CHOOSING: f64 = 0.1;
 
 pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
-    // Made first, so that a place that cannot be written is known at once.
+    // Made first, so that a path that cannot be written is an error at once.
     let pending = command.output.as_deref().map(PendingFile::create).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let fitted = measure(&command.location, cancel)?;
@@ -61,11 +61,11 @@ fn fit_page(fitted: &Fitted) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
-    let place = match fitted.hosts.len() {
+    let kind = match fitted.hosts.len() {
         0 => "a directory".to_string(),
         nodes => human::counted(nodes as u64, "node"),
     };
-    line("place", format!("{}, {place}", fitted.location));
+    line("location", format!("{}, {kind}", fitted.location));
     let law = |line: &kubist::model::Line| {
         format!("{} + {} ms/KiB", human::duration(line.ms / 1e3), human::fraction(line.ms_per_element * KIB))
     };
@@ -141,8 +141,8 @@ struct Counsel {
 pub fn advise(command: &args::Advise, cancel: &Cancel) -> Result<()> {
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let path = Path::new(&*command.fit);
-    let is_place = path.is_dir() || command.fit.contains("://");
-    let fitted = if is_place { measure(&command.fit, cancel)? } else { read(path)? };
+    let is_location = path.is_dir() || command.fit.contains("://");
+    let fitted = if is_location { measure(&command.fit, cancel)? } else { read(path)? };
     let (counsel, work) = counsel(&fitted, command);
     if let Some(picture) = picture {
         let charts = advice_charts(&fitted.fit.model, &counsel, &work);
@@ -160,7 +160,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
     let work = Workload { elements: rows as f64 * row_bytes, smallest: SMALLEST, largest: LARGEST };
     let best = kubist::model::advise(model, &work, nodes);
     let parallel = fit.in_flight(best.size, nodes);
-    // So many on a node take so long each, if it is never idle (Little's law).
+    // Little's law: how long each of these requests takes on a node that is never idle.
     let in_flight = f64::from(parallel) / f64::from(nodes);
     let selection = ReplicaSelection { in_flight, request_ms: in_flight * model.node_ms(best.size) };
     let table_capacity = fitted.table.map(|table| table.capacity);
@@ -279,7 +279,7 @@ const GREEN: [u8; 3] = [44, 140, 60];
 const GREY: [u8; 3] = [120, 124, 132];
 const SHADES: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 170, 20]];
 
-/// So many sizes between the ends, evenly on a logarithmic scale.
+/// A number of sizes between the ends, evenly on a logarithmic scale.
 fn sizes() -> impl Iterator<Item = f64> {
     const STEPS: i32 = 160;
     (0..=STEPS).map(|step| SMALLEST * (LARGEST / SMALLEST).powf(f64::from(step) / f64::from(STEPS)))

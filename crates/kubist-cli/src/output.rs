@@ -57,7 +57,7 @@ fn stdout_failure(error: &std::io::Error) -> Failure {
 pub struct PendingFile {
     file: File,
     destination: PathBuf,
-    /// `None`: written in place, because it is a device or a pipe.
+    /// `None`: written directly, because it is a device or a pipe.
     temporary: Option<PathBuf>,
 }
 
@@ -138,7 +138,7 @@ enum Encoder {
 pub struct Records {
     encoder: Encoder,
     pending: Option<PendingFile>,
-    place: PathBuf,
+    shown: PathBuf,
     failed: Failed,
 }
 
@@ -151,9 +151,9 @@ impl Records {
         };
         let failed = Failed::default();
         let out = BufWriter::with_capacity(1 << 18, Watched { bytes, failed: failed.clone() });
-        let place = path.unwrap_or(Path::new("standard output")).to_path_buf();
-        let encoder = Encoder::new(out, encoding, schema).map_err(|error| failure(&place, &failed, error))?;
-        let mut records = Records { encoder, pending, place, failed };
+        let shown = path.unwrap_or(Path::new("standard output")).to_path_buf();
+        let encoder = Encoder::new(out, encoding, schema).map_err(|error| failure(&shown, &failed, error))?;
+        let mut records = Records { encoder, pending, shown, failed };
         if encoding == Encoding::Csv {
             // So that an empty answer has its header too.
             records.write(&RecordBatch::new_empty(schema.clone()))?;
@@ -168,12 +168,12 @@ impl Records {
             Encoder::ArrowFile(writer, plain) => flat(batch, plain).and_then(|batch| writer.write(&batch)),
             Encoder::ArrowStream(writer) => writer.write(batch),
         };
-        written.map_err(|error| failure(&self.place, &self.failed, error))
+        written.map_err(|error| failure(&self.shown, &self.failed, error))
     }
 
     /// Ends the file and gives it its name.
     pub fn finish(self) -> Result<()> {
-        let Records { encoder, pending, place, failed } = self;
+        let Records { encoder, pending, shown, failed } = self;
         let out = match encoder {
             Encoder::Csv(writer) => Ok(writer.into_inner()),
             Encoder::Parquet(writer) => writer.into_inner().map_err(ArrowError::from),
@@ -181,7 +181,7 @@ impl Records {
             Encoder::ArrowStream(writer) => writer.into_inner(),
         };
         let flushed = out.and_then(|mut out| Ok(out.flush()?));
-        flushed.map_err(|error| failure(&place, &failed, error))?;
+        flushed.map_err(|error| failure(&shown, &failed, error))?;
         pending.map_or(Ok(()), PendingFile::publish)
     }
 }
@@ -261,14 +261,14 @@ impl Write for Watched {
     }
 }
 
-fn failure(place: &Path, failed: &Failed, error: ArrowError) -> Failure {
+fn failure(shown: &Path, failed: &Failed, error: ArrowError) -> Failure {
     if let Some(error) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        return Failure::io(place, &error);
+        return Failure::io(shown, &error);
     }
     match error {
-        ArrowError::IoError(_, error) => Failure::io(place, &error),
-        ArrowError::ExternalError(error) if error.is::<ParquetError>() => Failure::usage(error).within(place.display()),
-        error => Failure::usage(error).within(place.display()),
+        ArrowError::IoError(_, error) => Failure::io(shown, &error),
+        ArrowError::ExternalError(error) if error.is::<ParquetError>() => Failure::usage(error).within(shown.display()),
+        error => Failure::usage(error).within(shown.display()),
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     fn a_place_that_is_not_there_is_named() {
         let missing = Path::new("no/such/folder/a.csv");
         let failure = PendingFile::create(missing).map(|_| ()).unwrap_err();
-        assert_eq!(failure.kind, Kind::Place);
+        assert_eq!(failure.kind, Kind::Existence);
         assert!(failure.message.contains("no/such/folder/a.csv"));
     }
 }

@@ -15,7 +15,7 @@ pub fn run() -> Result<()> {
     let known = [beside.filter(|python| python.exists()), Some(PathBuf::from("python3"))];
     let found = known.into_iter().flatten().find_map(|python| asked(&python));
     let found = found.ok_or_else(|| Failure {
-        kind: Kind::Place,
+        kind: Kind::Existence,
         message: "the Python package kubist, which holds the plug-in, is not installed beside this command".into(),
     })?;
     println!("{found}");
@@ -23,6 +23,6 @@ pub fn run() -> Result<()> {
 }
 
 fn asked(python: &Path) -> Option<String> {
-    let said = Command::new(python).args(["-c", ASK]).output().ok().filter(|said| said.status.success())?;
-    String::from_utf8(said.stdout).ok().map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
+    let output = Command::new(python).args(["-c", ASK]).output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok().map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
 }

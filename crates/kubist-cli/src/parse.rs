@@ -147,11 +147,11 @@ pub fn domains(domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
 /// The dimensions with their domains, typed by the columns of `schema`.
 pub fn dimensions(names: &[String], domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
     let shapes: Vec<&(String, Shape)> = domains.iter().flat_map(|domains| &domains.0).collect();
-    for (place, (name, _)) in shapes.iter().enumerate() {
+    for (index, (name, _)) in shapes.iter().enumerate() {
         if !names.contains(name) {
             return Err(Failure::usage(format!("--domain {name}: {name:?} is not among the dimensions")));
         }
-        if shapes[..place].iter().any(|(earlier, _)| earlier == name) {
+        if shapes[..index].iter().any(|(earlier, _)| earlier == name) {
             return Err(Failure::usage(format!("--domain {name}: given twice")));
         }
     }

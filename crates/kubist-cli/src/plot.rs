@@ -26,7 +26,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
     let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
     let query = question(command, &snapshot, [x, y], color)?;
-    // Made first, so that a place that cannot be written is known at once.
+    // Made first, so that a path that cannot be written is an error at once.
     let pending = PendingFile::create(&command.output)?;
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query.clone()))?;
     let mut points = Points::new([across, up], command.color.as_deref());

@@ -17,13 +17,13 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
     if command.json {
         print_json(&report)?;
     } else {
-        let losses = report.losses.iter().map(|loss| loss.told());
+        let losses = report.losses.iter().map(|loss| loss.message());
         let lines: String = report.notes.iter().cloned().chain(losses).map(|line| format!("{line}\n")).collect();
-        let mended = match report.rows_mended {
+        let recovered = match report.rows_recovered {
             0 => String::new(),
-            mended => format!(", {} of them from replicas or replaced files", human::count(mended)),
+            recovered => format!(", {} of them from replicas or replaced files", human::count(recovered)),
         };
-        print(&format!("{lines}{}: {}{mended}\n", command.other, human::counted(report.rows, "record")))?;
+        print(&format!("{lines}{}: {}{recovered}\n", command.other, human::counted(report.rows, "record")))?;
     }
     if report.rows_lost == 0 && report.notes.is_empty() {
         return Ok(());

@@ -19,9 +19,9 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
         }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells = cells.zip(&widths).enumerate().map(|(place, (cell, width))| {
-            let room = " ".repeat(width - cell.width());
-            if right.get(place) == Some(&true) { room + cell } else { cell.to_owned() + &room }
+        let cells = cells.zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let padding = " ".repeat(width - cell.width());
+            if right.get(column) == Some(&true) { padding + cell } else { cell.to_owned() + &padding }
         });
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };

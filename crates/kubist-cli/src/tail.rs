@@ -17,11 +17,11 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
     let mut seen = table.snapshot()?;
     let mut before = BTreeMap::new();
-    tell(command, &seen, &mut before)?;
+    print_changes(command, &seen, &mut before)?;
     let mut left = command.changes.unwrap_or(u64::MAX);
     while left > 0 {
         if let Some(now) = table.wait(&seen, PATIENCE, cancel)? {
-            tell(command, &now, &mut before)?;
+            print_changes(command, &now, &mut before)?;
             seen = now;
             left -= 1;
         }
@@ -30,31 +30,31 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
 }
 
 /// One line on a snapshot, and what its writers did since the last.
-fn tell(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
+fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
     let info = snapshot.info()?;
-    let mut news = Vec::new();
+    let mut changes = Vec::new();
     for writer in &info.writers {
         let (commits, rows) = before.insert(writer.name.clone(), (writer.commits, writer.rows)).unwrap_or_default();
         if writer.commits > commits {
-            news.push((writer.name.clone(), writer.commits - commits, writer.rows - rows));
+            changes.push((writer.name.clone(), writer.commits - commits, writer.rows - rows));
         }
     }
     let step = snapshot.complete_steps().last().copied();
     if command.json {
-        let news: Vec<_> = news
+        let changes: Vec<_> = changes
             .into_iter()
             .map(|(writer, commits, rows)| serde_json::json!({ "writer": writer, "commits": commits, "rows": rows }))
             .collect();
-        let line = serde_json::json!({ "rows": info.rows, "runs": info.runs, "step": step, "news": news });
+        let line = serde_json::json!({ "rows": info.rows, "runs": info.runs, "step": step, "changes": changes });
         return print_raw(&format!("{line}\n"));
     }
-    let news: Vec<String> = news
+    let changes: Vec<String> = changes
         .iter()
         .map(|(writer, commits, rows)| {
             format!("{writer} +{} in {}", human::count(*rows), human::counted(*commits, "commit"))
         })
         .collect();
     let step = step.map_or(String::new(), |step| format!(", step {step}"));
-    let news = if news.is_empty() { "rewritten".to_string() } else { news.join(", ") };
-    print(&format!("{}{step}: {news}\n", human::counted(info.rows, "record")))
+    let changes = if changes.is_empty() { "rewritten".to_string() } else { changes.join(", ") };
+    print(&format!("{}{step}: {changes}\n", human::counted(info.rows, "record")))
 }

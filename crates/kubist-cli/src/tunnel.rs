@@ -94,7 +94,7 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     };
     if user.is_some_and(|user| user.contains(':')) {
         // It would stand in the list of processes.
-        return Err(wrong("a password has no place in it, because ssh asks for it"));
+        return Err(wrong("it must not have a password, because ssh asks for it"));
     }
     // ssh would take it for an option.
     let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
@@ -196,10 +196,10 @@ struct Ssh {
     child: Child,
     /// While it is open the server over there runs.
     input: Option<ChildStdin>,
-    /// A word once the server over there has said where it listens.
+    /// A message once the remote server has printed where it listens.
     ready: Receiver<()>,
-    /// What was said on standard error, at last, and who listens.
-    told: Arc<Mutex<Vec<String>>>,
+    /// The last lines of standard error, and the thread that reads them.
+    last: Arc<Mutex<Vec<String>>>,
     teller: Option<JoinHandle<()>>,
 }
 
@@ -215,9 +215,10 @@ impl Ssh {
         ssh.args(["--", &there.host, &there.command(kubist, away)]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = ssh.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                Failure { kind: Kind::Place, message: "there is no ssh on the path: install OpenSSH's client".into() }
-            }
+            std::io::ErrorKind::NotFound => Failure {
+                kind: Kind::Existence,
+                message: "there is no ssh on the path: install OpenSSH's client".into(),
+            },
             _ => Failure::io(Path::new("ssh"), &error),
         })?;
         let mut input = child.stdin.take();
@@ -237,24 +238,24 @@ impl Ssh {
                 }
             });
         }
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let last: Arc<Mutex<Vec<String>>> = Arc::default();
         let teller = child.stderr.take().map(|errors| {
-            let told = told.clone();
+            let last = last.clone();
             std::thread::spawn(move || {
                 for line in lines(errors) {
-                    // Failures are told once, at the end, by us.
+                    // Failures are reported once, at the end.
                     if !line.starts_with("kubist: error: ") {
                         remark(&line);
                     }
-                    let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    told.push(line);
-                    if told.len() > REMEMBERED {
-                        told.remove(0);
+                    let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    last.push(line);
+                    if last.len() > REMEMBERED {
+                        last.remove(0);
                     }
                 }
             })
         });
-        Ok(Ssh { child, input, ready, told, teller })
+        Ok(Ssh { child, input, ready, last, teller })
     }
 
     /// Waits until the server is there; `None` if ssh has ended, or we shall.
@@ -263,11 +264,11 @@ impl Ssh {
             match self.ready.recv_timeout(LOOK) {
                 Ok(()) => return Ok(Some(())),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nothing more can be said; it will end.
+                // No message can come any more; it will end.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
             }
             if self.has_ended()? {
-                // It may have said it, and ended: then the end is what counts.
+                // The message may have come just before it ended: the end counts.
                 std::thread::sleep(2 * LOOK);
                 return Ok(None);
             }
@@ -282,28 +283,28 @@ impl Ssh {
 
     /// The last lines on standard error. A connection that the user's configuration keeps
     /// open may hold that open too: then what is there by now is all.
-    fn told(&mut self) -> Vec<String> {
+    fn lines(&mut self) -> Vec<String> {
         let begin = Instant::now();
         while !self.teller.as_ref().is_none_or(|teller| teller.is_finished()) && begin.elapsed() < PARTING {
             std::thread::sleep(LOOK);
         }
-        self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     /// Why it ended.
     fn failure(&mut self, there: &There, kubist: &str) -> Failure {
         let code = self.child.wait().ok().and_then(|status| status.code());
-        let told = self.told();
-        let last = told.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
+        let lines = self.lines();
+        let last = lines.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
         let host = &there.host;
-        if let Some(said) = told.iter().rev().find_map(|line| line.strip_prefix("kubist: error: ")) {
+        if let Some(message) = lines.iter().rev().find_map(|line| line.strip_prefix("kubist: error: ")) {
             let kind = match code {
                 Some(1) => Kind::Unsound,
                 Some(2) => Kind::Usage,
-                Some(3) => Kind::Place,
+                Some(3) => Kind::Existence,
                 _ => Kind::System,
             };
-            return Failure { kind, message: format!("{host}: {said}") };
+            return Failure { kind, message: format!("{host}: {message}") };
         }
         match code {
             Some(SSH_FAILED) => {
@@ -311,7 +312,7 @@ impl Ssh {
                 Failure { kind: Kind::System, message: format!("ssh did not reach {host}: {why}") }
             }
             Some(NO_COMMAND) => Failure {
-                kind: Kind::Place,
+                kind: Kind::Existence,
                 message: format!(
                     "{host} has no command {kubist}: install Kubist there, or say where it is with --remote-kubist"
                 ),

@@ -47,9 +47,9 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     }
     let unread = match report.unread.len() as u64 {
         0 => String::new(),
-        places => format!(
+        locations => format!(
             "; {} could not be read, with {}, and nothing is known of them",
-            human::counted(places, "place"),
+            human::counted(locations, "location"),
             human::counted(report.rows_unread, "record")
         ),
     };
@@ -58,7 +58,7 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
         return Err(Failure { kind: Kind::System, message });
     }
     let findings = human::counted(report.findings.len() as u64, "finding");
-    let lost = match (report.rows_lost, report.rows_mendable) {
+    let lost = match (report.rows_lost, report.rows_recoverable) {
         (0, _) => String::new(),
         (lost, 0) => format!("; {} lost", human::counted(lost, "record")),
         (lost, mendable) => {

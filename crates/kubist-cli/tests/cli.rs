@@ -8,31 +8,31 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use files::{Place, csv_column, files_below, particles, rows};
+use files::{Workdir, csv_column, files_below, particles, rows};
 
 const MANY: i64 = 5000;
 
 #[test]
 fn every_input_format_gives_the_same_records() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, MANY);
     let options = "--dimensions x,y,z --identity pid --types x=float32,y=float32,z=float32";
     for ending in ["parquet", "arrow", "arrows", "csv"] {
-        place.save(&format!("in.{ending}"), &batch);
-        place.run(&format!("ingest {ending}.kubist in.{ending} {options}")).ok();
-        place.run(&format!("query {ending}.kubist -o {ending}.out.parquet")).ok();
-        assert_eq!(rows(&place.parquet(&format!("{ending}.out.parquet"))), rows(&batch), "{ending}");
+        workdir.save(&format!("in.{ending}"), &batch);
+        workdir.run(&format!("ingest {ending}.kubist in.{ending} {options}")).ok();
+        workdir.run(&format!("query {ending}.kubist -o {ending}.out.parquet")).ok();
+        assert_eq!(rows(&workdir.parquet(&format!("{ending}.out.parquet"))), rows(&batch), "{ending}");
     }
 }
 
 #[test]
 fn numpy_archives_longer_than_a_batch() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, 70_000);
-    place.save("in.npz", &batch);
-    place.run("ingest t in.npz --dimensions x,y,z --identity pid").ok();
-    place.run("query t -o out.arrow").ok();
-    let out = place.arrow("out.arrow");
+    workdir.save("in.npz", &batch);
+    workdir.run("ingest t in.npz --dimensions x,y,z --identity pid").ok();
+    workdir.run("query t -o out.arrow").ok();
+    let out = workdir.arrow("out.arrow");
     let names: Vec<String> = out.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names, ["pid", "x", "y", "z", "stuck"]);
     let mut found: Vec<(i64, u32)> = pairs(&out);
@@ -50,58 +50,58 @@ fn pairs(batch: &RecordBatch) -> Vec<(i64, u32)> {
 
 #[test]
 fn every_output_format_holds_the_same_records() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, MANY);
-    place.table("t", &batch);
+    workdir.table("t", &batch);
     let expected: Vec<_> = rows(&batch).into_iter().filter(|p| p.x >= 0.25 && p.x <= 0.5 && p.y <= 0.5).collect();
     assert!(!expected.is_empty());
     let query = "query t --box x=0.25:0.5,y=:0.5";
-    place.run(&format!("{query} -o out.parquet")).ok();
-    assert_eq!(rows(&place.parquet("out.parquet")), expected);
-    place.run(&format!("{query} -o out.arrow")).ok();
-    assert_eq!(rows(&place.arrow("out.arrow")), expected);
-    place.run(&format!("{query} -o out.arrows")).ok();
-    assert_eq!(rows(&place.arrow("out.arrows")), expected);
-    place.run(&format!("{query} -o out.bin --format parquet")).ok();
-    assert_eq!(rows(&place.parquet("out.bin")), expected);
+    workdir.run(&format!("{query} -o out.parquet")).ok();
+    assert_eq!(rows(&workdir.parquet("out.parquet")), expected);
+    workdir.run(&format!("{query} -o out.arrow")).ok();
+    assert_eq!(rows(&workdir.arrow("out.arrow")), expected);
+    workdir.run(&format!("{query} -o out.arrows")).ok();
+    assert_eq!(rows(&workdir.arrow("out.arrows")), expected);
+    workdir.run(&format!("{query} -o out.bin --format parquet")).ok();
+    assert_eq!(rows(&workdir.parquet("out.bin")), expected);
     let pids = |text: &str| {
         let mut pids = csv_column(text, "pid");
         pids.sort_by(f64::total_cmp);
         pids
     };
     let expected: Vec<f64> = expected.iter().map(|particle| particle.pid as f64).collect();
-    place.run(&format!("{query} -o out.csv")).ok();
-    assert_eq!(pids(&std::fs::read_to_string(place.path("out.csv")).unwrap()), expected);
-    let piped = place.run(query).ok();
+    workdir.run(&format!("{query} -o out.csv")).ok();
+    assert_eq!(pids(&std::fs::read_to_string(workdir.path("out.csv")).unwrap()), expected);
+    let piped = workdir.run(query).ok();
     assert_eq!(pids(&piped.out), expected);
     assert!(piped.err.contains(&format!("{} records; ", expected.len())), "{}", piped.err);
-    let count = place.run(&format!("{query} --count")).ok();
+    let count = workdir.run(&format!("{query} --count")).ok();
     assert_eq!(count.out, format!("{}\n", expected.len()));
 }
 
 #[test]
 fn columns_conditions_and_an_empty_answer() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, MANY);
-    place.table("t", &batch);
+    workdir.table("t", &batch);
     let expected = rows(&batch).iter().filter(|p| p.stuck && p.z > 0.5).count();
-    let found = place.run_of(&["query", "t", "--columns", "z,pid", "--where", "stuck AND z > 0.5"]).ok();
+    let found = workdir.run_of(&["query", "t", "--columns", "z,pid", "--where", "stuck AND z > 0.5"]).ok();
     assert_eq!(found.out.lines().next(), Some("z,pid"));
     assert_eq!(found.out.lines().count(), expected + 1);
-    let pid = place.run("query t --box pid=17 --columns pid,kind").ok();
+    let pid = workdir.run("query t --box pid=17 --columns pid,kind").ok();
     assert_eq!(pid.out, "pid,kind\n17,\"oil, heavy\"\n");
-    let none = place.run("query t --box x=5: --columns pid").ok();
+    let none = workdir.run("query t --box x=5: --columns pid").ok();
     assert_eq!(none.out, "pid\n");
-    place.run("query t --box x=5: -o none.parquet").ok();
-    assert_eq!(place.parquet("none.parquet").num_rows(), 0);
+    workdir.run("query t --box x=5: -o none.parquet").ok();
+    assert_eq!(workdir.parquet("none.parquet").num_rows(), 0);
 }
 
 #[test]
 fn samples_are_nested_and_windows_meet() {
-    let place = Place::new();
-    place.table("t", &particles(0, 20_000));
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 20_000));
     let pids = |options: &str| {
-        let mut pids = csv_column(&place.run(&format!("query t --columns pid {options}")).ok().out, "pid");
+        let mut pids = csv_column(&workdir.run(&format!("query t --columns pid {options}")).ok().out, "pid");
         pids.sort_by(f64::total_cmp);
         pids
     };
@@ -121,166 +121,167 @@ fn samples_are_nested_and_windows_meet() {
 
 #[test]
 fn the_cost_is_told_to_people_and_to_scripts() {
-    let place = Place::new();
-    place.table("t", &particles(0, MANY));
-    let told = place.run("query t --precision 0.1 -o a.csv").ok();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, MANY));
+    let told = workdir.run("query t --precision 0.1 -o a.csv").ok();
     assert!(told.out.is_empty());
     for word in [" records, precision 0.1; ", " read, ", " each; ", " of "] {
         assert!(told.err.contains(word), "{word:?} in {}", told.err);
     }
-    let cost = place.run("query t --precision 0.1 -o a.csv --json").ok().json();
-    let written = std::fs::read_to_string(place.path("a.csv")).unwrap().lines().count() as u64 - 1;
+    let cost = workdir.run("query t --precision 0.1 -o a.csv --json").ok().json();
+    let written = std::fs::read_to_string(workdir.path("a.csv")).unwrap().lines().count() as u64 - 1;
     assert_eq!(cost["rows_returned"], written);
     assert_eq!(cost["precision"], 0.1);
     for figure in ["rows_read", "bytes_read", "pages_read", "cubes_visited", "seconds"] {
         assert!(cost[figure].is_number(), "{figure}");
     }
-    let piped = place.run("query t --limit 5 --json").ok();
+    let piped = workdir.run("query t --limit 5 --json").ok();
     assert_eq!(piped.out.lines().count(), 6);
     assert!(serde_json::from_str::<serde_json::Value>(&piped.err).is_ok(), "{}", piped.err);
-    assert_eq!(place.run("query t --count --json").ok().json()["count"], MANY);
+    assert_eq!(workdir.run("query t --count --json").ok().json()["count"], MANY);
 }
 
 #[test]
 fn estimates_hold_the_truth_and_say_so() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, 40_000);
-    place.table("t", &batch);
+    workdir.table("t", &batch);
     let records = rows(&batch);
     let mean = records.iter().map(|p| p.x as f64).sum::<f64>() / records.len() as f64;
-    let found = place.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
+    let found = workdir.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
     assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
     assert!(found.out.contains("40000 exactly"), "{}", found.out);
     assert!(found.err.contains("95 % of confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
-    let said = place.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
-    let figure = &said["figures"][0];
+    let output = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
+    let figure = &output["figures"][0];
     let (value, low, high) =
         (figure["value"].as_f64().unwrap(), figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
-    assert!(low < value && value < high && (high - low) / 2.0 <= 0.02 * value, "{said}");
-    assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {said} {mean}");
-    assert_eq!((said["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
+    assert!(low < value && value < high && (high - low) / 2.0 <= 0.02 * value, "{output}");
+    assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {output} {mean}");
+    assert_eq!((output["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
     let groups =
-        place.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--precision", "1", "--json"]).ok().json();
+        workdir.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--precision", "1", "--json"]).ok().json();
     let stuck = records.iter().filter(|p| p.stuck).count() as f64;
     assert_eq!(groups["figures"][1]["group"]["stuck"], "true");
     assert_eq!(groups["figures"][1]["value"].as_f64(), Some(stuck));
-    let bins = place.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
+    let bins = workdir.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
     assert_eq!(bins.out.lines().count(), 6);
     assert!(bins.out.contains("0.25:0.5"), "{}", bins.out);
-    let watched = place.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
+    let watched = workdir.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
     let widths: Vec<f64> = watched
         .out
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .map(|said| said["figures"][0]["high"].as_f64().unwrap() - said["figures"][0]["low"].as_f64().unwrap())
+        .map(|output| output["figures"][0]["high"].as_f64().unwrap() - output["figures"][0]["low"].as_f64().unwrap())
         .collect();
     assert!(widths.len() > 2 && widths[0] > 0.0 && widths[widths.len() - 1] == 0.0, "{widths:?}");
 }
 
 #[test]
 fn a_table_for_people() {
-    let place = Place::new();
-    place.table("t", &particles(0, MANY));
-    let page = place.run("query t --format table --columns pid,kind,x").ok();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, MANY));
+    let page = workdir.run("query t --format table --columns pid,kind,x").ok();
     assert_eq!(page.out.lines().count(), 42);
     assert!(page.out.lines().nth(1).unwrap().starts_with('─'));
     assert!(page.err.contains("the first 40 records"), "{}", page.err);
-    let page = place.run("query t --format table --limit 3").ok();
+    let page = workdir.run("query t --format table --limit 3").ok();
     assert_eq!(page.out.lines().count(), 5);
     assert!(page.err.contains("3 records"), "{}", page.err);
 }
 
 #[test]
 fn files_are_appended_one_commit_each() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     for part in 0..4 {
-        place.save(&format!("{part}.parquet"), &particles(part * 1000, 1000));
+        workdir.save(&format!("{part}.parquet"), &particles(part * 1000, 1000));
     }
-    let made = place.run(
+    let made = workdir.run(
         "ingest t 0.parquet --dimensions x,y,z --identity pid --domain x=0:1,y=0:1 --domain z=quantile --seed 7 --json",
     );
     let made = made.ok().json();
     assert_eq!((&made["created"], &made["rows"]), (&true.into(), &1000.into()));
-    let told = place.run("ingest t 1.parquet 2.parquet").ok();
+    let told = workdir.run("ingest t 1.parquet 2.parquet").ok();
     assert!(told.err.contains("t: 2,000 records from 2 files in "), "{}", told.err);
     // The same command can be run again for the next file.
-    place.run("ingest t 3.parquet --dimensions x,y,z --identity pid --seed 7 --commit-rows 300 --writer late").ok();
-    let info = place.run("info t --json").ok().json();
+    workdir.run("ingest t 3.parquet --dimensions x,y,z --identity pid --seed 7 --commit-rows 300 --writer late").ok();
+    let info = workdir.run("info t --json").ok().json();
     assert_eq!(info["rows"], 4000);
     let commits: u64 =
         info["writers"].as_array().unwrap().iter().map(|writer| writer["commits"].as_u64().unwrap()).sum();
     assert_eq!(commits, 1 + 2 + 4);
     assert!(info["writers"].as_array().unwrap().iter().any(|writer| writer["name"] == "late"));
     assert_eq!(info["seed"], 7);
-    place.run("query t -o all.parquet").ok();
-    assert_eq!(rows(&place.parquet("all.parquet")), rows(&particles(0, 4000)));
+    workdir.run("query t -o all.parquet").ok();
+    assert_eq!(rows(&workdir.parquet("all.parquet")), rows(&particles(0, 4000)));
 }
 
 #[test]
 fn columns_can_be_chosen_and_types_widen() {
-    let place = Place::new();
-    place.save("a.parquet", &particles(0, 100));
-    place.run("ingest t a.parquet --dimensions x,y --columns x,y,pid --types x=float64").ok();
-    let columns = place.run("info t --json").ok().json()["columns"].clone();
+    let workdir = Workdir::new();
+    workdir.save("a.parquet", &particles(0, 100));
+    workdir.run("ingest t a.parquet --dimensions x,y --columns x,y,pid --types x=float64").ok();
+    let columns = workdir.run("info t --json").ok().json()["columns"].clone();
     let columns: Vec<_> =
         columns.as_array().unwrap().iter().map(|c| (c["name"].clone(), c["data_type"].clone())).collect();
     let pair = |name: &str, data_type: &str| (name.into(), data_type.into());
     assert_eq!(columns, [pair("x", "Float64"), pair("y", "Float32"), pair("pid", "Int64")]);
-    place.run("ingest t a.parquet").fails(2, &["a.parquet: the table has no column \"z\" (Float32); --columns"]);
-    place.run("ingest t a.parquet --columns pid,y,x").ok();
-    assert_eq!(place.run("query t --count").ok().out, "200\n");
-    place
+    workdir.run("ingest t a.parquet").fails(2, &["a.parquet: the table has no column \"z\" (Float32); --columns"]);
+    workdir.run("ingest t a.parquet --columns pid,y,x").ok();
+    assert_eq!(workdir.run("query t --count").ok().out, "200\n");
+    workdir
         .run("ingest t2 a.parquet --dimensions x --types x=int64")
         .fails(2, &["a.parquet: column \"x\" is Float32, which does not fit the table's Int64 without loss"]);
 }
 
 #[test]
 fn info_and_verify() {
-    let place = Place::new();
-    place.table("t", &particles(0, MANY));
-    let info = place.run("info t").ok();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, MANY));
+    let info = workdir.run("info t").ok();
     for word in ["records     5,000", "identity    pid (seed 0)", "dimension", "kind", "Utf8", "writer"] {
         assert!(info.out.contains(word), "{word:?} in {}", info.out);
     }
-    let info = place.run("info t --json").ok().json();
+    let info = workdir.run("info t --json").ok().json();
     assert_eq!(info["dimensions"].as_array().unwrap().len(), 3);
     assert_eq!(info["columns"][0]["name"], "pid");
-    assert!(place.run("verify t").ok().out.starts_with("sound: 5,000 records in "));
-    let report = place.run("verify t --json").ok().json();
+    assert!(workdir.run("verify t").ok().out.starts_with("sound: 5,000 records in "));
+    let report = workdir.run("verify t --json").ok().json();
     assert_eq!((&report["rows"], report["findings"].as_array().map(Vec::len)), (&MANY.into(), Some(0)));
 
     // One flipped bit in the largest file: the records' own.
-    let largest = files_below(&place.path("t")).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let largest =
+        files_below(&workdir.path("t")).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
     std::fs::write(&largest, bytes).unwrap();
-    let found = place.run("verify t --deep").fails(1, &["t: ", "finding"]);
+    let found = workdir.run("verify t --deep").fails(1, &["t: ", "finding"]);
     assert!(!found.out.is_empty());
-    place.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte "]);
-    assert!(!place.path("all.csv").exists());
-    let report = place.run("verify t --deep --json");
+    workdir.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte "]);
+    assert!(!workdir.path("all.csv").exists());
+    let report = workdir.run("verify t --deep --json");
     assert_eq!(report.code, 1);
     assert!(!report.json()["findings"].as_array().unwrap().is_empty());
 
     // What is sound of it is saved, and the rest accounted for.
-    let lost = place.run("verify t --deep --json").json()["rows_lost"].as_i64().unwrap();
+    let lost = workdir.run("verify t --deep --json").json()["rows_lost"].as_i64().unwrap();
     assert!(lost > 0 && lost < MANY);
-    let saved = place.run("salvage t saved").fails(1, &["t: ", "lost"]);
+    let saved = workdir.run("salvage t saved").fails(1, &["t: ", "lost"]);
     assert!(saved.out.contains("damaged data in ") && saved.out.contains(" costs "), "{}", saved.out);
-    assert_eq!(place.run("query saved --count").ok().out, format!("{}\n", MANY - lost));
-    assert!(place.run("verify saved --deep").ok().out.starts_with("sound: "));
-    place.run("salvage t saved").fails(3, &["saved already exists"]);
-    let whole = place.run("salvage saved again --json").ok().json();
+    assert_eq!(workdir.run("query saved --count").ok().out, format!("{}\n", MANY - lost));
+    assert!(workdir.run("verify saved --deep").ok().out.starts_with("sound: "));
+    workdir.run("salvage t saved").fails(3, &["saved already exists"]);
+    let whole = workdir.run("salvage saved again --json").ok().json();
     assert_eq!((&whole["rows"], &whole["rows_lost"]), (&(MANY - lost).into(), &0.into()));
 }
 
 #[test]
 fn a_plot_is_a_picture() {
-    let place = Place::new();
-    place.table("t", &particles(0, MANY));
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, MANY));
     let size = |name: &str| {
-        let file = BufReader::new(std::fs::File::open(place.path(name)).unwrap());
+        let file = BufReader::new(std::fs::File::open(workdir.path(name)).unwrap());
         let mut reader = png::Decoder::new(file).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut pixels).unwrap();
@@ -288,26 +289,26 @@ fn a_plot_is_a_picture() {
         assert!(colors.len() > 50, "{name} is more than paper");
         (info.width, info.height)
     };
-    let told = place.run("plot t --axes x,y --color z -o a.png --points 1000").ok();
+    let told = workdir.run("plot t --axes x,y --color z -o a.png --points 1000").ok();
     assert!(told.err.starts_with("a.png: 1,000 records, precision 0."), "{}", told.err);
     assert_eq!(size("a.png").0, 1200);
     let options = "--box x=0.2:0.6 --precision 50% --log --colormap magma --size 640x480 --dark --json";
-    let cost = place.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
+    let cost = workdir.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
     assert_eq!(size("b.png"), (640, 480));
     assert_eq!((&cost["width"], &cost["precision"]), (&640.into(), &0.5.into()));
-    place.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
+    workdir.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
     size("c.png");
-    let empty = place.run("plot t --axes x,y -o d.png --box x=7:").ok();
+    let empty = workdir.run("plot t --axes x,y -o d.png --box x=7:").ok();
     assert!(empty.err.contains("the picture is empty"), "{}", empty.err);
-    place.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);
-    place.run("plot t --axes x -o e.png").fails(2, &["two columns"]);
-    assert!(!place.path("e.png").exists());
+    workdir.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);
+    workdir.run("plot t --axes x -o e.png").fails(2, &["two columns"]);
+    assert!(!workdir.path("e.png").exists());
 }
 
 #[test]
 fn wrong_usage_and_wrong_input_are_code_2() {
-    let place = Place::new();
-    place.table("t", &particles(0, 100));
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 100));
     for (arguments, part) in [
         ("query", "required arguments"),
         ("query t --precision 0", "a precision lies above 0"),
@@ -342,38 +343,38 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("plot t --axes x,y -o p.png --colormap rainbow", "rainbow"),
         ("nonsense", "nonsense"),
     ] {
-        place.run(arguments).fails(2, &[part]);
+        workdir.run(arguments).fails(2, &[part]);
     }
-    assert!(!place.path("t2").exists());
+    assert!(!workdir.path("t2").exists());
 }
 
 #[test]
 fn absent_and_present_places_are_code_3() {
-    let place = Place::new();
-    place.save("a.parquet", &particles(0, 10));
+    let workdir = Workdir::new();
+    workdir.save("a.parquet", &particles(0, 10));
     for command in ["query none", "info none", "verify none", "plot none --axes x,y -o a.png"] {
-        place.run(command).fails(3, &["none"]);
+        workdir.run(command).fails(3, &["none"]);
     }
-    place.run("ingest none a.parquet").fails(3, &["there is no table at none; --dimensions makes a new one"]);
-    place.run("ingest t missing.parquet --dimensions x").fails(3, &["missing.parquet: no such file or directory"]);
-    std::fs::create_dir(place.path("full")).unwrap();
-    place.write("full/notes.txt", "mine");
-    place.run("ingest full a.parquet --dimensions x").fails(3, &["full"]);
-    assert_eq!(std::fs::read_to_string(place.path("full/notes.txt")).unwrap(), "mine");
-    place.run("info full").fails(3, &["full"]);
-    place.table("t", &particles(0, 10));
-    place.run("query t -o no/such/folder/a.csv").fails(3, &["no/such/folder/a.csv"]);
+    workdir.run("ingest none a.parquet").fails(3, &["there is no table at none; --dimensions makes a new one"]);
+    workdir.run("ingest t missing.parquet --dimensions x").fails(3, &["missing.parquet: no such file or directory"]);
+    std::fs::create_dir(workdir.path("full")).unwrap();
+    workdir.write("full/notes.txt", "mine");
+    workdir.run("ingest full a.parquet --dimensions x").fails(3, &["full"]);
+    assert_eq!(std::fs::read_to_string(workdir.path("full/notes.txt")).unwrap(), "mine");
+    workdir.run("info full").fails(3, &["full"]);
+    workdir.table("t", &particles(0, 10));
+    workdir.run("query t -o no/such/folder/a.csv").fails(3, &["no/such/folder/a.csv"]);
 }
 
 #[test]
 fn drift_is_refused_before_anything_is_written() {
-    let place = Place::new();
-    place.table("t", &particles(0, 100));
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 100));
     let good = particles(100, 100);
-    place.save("good.parquet", &good);
-    place.save("missing.parquet", &good.project(&[0, 1, 2, 4, 5]).unwrap());
-    place.write("extra.csv", "pid,x,y,z,kind,stuck,mass\n1,0.1,0.1,0.1,a,true,5\n");
-    place.write("short.csv", "pid,x,y,z,kind,stuck\n1,0.1,0.1,0.1,a,true\n2,0.1\n");
+    workdir.save("good.parquet", &good);
+    workdir.save("missing.parquet", &good.project(&[0, 1, 2, 4, 5]).unwrap());
+    workdir.write("extra.csv", "pid,x,y,z,kind,stuck,mass\n1,0.1,0.1,0.1,a,true,5\n");
+    workdir.write("short.csv", "pid,x,y,z,kind,stuck\n1,0.1,0.1,0.1,a,true\n2,0.1\n");
     let wide = RecordBatch::try_from_iter(good.schema().fields().iter().zip(good.columns()).map(|(field, column)| {
         let wide = if field.name() == "x" {
             arrow_cast::cast(column, &arrow_schema::DataType::Float64).unwrap()
@@ -382,71 +383,71 @@ fn drift_is_refused_before_anything_is_written() {
         };
         (field.name().clone(), wide)
     }));
-    place.save("wide.arrow", &wide.unwrap());
+    workdir.save("wide.arrow", &wide.unwrap());
     for (file, parts) in [
         ("missing.parquet", ["column \"z\" is missing", "the table has it as Float32"]),
         ("extra.csv", ["the table has no column \"mass\"", "--columns"]),
         ("short.csv", ["incorrect number of fields for line 3", "expected 6 got 2"]),
         ("wide.arrow", ["column \"x\" is Float64", "does not fit the table's Float32 without loss"]),
     ] {
-        place.run(&format!("ingest t good.parquet {file}")).fails(2, &[&[file][..], &parts].concat());
-        assert_eq!(place.run("query t --count").ok().out, "100\n", "{file}");
+        workdir.run(&format!("ingest t good.parquet {file}")).fails(2, &[&[file][..], &parts].concat());
+        assert_eq!(workdir.run("query t --count").ok().out, "100\n", "{file}");
     }
     // What only reading tells: files before stay, and the message says so.
-    place.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
+    workdir.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
-    place.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
-    assert_eq!(place.run("query t --count").ok().out, "100\n");
-    place.run("ingest t good.parquet typo.csv").fails(2, &[typo, "committed and kept: good.parquet"]);
-    assert_eq!(place.run("query t --count").ok().out, "200\n");
-    place.run("verify t --deep").ok();
+    workdir.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
+    assert_eq!(workdir.run("query t --count").ok().out, "100\n");
+    workdir.run("ingest t good.parquet typo.csv").fails(2, &[typo, "committed and kept: good.parquet"]);
+    assert_eq!(workdir.run("query t --count").ok().out, "200\n");
+    workdir.run("verify t --deep").ok();
 }
 
 #[test]
 fn text_files_of_one_table_meet_in_one_type() {
-    let place = Place::new();
-    place.write("a.csv", "pid,x,u\n1,0,0\n2,1,0\n");
-    place.write("b.csv", "pid,x,u\n3,0.5,1e-3\n");
-    place.run("ingest t a.csv b.csv --dimensions x --identity pid").ok();
-    let info = place.run("info t --json").ok().json();
+    let workdir = Workdir::new();
+    workdir.write("a.csv", "pid,x,u\n1,0,0\n2,1,0\n");
+    workdir.write("b.csv", "pid,x,u\n3,0.5,1e-3\n");
+    workdir.run("ingest t a.csv b.csv --dimensions x --identity pid").ok();
+    let info = workdir.run("info t --json").ok().json();
     let types: Vec<&str> =
         info["columns"].as_array().unwrap().iter().map(|c| c["data_type"].as_str().unwrap()).collect();
     assert_eq!(types, ["Int64", "Float64", "Float64"]);
-    assert_eq!(place.run("query t --box u=0.0005: --columns pid,u").ok().out, "pid,u\n3,0.001\n");
+    assert_eq!(workdir.run("query t --box u=0.0005: --columns pid,u").ok().out, "pid,u\n3,0.001\n");
 }
 
 #[test]
 fn damaged_files_are_errors_that_name_them() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, 1000);
     for name in ["a.parquet", "a.arrow", "a.npz"] {
-        place.save(name, &batch);
-        let bytes = std::fs::read(place.path(name)).unwrap();
-        place.write(name, &bytes[..bytes.len() / 2]);
-        place.run(&format!("ingest t {name} --dimensions x")).fails(2, &[name]);
+        workdir.save(name, &batch);
+        let bytes = std::fs::read(workdir.path(name)).unwrap();
+        workdir.write(name, &bytes[..bytes.len() / 2]);
+        workdir.run(&format!("ingest t {name} --dimensions x")).fails(2, &[name]);
     }
-    place.write("a.csv", "");
-    place.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
-    place.write("a.h5", "\x01HDF");
-    place.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
-    assert!(!place.path("t").exists());
+    workdir.write("a.csv", "");
+    workdir.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
+    workdir.write("a.h5", "\x01HDF");
+    workdir.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
+    assert!(!workdir.path("t").exists());
 }
 
 #[test]
 fn a_failed_query_leaves_the_old_file_alone() {
-    let place = Place::new();
-    place.table("t", &particles(0, 100));
-    place.write("out.csv", "old");
-    place.run_of(&["query", "t", "--where", "x >", "-o", "out.csv"]).fails(2, &[]);
-    assert_eq!(std::fs::read_to_string(place.path("out.csv")).unwrap(), "old");
-    assert_eq!(place.files(), ["out.csv", "source.parquet"]);
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 100));
+    workdir.write("out.csv", "old");
+    workdir.run_of(&["query", "t", "--where", "x >", "-o", "out.csv"]).fails(2, &[]);
+    assert_eq!(std::fs::read_to_string(workdir.path("out.csv")).unwrap(), "old");
+    assert_eq!(workdir.files(), ["out.csv", "source.parquet"]);
 }
 
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
-    let place = Place::new();
-    place.table("t", &particles(0, 20_000));
-    let mut child = place.command("query t").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 20_000));
+    let mut child = workdir.command("query t").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "pid,x,y,z,kind,stuck\n");
@@ -458,46 +459,46 @@ fn a_reader_that_leaves_is_no_failure() {
 #[test]
 fn an_interrupted_ingest_keeps_whole_commits() {
     const ROWS: i64 = 20_000;
-    let place = Place::new();
-    place.save("part.parquet", &particles(0, ROWS));
+    let workdir = Workdir::new();
+    workdir.save("part.parquet", &particles(0, ROWS));
     let files = vec!["part.parquet"; 1000].join(" ");
-    let kubist = place.command(&format!("ingest t {files} --dimensions x,y,z --identity pid"));
+    let kubist = workdir.command(&format!("ingest t {files} --dimensions x,y,z --identity pid"));
     // Whoever runs the tests may have Ctrl-C ignored, and kubist would heed that.
     let child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(kubist.get_program())
         .args(kubist.get_args())
-        .current_dir(place.path("."))
+        .current_dir(workdir.path("."))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let started = Instant::now();
-    while place.run("info t --json").code != 0 || place.run("info t --json").json()["rows"] == 0 {
+    while workdir.run("info t --json").code != 0 || workdir.run("info t --json").json()["rows"] == 0 {
         assert!(started.elapsed() < Duration::from_secs(120), "no commit in two minutes");
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output: files::Ran = child.wait_with_output().unwrap().into();
     output.fails(130, &["interrupted; committed and kept: "]);
-    let rows = place.run("info t --json").ok().json()["rows"].as_i64().unwrap();
+    let rows = workdir.run("info t --json").ok().json()["rows"].as_i64().unwrap();
     assert!(rows > 0 && rows % ROWS == 0 && rows < 1000 * ROWS, "{rows}");
-    assert_eq!(place.run("query t --count").ok().out, format!("{rows}\n"));
-    place.run("verify t --deep").ok();
-    place.run("ingest t part.parquet").ok();
+    assert_eq!(workdir.run("query t --count").ok().out, format!("{rows}\n"));
+    workdir.run("verify t --deep").ok();
+    workdir.run("ingest t part.parquet").ok();
 }
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    let place = Place::new();
-    let help = place.run("--help").ok().out;
+    let workdir = Workdir::new();
+    let help = workdir.run("--help").ok().out;
     for code in ["0    done", "1    the table", "2    wrong usage", "3    something", "4    the operating", "130  "] {
         assert!(help.contains(code), "{code}");
     }
     for command in ["ingest", "query", "info", "verify", "salvage", "plot", "alter", "copy", "drop"] {
-        let help = place.run(&format!("{command} --help")).ok().out;
+        let help = workdir.run(&format!("{command} --help")).ok().out;
         assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");
     }
-    assert!(place.run("--version").ok().out.starts_with("kubist "));
+    assert!(workdir.run("--version").ok().out.starts_with("kubist "));
 }

@@ -4,23 +4,23 @@
 #[allow(dead_code)] // not every test uses everything
 mod files;
 
-use files::{Place, files_below, particles, rows};
+use files::{Workdir, files_below, particles, rows};
 use kubist::Table;
 
 #[test]
 fn columns_units_and_metadata_come_later() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, 2000);
-    place.save("in.parquet", &batch);
+    workdir.save("in.parquet", &batch);
     let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --unit x=m,y=m --set run=7";
-    place.run(ingest).ok();
+    workdir.run(ingest).ok();
     // The same command goes on; another unit or value does not fit.
-    place.run(ingest).ok();
-    place.run("ingest t in.parquet --unit x=mm").fails(2, &["\"x\"", "m, not mm"]);
-    place.run("ingest t in.parquet --set run=8").fails(2, &["\"run\"", "7, not 8"]);
-    place.run("ingest new in.parquet --dimensions x --unit q=m").fails(2, &["\"q\"", "they are pid, x"]);
+    workdir.run(ingest).ok();
+    workdir.run("ingest t in.parquet --unit x=mm").fails(2, &["\"x\"", "m, not mm"]);
+    workdir.run("ingest t in.parquet --set run=8").fails(2, &["\"run\"", "7, not 8"]);
+    workdir.run("ingest new in.parquet --dimensions x --unit q=m").fails(2, &["\"q\"", "they are pid, x"]);
 
-    let altered = place
+    let altered = workdir
         .run_of(&[
             "alter",
             "t",
@@ -39,8 +39,8 @@ fn columns_units_and_metadata_come_later() {
         ])
         .ok();
     assert!(altered.err.contains("t: column \"age\" added (Float64)"), "{}", altered.err);
-    place.run("alter t --of z --set axis=streamwise").ok();
-    let info = place.run("info t").ok().out;
+    workdir.run("alter t --of z --set axis=streamwise").ok();
+    let info = workdir.run("info t").ok().out;
     for line in [
         "x       Float32  m",
         "age     Float64  s     added, 0.5 before",
@@ -50,27 +50,27 @@ fn columns_units_and_metadata_come_later() {
     ] {
         assert!(info.contains(line), "{line:?} in {info}");
     }
-    let info = place.run("info t --json").ok().json();
+    let info = workdir.run("info t --json").ok().json();
     assert_eq!(info["metadata"], serde_json::json!({"inlet": {"flow": 0.5}}));
     assert_eq!(info["columns"][1]["unit"], "m");
     assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
     // A file without the new columns, and one that has them.
-    place.run("ingest t in.parquet").ok();
-    place.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
-    place.run("ingest t more.csv").ok();
+    workdir.run("ingest t in.parquet").ok();
+    workdir.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
+    workdir.run("ingest t more.csv").ok();
     assert_eq!(
-        place.run_of(&["query", "t", "--where", "age > 1", "--columns", "pid,age,note"]).ok().out,
+        workdir.run_of(&["query", "t", "--where", "age > 1", "--columns", "pid,age,note"]).ok().out,
         "pid,age,note\n9000,2.0,\n"
     );
-    assert_eq!(place.run_of(&["query", "t", "--where", "age = 0.5", "--count"]).ok().out, "6000\n");
-    place.run("verify t").ok();
+    assert_eq!(workdir.run_of(&["query", "t", "--where", "age = 0.5", "--count"]).ok().out, "6000\n");
+    workdir.run("verify t").ok();
 }
 
 #[test]
 fn what_cannot_be_altered_is_said() {
-    let place = Place::new();
-    place.table("t", &particles(0, 10));
-    let before = place.run("info t --json").ok().json()["columns"].clone();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 10));
+    let before = workdir.run("info t --json").ok().json()["columns"].clone();
     for (arguments, parts) in [
         ("alter t", &["nothing to change"][..]),
         ("alter t --add-column x:float32", &["\"x\" is in the table already"]),
@@ -84,77 +84,77 @@ fn what_cannot_be_altered_is_said() {
         ("alter t --of x", &["--of"]),
         ("alter t --set a=1 --unset a", &["--unset a"]),
     ] {
-        place.run(arguments).fails(2, parts);
+        workdir.run(arguments).fails(2, parts);
     }
-    place.run("alter nowhere --unit x=m").fails(3, &["nowhere"]);
-    assert_eq!(place.run("info t --json").ok().json()["columns"], before);
+    workdir.run("alter nowhere --unit x=m").fails(3, &["nowhere"]);
+    assert_eq!(workdir.run("info t --json").ok().json()["columns"], before);
 }
 
 #[test]
 fn a_copy_and_another_grid() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = particles(0, 3000);
-    place.table("t", &batch);
-    place.run("alter t --add-column age:int32=3 --unit x=m --set run=a").ok();
-    let told = place.run("copy t same").ok();
+    workdir.table("t", &batch);
+    workdir.run("alter t --add-column age:int32=3 --unit x=m --set run=a").ok();
+    let told = workdir.run("copy t same").ok();
     assert!(told.err.contains("same: 3,000 records from t in "), "{}", told.err);
-    let copied = place.run("copy t other --domain x=0:8,y=quantile --capacity 100 --json").ok().json();
+    let copied = workdir.run("copy t other --domain x=0:8,y=quantile --capacity 100 --json").ok().json();
     assert_eq!(copied["rows"], 3000);
-    place.run("copy same turned --dimensions z --memory 64KiB").ok();
-    let sample = |table: &str| place.run(&format!("query {table} --limit 50")).ok().out;
+    workdir.run("copy same turned --dimensions z --memory 64KiB").ok();
+    let sample = |table: &str| workdir.run(&format!("query {table} --limit 50")).ok().out;
     for table in ["same", "other", "turned"] {
-        place.run(&format!("verify {table}")).ok();
-        place.run(&format!("query {table} -o out.parquet")).ok();
-        assert_eq!(rows(&place.parquet("out.parquet")), rows(&batch), "{table}");
+        workdir.run(&format!("verify {table}")).ok();
+        workdir.run(&format!("query {table} -o out.parquet")).ok();
+        assert_eq!(rows(&workdir.parquet("out.parquet")), rows(&batch), "{table}");
         assert_eq!(sample(table), sample("t"));
     }
-    let info = |table: &str| place.run(&format!("info {table} --json")).ok().json();
+    let info = |table: &str| workdir.run(&format!("info {table} --json")).ok().json();
     assert_eq!(info("same")["columns"], info("t")["columns"]);
     assert_eq!(info("same")["metadata"]["run"], "a");
     assert_eq!(info("same")["dimensions"], info("t")["dimensions"]);
     assert_eq!((&info("other")["dimensions"][0]["high"], &info("other")["capacity"]), (&8.0.into(), &100.into()));
     assert_eq!(info("turned")["dimensions"].as_array().unwrap().len(), 1);
-    place.run("copy t same").fails(3, &["same already exists"]);
-    place.run("copy nowhere new").fails(3, &["nowhere"]);
-    place.run("copy t new --domain pid=0:1").fails(2, &["\"pid\"", "x, y, z"]);
-    place.run("copy t new --dimensions age").fails(2, &["\"age\" was added later"]);
-    place.run("copy t new --step 4").fails(2, &["step 4 is not complete"]);
-    assert!(!place.path("new").exists());
+    workdir.run("copy t same").fails(3, &["same already exists"]);
+    workdir.run("copy nowhere new").fails(3, &["nowhere"]);
+    workdir.run("copy t new --domain pid=0:1").fails(2, &["\"pid\"", "x, y, z"]);
+    workdir.run("copy t new --dimensions age").fails(2, &["\"age\" was added later"]);
+    workdir.run("copy t new --step 4").fails(2, &["step 4 is not complete"]);
+    assert!(!workdir.path("new").exists());
 }
 
 #[test]
 fn a_drop_is_meant() {
-    let place = Place::new();
-    place.table("t", &particles(0, 100));
-    place.run("drop t").fails(2, &["--yes"]);
-    place.run("info t").ok();
-    let writer = Table::open(place.path("t").to_str().unwrap()).unwrap().writer(&Default::default()).unwrap();
-    place.run("drop t --yes").fails(4, &["busy"]);
-    place.run("query t --count").ok();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 100));
+    workdir.run("drop t").fails(2, &["--yes"]);
+    workdir.run("info t").ok();
+    let writer = Table::open(workdir.path("t").to_str().unwrap()).unwrap().writer(&Default::default()).unwrap();
+    workdir.run("drop t --yes").fails(4, &["busy"]);
+    workdir.run("query t --count").ok();
     drop(writer);
-    let dropped = place.run("drop t --yes").ok();
+    let dropped = workdir.run("drop t --yes").ok();
     assert!(dropped.err.contains("t: dropped, "), "{}", dropped.err);
-    assert!(!place.path("t").exists());
-    place.run("drop t --yes").fails(3, &["t is not a Kubist table"]);
-    std::fs::create_dir(place.path("mine")).unwrap();
-    place.write("mine/table", "not Kubist's");
-    assert_ne!(place.run("drop mine --yes --force").code, 0);
-    assert!(place.path("mine/table").exists());
+    assert!(!workdir.path("t").exists());
+    workdir.run("drop t --yes").fails(3, &["t is not a Kubist table"]);
+    std::fs::create_dir(workdir.path("mine")).unwrap();
+    workdir.write("mine/table", "not Kubist's");
+    assert_ne!(workdir.run("drop mine --yes --force").code, 0);
+    assert!(workdir.path("mine/table").exists());
     // Something of the user's in the directory stays.
-    place.table("t", &particles(0, 100));
-    place.write("t/notes.txt", "mine");
-    let dropped = place.run("drop t --yes --json").ok().json();
+    workdir.table("t", &particles(0, 100));
+    workdir.write("t/notes.txt", "mine");
+    let dropped = workdir.run("drop t --yes --json").ok().json();
     assert_eq!(dropped["files_left"], 1);
-    assert_eq!(files_below(&place.path("t")), [place.path("t/notes.txt")]);
+    assert_eq!(files_below(&workdir.path("t")), [workdir.path("t/notes.txt")]);
 }
 
 /// A loop of links cannot be looked into by anyone, not even by root.
 #[test]
 fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
-    let place = Place::new();
-    place.table("t", &particles(0, 100));
-    place.save("in.parquet", &particles(0, 100));
-    std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 100));
+    workdir.save("in.parquet", &particles(0, 100));
+    std::os::unix::fs::symlink("loop", workdir.path("loop")).unwrap();
     for at in ["loop", "loop/t"] {
         for command in [
             &format!("info {at}"),
@@ -164,37 +164,37 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             &format!("copy t {at}"),
             &format!("ingest {at} in.parquet --dimensions x,y,z --identity pid"),
         ] {
-            place.run(command).fails(4, &[at, "symbolic links"]);
+            workdir.run(command).fails(4, &[at, "symbolic links"]);
         }
     }
-    place.run("info nowhere").fails(3, &["nowhere", "there is nothing"]);
+    workdir.run("info nowhere").fails(3, &["nowhere", "there is nothing"]);
 }
 
 #[test]
 fn a_strangers_links_and_pipes_are_named_and_not_followed() {
-    let place = Place::new();
-    place.save("in.parquet", &particles(0, 2000));
-    place.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
-    std::fs::create_dir(place.path("mine")).unwrap();
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 2000));
+    workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
+    std::fs::create_dir(workdir.path("mine")).unwrap();
     for name in ["mine/0123456789abcdef", "mine/letter"] {
-        place.write(name, "mine");
+        workdir.write(name, "mine");
     }
-    std::fs::remove_dir_all(place.path("t/tmp")).unwrap();
-    std::os::unix::fs::symlink("../mine", place.path("t/tmp")).unwrap();
+    std::fs::remove_dir_all(workdir.path("t/tmp")).unwrap();
+    std::os::unix::fs::symlink("../mine", workdir.path("t/tmp")).unwrap();
     for command in ["optimize t --debt 1%", "clean t --retention-hours 0", "alter t --set run=1", "drop t --yes"] {
-        place.run(command).fails(1, &["t/tmp", "a symbolic link, not a directory"]);
+        workdir.run(command).fails(1, &["t/tmp", "a symbolic link, not a directory"]);
     }
-    assert_eq!(files_below(&place.path("mine")).len(), 2);
-    std::fs::remove_file(place.path("t/tmp")).unwrap();
-    place.run("verify t --deep").ok();
+    assert_eq!(files_below(&workdir.path("mine")).len(), 2);
+    std::fs::remove_file(workdir.path("t/tmp")).unwrap();
+    workdir.run("verify t --deep").ok();
     // A pipe is not waited for.
-    let logs = files_below(&place.path("t/logs"));
+    let logs = files_below(&workdir.path("t/logs"));
     let log = logs.iter().find(|path| path.extension().is_some_and(|ending| ending == "log")).unwrap();
     std::fs::remove_file(log).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(log).status().unwrap().success());
     let ended = std::process::Command::new("timeout")
         .args(["60", env!("CARGO_BIN_EXE_kubist"), "query", "t", "--count"])
-        .current_dir(place.path("."))
+        .current_dir(workdir.path("."))
         .output()
         .unwrap();
     files::Ran::from(ended).fails(1, &[".log", "a named pipe"]);
@@ -202,95 +202,95 @@ fn a_strangers_links_and_pipes_are_named_and_not_followed() {
 
 #[test]
 fn the_disk_is_accounted_for() {
-    let place = Place::new();
-    place.save("in.parquet", &particles(0, 2000));
-    place.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
-    place.run("optimize t --debt 1%").ok();
-    let disk = &place.run("info t --json").ok().json()["disk"];
-    let bytes: u64 = files_below(&place.path("t")).iter().map(|path| path.metadata().unwrap().len()).sum();
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 2000));
+    workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid --commit-rows 100").ok();
+    workdir.run("optimize t --debt 1%").ok();
+    let disk = &workdir.run("info t --json").ok().json()["disk"];
+    let bytes: u64 = files_below(&workdir.path("t")).iter().map(|path| path.metadata().unwrap().len()).sum();
     assert_eq!(disk["total"], bytes);
     let causes = ["primary", "replicas", "zone_maps", "lookups", "dead", "logs", "rewrites", "checkpoints", "other"];
     assert_eq!(causes.iter().map(|cause| disk[cause].as_u64().unwrap()).sum::<u64>(), bytes);
     assert!(disk["dead"].as_u64().unwrap() > 1000);
-    let info = place.run("info t").ok().out;
+    let info = workdir.run("info t").ok().out;
     assert!(info.contains("\ndisk        ") && info.contains(", dead "), "{info}");
 }
 
 #[test]
 fn the_optimizer_copies_what_the_table_says() {
-    let place = Place::new();
-    place.save("in.parquet", &particles(0, 5000));
-    place.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --replication full").ok();
-    place.run("ingest t in.parquet --replication none").fails(2, &["replication full, not none"]);
-    place.run("ingest u in.parquet --dimensions x --replication most").fails(2, &["none, outlook, outlook(BOOST)"]);
-    let info = place.run("info t").ok().out;
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 5000));
+    workdir.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --replication full").ok();
+    workdir.run("ingest t in.parquet --replication none").fails(2, &["replication full, not none"]);
+    workdir.run("ingest u in.parquet --dimensions x --replication most").fails(2, &["none, outlook, outlook(BOOST)"]);
+    let info = workdir.run("info t").ok().out;
     assert!(info.contains("replication full, 0 copied"), "{info}");
-    let report = place.run("optimize t --json").ok().json();
+    let report = workdir.run("optimize t --json").ok().json();
     assert!(report["rows_copied"].as_u64() > Some(0), "{report}");
-    assert_eq!(place.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);
-    assert_eq!(place.run("query t --count").ok().out, "5000\n");
-    place.run("verify t --deep").ok();
+    assert_eq!(workdir.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);
+    assert_eq!(workdir.run("query t --count").ok().out, "5000\n");
+    workdir.run("verify t --deep").ok();
     // One run of the optimizer may do otherwise.
-    assert_eq!(place.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
+    assert_eq!(workdir.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
 }
 
 #[test]
 fn records_are_looked_up() {
-    let place = Place::new();
-    place.save("in.parquet", &particles(0, 5000));
-    place.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --lookup kind,pid").ok();
-    place.run("ingest t in.parquet --lookup pid").fails(2, &["the lookup kind,pid, not pid"]);
-    place.run("ingest u in.parquet --dimensions x --lookup none").fails(2, &["lookup column \"none\" is not in"]);
-    let info = place.run("info t").ok().out;
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 5000));
+    workdir.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --lookup kind,pid").ok();
+    workdir.run("ingest t in.parquet --lookup pid").fails(2, &["the lookup kind,pid, not pid"]);
+    workdir.run("ingest u in.parquet --dimensions x --lookup none").fails(2, &["lookup column \"none\" is not in"]);
+    let info = workdir.run("info t").ok().out;
     assert!(info.contains("\nlookup      kind, pid\n") && info.contains(", lookups "), "{info}");
-    let cost = |filter: &str| place.run_of(&["query", "t", "--json", "-o", "a.csv", "--where", filter]).ok().json();
+    let cost = |filter: &str| workdir.run_of(&["query", "t", "--json", "-o", "a.csv", "--where", filter]).ok().json();
     let found = cost("pid IN (17, 4999) AND x < 1e9");
     assert_eq!(found["rows_returned"], 2);
     assert!(found["runs_looked_up"].as_u64() > Some(0) && found["rows_read"].as_u64() < Some(500), "{found}");
     assert_eq!(cost("x < 1e9")["runs_looked_up"], 0);
-    place.run("verify t --deep").ok();
+    workdir.run("verify t --deep").ok();
 }
 
 #[test]
 fn a_table_without_its_logs_is_said_to_be_damaged() {
-    let place = Place::new();
-    place.save("in.parquet", &particles(0, 2000));
-    place.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 2000));
+    workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
     // As `rsync --exclude '*.log'` copies it.
-    for entry in std::fs::read_dir(place.path("t/logs")).unwrap() {
+    for entry in std::fs::read_dir(workdir.path("t/logs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {
             std::fs::remove_file(path).unwrap();
         }
     }
     for command in ["query t --count", "ingest t in.parquet", "verify t", "clean t", "optimize t"] {
-        let ran = place.run(command);
+        let ran = workdir.run(command);
         assert!(
             ran.code != 0 && (ran.err.contains("log of ") || ran.out.contains("log of ")),
             "{command}: {}",
             ran.err
         );
     }
-    let saved = place.run("salvage t saved --json");
+    let saved = workdir.run("salvage t saved --json");
     assert!(saved.code != 0 && saved.json()["uncounted"] == true, "{}", saved.out);
-    assert_eq!(files_below(&place.path("t/logs")).len(), 1, "a log was begun anew");
+    assert_eq!(files_below(&workdir.path("t/logs")).len(), 1, "a log was begun anew");
 }
 
 #[test]
 fn a_copy_that_was_cut_off_is_repeated() {
-    let place = Place::new();
-    place.table("t", &particles(0, 500));
-    place.run("copy t u").ok();
-    std::fs::remove_file(place.path("u/table")).unwrap();
-    kubist::store::Store::put_if_absent(&kubist::store::open_local(&place.path("u")).unwrap(), "unfinished", b"id")
+    let workdir = Workdir::new();
+    workdir.table("t", &particles(0, 500));
+    workdir.run("copy t u").ok();
+    std::fs::remove_file(workdir.path("u/table")).unwrap();
+    kubist::store::Store::put_if_absent(&kubist::store::open_local(&workdir.path("u")).unwrap(), "unfinished", b"id")
         .unwrap();
-    let refused = place.run("query u --count");
+    let refused = workdir.run("query u --count");
     assert!(refused.code != 0 && refused.err.contains("repeat it, or drop"), "{}", refused.err);
-    place.run("copy t u").ok();
-    assert_eq!(place.run("query u --count").ok().out, "500\n");
-    std::fs::remove_file(place.path("u/table")).unwrap();
-    kubist::store::Store::put_if_absent(&kubist::store::open_local(&place.path("u")).unwrap(), "unfinished", b"id")
+    workdir.run("copy t u").ok();
+    assert_eq!(workdir.run("query u --count").ok().out, "500\n");
+    std::fs::remove_file(workdir.path("u/table")).unwrap();
+    kubist::store::Store::put_if_absent(&kubist::store::open_local(&workdir.path("u")).unwrap(), "unfinished", b"id")
         .unwrap();
-    place.run("drop u --yes").ok();
-    assert!(!place.path("u").exists());
+    workdir.run("drop u --yes").ok();
+    assert!(!workdir.path("u").exists());
 }

@@ -13,7 +13,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use files::{Place, Ran};
+use files::{Ran, Workdir};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
@@ -24,28 +24,28 @@ const MEMORY_KIB: u64 = 3 << 20;
 
 /// Runs `kubist` with its address space bounded and a clock that ends it: what takes more
 /// memory is aborted, what waits is killed, and both show in the exit code.
-fn bounded(place: &Place, arguments: &str) -> Ran {
-    let command = place.command(arguments);
+fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
+    let command = workdir.command(arguments);
     let mut shell = std::process::Command::new("sh");
     let script = format!("ulimit -d {MEMORY_KIB}; exec timeout -s KILL 120 \"$0\" \"$@\"");
     shell.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
-    shell.current_dir(place.path("")).stdin(Stdio::null());
+    shell.current_dir(workdir.path("")).stdin(Stdio::null());
     shell.output().unwrap().into()
 }
 
 /// Refused with these words, and nothing of it is in a table that had one row before.
 #[track_caller]
-fn refused(place: &Place, file: &str, options: &str, parts: &[&str]) {
-    place.write("first.csv", "x,kind\n1.5,a\n");
-    if !place.path("t").exists() {
-        place.run("ingest t first.csv --dimensions x").ok();
+fn refused(workdir: &Workdir, file: &str, options: &str, parts: &[&str]) {
+    workdir.write("first.csv", "x,kind\n1.5,a\n");
+    if !workdir.path("t").exists() {
+        workdir.run("ingest t first.csv --dimensions x").ok();
     }
-    bounded(place, &format!("ingest t {file} {options}")).fails(2, &[&[file][..], parts].concat());
-    assert_eq!(place.run("query t --count").ok().out, "1\n");
+    bounded(workdir, &format!("ingest t {file} {options}")).fails(2, &[&[file][..], parts].concat());
+    assert_eq!(workdir.run("query t --count").ok().out, "1\n");
 }
 
-fn gzip(place: &Place, name: &str, write: impl Fn(&mut dyn Write)) {
-    let mut gzip = GzEncoder::new(std::fs::File::create(place.path(name)).unwrap(), Compression::fast());
+fn gzip(workdir: &Workdir, name: &str, write: impl Fn(&mut dyn Write)) {
+    let mut gzip = GzEncoder::new(std::fs::File::create(workdir.path(name)).unwrap(), Compression::fast());
     write(&mut gzip);
     gzip.finish().unwrap();
 }
@@ -57,58 +57,58 @@ fn mebibytes(out: &mut dyn Write, byte: u8, count: usize) {
 
 #[test]
 fn text_that_inflates_without_end() {
-    let place = Place::new();
-    gzip(&place, "lines.csv.gz", |out| {
+    let workdir = Workdir::new();
+    gzip(&workdir, "lines.csv.gz", |out| {
         out.write_all(b"x,kind\n").unwrap();
         let lines = format!("1,{}\n", "a".repeat(1000)).repeat(1000);
         (0..300).for_each(|_| out.write_all(lines.as_bytes()).unwrap());
     });
-    refused(&place, "lines.csv.gz", "", &["--max-inflation"]);
-    gzip(&place, "blank.csv.gz", |out| {
+    refused(&workdir, "lines.csv.gz", "", &["--max-inflation"]);
+    gzip(&workdir, "blank.csv.gz", |out| {
         out.write_all(b"x,kind\n").unwrap();
         mebibytes(out, b'\n', 300);
     });
-    refused(&place, "blank.csv.gz", "", &["--max-inflation"]);
-    gzip(&place, "header.csv.gz", |out| mebibytes(out, b'a', 100));
-    refused(&place, "header.csv.gz", "", &["line 1", "--max-record"]);
-    gzip(&place, "quote.csv.gz", |out| {
+    refused(&workdir, "blank.csv.gz", "", &["--max-inflation"]);
+    gzip(&workdir, "header.csv.gz", |out| mebibytes(out, b'a', 100));
+    refused(&workdir, "header.csv.gz", "", &["line 1", "--max-record"]);
+    gzip(&workdir, "quote.csv.gz", |out| {
         out.write_all(b"x,kind\n1,a\n2,\"b\n").unwrap();
         mebibytes(out, b'\n', 100);
     });
-    refused(&place, "quote.csv.gz", "", &["quotes that begin in line 3", "--max-record"]);
+    refused(&workdir, "quote.csv.gz", "", &["quotes that begin in line 3", "--max-record"]);
 }
 
 #[test]
 fn quotes_that_never_close() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     for (name, text, line) in [
         ("a.csv", "x,kind\n2,b\n3,\"c\n4,d\n5,e\n", "line 3: a quote"),
         ("b.csv", "x,kind\r\n\"2\",b\r\n3,\"c\"\"\r\n", "line 3: a quote"),
         ("c.csv", "x,\"kind\n1,a\n", "line 1: a quote"),
         ("d.tsv", "x\tkind\n\n2\t\"b\n", "line 3: a quote"),
     ] {
-        place.write(name, text);
-        refused(&place, name, "", &[line, "never closes"]);
+        workdir.write(name, text);
+        refused(&workdir, name, "", &[line, "never closes"]);
     }
-    place.write("whole.csv", "x,kind\n2,\"b\nc\"\n3,\"d\"\"\"\n4,5\" pipe\n");
-    place.run("ingest t whole.csv").ok();
-    assert_eq!(place.run("query t --count").ok().out, "4\n");
+    workdir.write("whole.csv", "x,kind\n2,\"b\nc\"\n3,\"d\"\"\"\n4,5\" pipe\n");
+    workdir.run("ingest t whole.csv").ok();
+    assert_eq!(workdir.run("query t --count").ok().out, "4\n");
 }
 
 #[test]
 fn records_and_columns_beyond_the_limits() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let names: Vec<String> = (0..1_000_000).map(|column| format!("c{column}")).collect();
-    place.write("wide.csv", names.join(",") + "\n" + &"1,".repeat(999_999) + "1\n");
-    refused(&place, "wide.csv", "", &["--max-columns"]);
-    place.write("fields.csv", format!("x,kind\n{}\n", ",".repeat(5_000_000)));
-    refused(&place, "fields.csv", "", &["line 2", "--max-columns"]);
-    place.write("long.csv", format!("x,kind\n1,{}\n", "a".repeat(20 << 20)));
-    refused(&place, "long.csv", "", &["line 2", "--max-record"]);
+    workdir.write("wide.csv", names.join(",") + "\n" + &"1,".repeat(999_999) + "1\n");
+    refused(&workdir, "wide.csv", "", &["--max-columns"]);
+    workdir.write("fields.csv", format!("x,kind\n{}\n", ",".repeat(5_000_000)));
+    refused(&workdir, "fields.csv", "", &["line 2", "--max-columns"]);
+    workdir.write("long.csv", format!("x,kind\n1,{}\n", "a".repeat(20 << 20)));
+    refused(&workdir, "long.csv", "", &["line 2", "--max-record"]);
     // What is allowed is taken, or judged by the table.
-    place.write("some.csv", "x,kind\n2,a long line\n");
-    refused(&place, "some.csv", "--max-record 8", &["line 2", "--max-record"]);
-    place.run("ingest t some.csv --max-record 1k").ok();
+    workdir.write("some.csv", "x,kind\n2,a long line\n");
+    refused(&workdir, "some.csv", "--max-record 8", &["line 2", "--max-record"]);
+    workdir.run("ingest t some.csv --max-record 1k").ok();
 }
 
 /// A table with a column of text, of which the file holds one value and many names of it.
@@ -122,26 +122,26 @@ fn one_value(bytes: usize, rows: usize) -> RecordBatch {
 
 #[test]
 fn a_long_value_that_is_used_a_hundred_thousand_times() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let batch = one_value(1 << 20, 100_000);
-    place.save("shared.arrow", &batch);
-    refused(&place, "shared.arrow", "", &["--max-inflation"]);
-    place.save("shared.arrows", &batch);
-    refused(&place, "shared.arrows", "", &["--max-inflation"]);
+    workdir.save("shared.arrow", &batch);
+    refused(&workdir, "shared.arrow", "", &["--max-inflation"]);
+    workdir.save("shared.arrows", &batch);
+    refused(&workdir, "shared.arrows", "", &["--max-inflation"]);
     let properties = parquet::file::properties::WriterProperties::builder()
         .set_dictionary_page_size_limit(8 << 20)
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None)
         .build();
-    let file = std::fs::File::create(place.path("shared.parquet")).unwrap();
+    let file = std::fs::File::create(workdir.path("shared.parquet")).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch.slice(0, 2000)).unwrap();
     writer.close().unwrap();
-    refused(&place, "shared.parquet", "", &["--max-inflation"]);
+    refused(&workdir, "shared.parquet", "", &["--max-inflation"]);
 }
 
 #[test]
 fn every_bit_of_a_packed_arrow_file() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let x = Float64Array::from(vec![0.5; 500]);
     let kind = StringArray::from(vec!["kind"; 500]);
     let batch = RecordBatch::try_from_iter([("x", Arc::new(x) as ArrayRef), ("kind", Arc::new(kind))]).unwrap();
@@ -155,42 +155,42 @@ fn every_bit_of_a_packed_arrow_file() {
         for bit in (24..64).step_by(3) {
             let mut damaged = whole.clone();
             damaged[at + bit / 8] ^= 1 << (bit % 8);
-            place.write(&format!("{name}.arrow"), &damaged);
-            refused(&place, &format!("{name}.arrow"), "", &[]);
+            workdir.write(&format!("{name}.arrow"), &damaged);
+            refused(&workdir, &format!("{name}.arrow"), "", &[]);
         }
     }
 }
 
 #[test]
 fn numpy_texts_of_a_quarter_of_a_megabyte() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let rows = 1500;
     let mut zip = Zip::default();
     zip.add("x", "<f8", rows, 8);
     zip.add("kind", "<U65536", rows, 4 * 65_536);
-    place.write("texts.npz", zip.finish());
-    refused(&place, "texts.npz", "", &["--max-inflation"]);
-    refused(&place, "texts.npz", "--max-record 100k", &["--max-record"]);
+    workdir.write("texts.npz", zip.finish());
+    refused(&workdir, "texts.npz", "", &["--max-inflation"]);
+    refused(&workdir, "texts.npz", "--max-record 100k", &["--max-record"]);
     let mut zip = Zip::default();
     zip.add("x", "<f8", 10, 8);
     zip.declared = 1 << 50;
     zip.add("kind", "<U4", 10, 16);
-    place.write("long.npz", zip.finish());
-    refused(&place, "long.npz", "", &["as long as it says"]);
+    workdir.write("long.npz", zip.finish());
+    refused(&workdir, "long.npz", "", &["as long as it says"]);
 }
 
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
-    let place = Place::new();
-    place.write("first.csv", "x\n1\n");
-    place.run("ingest t first.csv --dimensions x").ok();
-    let pipe = place.path("pipe.csv");
+    let workdir = Workdir::new();
+    workdir.write("first.csv", "x\n1\n");
+    workdir.run("ingest t first.csv --dimensions x").ok();
+    let pipe = workdir.path("pipe.csv");
     let owner = rustix::fs::Mode::RWXU;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, owner, 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(place.path("socket.csv")).unwrap();
-    std::os::unix::fs::symlink(&pipe, place.path("link.csv")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(workdir.path("socket.csv")).unwrap();
+    std::os::unix::fs::symlink(&pipe, workdir.path("link.csv")).unwrap();
     let begin = Instant::now();
-    for (file, said) in [
+    for (file, output) in [
         ("pipe.csv", "a pipe"),
         ("socket.csv", "a socket"),
         ("link.csv", "a pipe"),
@@ -198,15 +198,15 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("/dev/stdin", "not a regular file"),
         (".", "a directory"),
     ] {
-        bounded(&place, &format!("ingest t {file}")).fails(2, &[file, said]);
+        bounded(&workdir, &format!("ingest t {file}")).fails(2, &[file, output]);
     }
-    bounded(&place, "model advise pipe.csv --nodes 16").fails(2, &["pipe.csv"]);
+    bounded(&workdir, "model advise pipe.csv --nodes 16").fails(2, &["pipe.csv"]);
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
 fn names_and_values_do_nothing_to_the_terminal() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let esc = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{202e}\u{9b}2J";
     let name = format!("bad{esc}");
     let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -214,31 +214,31 @@ fn names_and_values_do_nothing_to_the_terminal() {
         assert!(text.contains("\\u{1b}"), "{text:?}");
         assert!(!text.contains(acts), "{text:?}");
     };
-    place.write("evil.csv", format!("x,{name}\n1,{esc}value\n2,b\n"));
+    workdir.write("evil.csv", format!("x,{name}\n1,{esc}value\n2,b\n"));
     let unit = format!("x=m{esc}");
     let set = format!("key{esc}=value{esc}\nline");
     let made = ["ingest", "t", "evil.csv", "--dimensions", "x", "--unit", &unit, "--set", &set];
-    place.run_of(&made).ok();
-    tame(&place.run("info t").ok().out);
-    tame(&place.run("query t --format table").ok().out);
-    tame(&place.run_of(&["query", "t", "--where", &format!("\"{name}\" = 1")]).fails(2, &[]).err);
-    tame(&place.run_of(&["query", "t", "--columns", &name[..6]]).fails(2, &[]).err);
-    tame(&place.run_of(&["ingest", "t", &format!("no{esc}.csv")]).fails(3, &[]).err);
-    let wrong = place.run_of(&["info", "t", &format!("--{esc}")]).fails(2, &[]).err;
+    workdir.run_of(&made).ok();
+    tame(&workdir.run("info t").ok().out);
+    tame(&workdir.run("query t --format table").ok().out);
+    tame(&workdir.run_of(&["query", "t", "--where", &format!("\"{name}\" = 1")]).fails(2, &[]).err);
+    tame(&workdir.run_of(&["query", "t", "--columns", &name[..6]]).fails(2, &[]).err);
+    tame(&workdir.run_of(&["ingest", "t", &format!("no{esc}.csv")]).fails(3, &[]).err);
+    let wrong = workdir.run_of(&["info", "t", &format!("--{esc}")]).fails(2, &[]).err;
     assert!(!wrong.contains(acts), "{wrong:?}");
-    place.write("other.csv", format!("x,other{esc}\n1,2\n"));
-    tame(&place.run("ingest t other.csv").fails(2, &[]).err);
+    workdir.write("other.csv", format!("x,other{esc}\n1,2\n"));
+    tame(&workdir.run("ingest t other.csv").fails(2, &[]).err);
     // For programs it stays what it is.
-    let csv = place.run("query t --limit 9").ok();
+    let csv = workdir.run("query t --limit 9").ok();
     assert!(csv.out.contains(&format!("{esc}value")), "{:?}", csv.out);
-    let json = place.run("info t --json").ok().json();
+    let json = workdir.run("info t --json").ok().json();
     assert_eq!(json["columns"][1]["name"], name);
 }
 
 #[test]
 fn passwords_are_in_no_message() {
-    let place = Place::new();
-    place.write("first.csv", "x\n1\n");
+    let workdir = Workdir::new();
+    workdir.write("first.csv", "x\n1\n");
     for arguments in [
         "info cassandra://bob:s3cret@127.0.0.1:1/k/t?patience=1",
         "info cassandra://bob:s3cret@127.0.0.1:1/k",
@@ -252,7 +252,7 @@ fn passwords_are_in_no_message() {
         "view ssh://bob@h/t ssh://bob:s3cret@other/t",
         "view cassandra://bob:s3cret@127.0.0.1:1/k/t?patience=1",
     ] {
-        let ran = bounded(&place, arguments);
+        let ran = bounded(&workdir, arguments);
         assert_ne!(ran.code, 0, "{arguments}");
         assert!(!ran.err.contains("s3cret") && !ran.out.contains("s3cret"), "{}{}", ran.out, ran.err);
     }

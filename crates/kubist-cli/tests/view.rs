@@ -7,15 +7,15 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use files::{Place, particles};
+use files::{Workdir, particles};
 
 #[test]
 fn it_serves_until_it_is_stopped() {
-    let place = Place::new();
-    place.table("run.kubist", &particles(0, 500));
-    place.table("other.kubist", &particles(0, 20));
+    let workdir = Workdir::new();
+    workdir.table("run.kubist", &particles(0, 500));
+    workdir.table("other.kubist", &particles(0, 20));
     let mut server =
-        place.command("view run.kubist other.kubist").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        workdir.command("view run.kubist other.kubist").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("http://").unwrap().strip_suffix('/').unwrap();
@@ -33,9 +33,9 @@ fn it_serves_until_it_is_stopped() {
 /// With its token on standard input it is as long as that is open.
 #[test]
 fn it_ends_with_its_input() {
-    let place = Place::new();
-    place.table("run.kubist", &particles(0, 50));
-    let mut command = place.command("view run.kubist --token -");
+    let workdir = Workdir::new();
+    workdir.table("run.kubist", &particles(0, 50));
+    let mut command = workdir.command("view run.kubist --token -");
     let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = server.stdin.take().unwrap();
     writeln!(input, "0123456789abcdef").unwrap();
@@ -59,13 +59,13 @@ fn it_ends_with_its_input() {
 
 #[test]
 fn what_it_cannot_serve_it_refuses() {
-    let place = Place::new();
-    place.table("run.kubist", &particles(0, 20));
-    place.run("view nowhere.kubist").fails(3, &["nowhere.kubist"]);
-    place.run("view run.kubist --address 0.0.0.0").fails(2, &["--token"]);
-    place.run("view run.kubist --address 0.0.0.0 --token short").fails(2, &["16"]);
-    place.run("view ssh://host").fails(2, &["ssh://host", "path"]);
-    place.run("view ssh://host/t run.kubist").fails(2, &["run.kubist"]);
-    place.run("view ssh://host/t --address 0.0.0.0 --token 0123456789abcdef").fails(2, &["--address"]);
-    place.run("view run.kubist --address 203.0.113.1 --token 0123456789abcdef").fails(4, &["203.0.113.1"]);
+    let workdir = Workdir::new();
+    workdir.table("run.kubist", &particles(0, 20));
+    workdir.run("view nowhere.kubist").fails(3, &["nowhere.kubist"]);
+    workdir.run("view run.kubist --address 0.0.0.0").fails(2, &["--token"]);
+    workdir.run("view run.kubist --address 0.0.0.0 --token short").fails(2, &["16"]);
+    workdir.run("view ssh://host").fails(2, &["ssh://host", "path"]);
+    workdir.run("view ssh://host/t run.kubist").fails(2, &["run.kubist"]);
+    workdir.run("view ssh://host/t --address 0.0.0.0 --token 0123456789abcdef").fails(2, &["--address"]);
+    workdir.run("view run.kubist --address 203.0.113.1 --token 0123456789abcdef").fails(4, &["203.0.113.1"]);
 }

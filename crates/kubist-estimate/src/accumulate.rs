@@ -38,9 +38,9 @@ pub struct Task {
     pub schema: SchemaRef,
 }
 
-/// What a pilot teaches.
+/// What the pilot's records show of all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Lesson {
+pub struct PilotFindings {
     /// By aggregate and argument: near its mean, so that squares stay small.
     shifts: Vec<Vec<f64>>,
     /// By aggregate and argument: the smallest and the largest finite value.
@@ -56,7 +56,7 @@ pub struct Values {
     rows: usize,
     /// By aggregate and argument.
     arguments: Vec<Vec<Vec<f64>>>,
-    /// By aggregate: hashes of the values that are told apart, and which are null.
+    /// By aggregate: hashes of the values that `count_distinct` counts, and which are null.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
     /// The group of each record; empty if there is one group.
     keys: Vec<u64>,
@@ -67,7 +67,8 @@ pub struct Values {
 /// All accumulators.
 #[derive(Default)]
 pub struct Accumulated {
-    places: HashMap<u64, usize>,
+    /// The index of a group, by the hash of its label.
+    index: HashMap<u64, usize>,
     pub groups: Vec<Group>,
 }
 
@@ -105,14 +106,14 @@ impl Task {
     }
 
     /// Accumulators of a group that holds nothing yet.
-    pub fn empty(&self, lesson: &Lesson) -> Vec<Box<dyn Accumulator>> {
+    pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
         // Groups of identities take memory in each group of records.
         let groups = if self.group_by.is_empty() { 1024 } else { 256 };
         let accumulator = |(number, asked): (usize, &Asked)| {
             asked.bound.aggregate.accumulator(&Pilot {
-                shifts: &lesson.shifts[number],
-                ends: &lesson.ends[number],
-                clustered: lesson.clustered,
+                shifts: &pilot.shifts[number],
+                ends: &pilot.ends[number],
+                clustered: pilot.clustered,
                 groups,
             })
         };
@@ -131,11 +132,11 @@ impl Values {
     }
 }
 
-impl Lesson {
+impl PilotFindings {
     /// From the records of a pilot; `identified`: the table says which records belong together.
-    pub fn new(task: &Task, pilot: &[Values], identified: bool) -> Lesson {
+    pub fn new(task: &Task, sample: &[Values], identified: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
-            let values = pilot.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
+            let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
             values.filter(|value| value.is_finite())
         };
         let mean = |aggregate: usize, argument: usize| {
@@ -150,11 +151,13 @@ impl Lesson {
         };
         let counts: Vec<usize> = task.aggregates.iter().map(|asked| asked.bound.arguments.len()).collect();
         let counts = || counts.iter().copied().enumerate();
-        let mut priorities: Vec<u64> = pilot.iter().flat_map(|part| part.priorities.iter().copied()).collect();
+        let mut priorities: Vec<u64> = sample.iter().flat_map(|part| part.priorities.iter().copied()).collect();
         priorities.sort_unstable();
-        Lesson {
-            shifts: counts().map(|(place, count)| (0..count).map(|argument| mean(place, argument)).collect()).collect(),
-            ends: counts().map(|(place, count)| (0..count).map(|argument| ends(place, argument)).collect()).collect(),
+        PilotFindings {
+            shifts: counts()
+                .map(|(number, count)| (0..count).map(|argument| mean(number, argument)).collect())
+                .collect(),
+            ends: counts().map(|(number, count)| (0..count).map(|argument| ends(number, argument)).collect()).collect(),
             clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
             together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }
@@ -163,47 +166,52 @@ impl Lesson {
 
 impl Accumulated {
     /// Adds records: drawn by chance, or (`certain`) there in any case.
-    pub fn add(&mut self, task: &Task, lesson: &Lesson, values: &Values, certain: bool) -> Result<()> {
+    pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
         let priorities = (!certain).then_some(&values.priorities[..]);
-        let rows_of = self.places(task, lesson, values)?;
-        for (place, rows) in &rows_of {
-            self.groups[*place].rows += rows.as_ref().map_or(values.rows, Vec::len) as u64;
+        let rows_of = self.rows_by_group(task, pilot, values)?;
+        for (group, rows) in &rows_of {
+            self.groups[*group].rows += rows.as_ref().map_or(values.rows, Vec::len) as u64;
         }
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
-            let made = asked.bound.aggregate.features(&arguments, &lesson.shifts[number], values.rows);
+            let made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
             let records = Records {
                 features: made.as_ref().map_or(arguments, |made| made.iter().map(Vec::as_slice).collect()),
-                told_apart: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
+                distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
-            for (place, rows) in &rows_of {
+            for (group, rows) in &rows_of {
                 let rows = rows.as_ref().map_or(Rows::All(0..values.rows), |rows| Rows::Some(rows.iter()));
-                self.groups[*place].accumulators[number].add(&records, rows, priorities);
+                self.groups[*group].accumulators[number].add(&records, rows, priorities);
             }
         }
         Ok(())
     }
 
     /// The group of each record, as lists of rows by group; `None`: all of them.
-    fn places(&mut self, task: &Task, lesson: &Lesson, values: &Values) -> Result<Vec<(usize, Option<Vec<usize>>)>> {
+    fn rows_by_group(
+        &mut self,
+        task: &Task,
+        pilot: &PilotFindings,
+        values: &Values,
+    ) -> Result<Vec<(usize, Option<Vec<usize>>)>> {
         if values.labels.is_empty() {
             if self.groups.is_empty() {
-                self.groups.push(Group { label: vec![], accumulators: task.empty(lesson), rows: 0 });
+                self.groups.push(Group { label: vec![], accumulators: task.empty(pilot), rows: 0 });
             }
             return Ok(vec![(0, None)]);
         }
         let mut rows_of: HashMap<usize, Vec<usize>> = HashMap::new();
         for (row, key) in values.keys.iter().enumerate() {
-            let place = match self.places.get(key) {
-                Some(place) => *place,
+            let group = match self.index.get(key) {
+                Some(group) => *group,
                 None => {
                     let label = values.labels.iter().map(|array| array.slice(row, 1)).collect();
-                    self.found(*key, Group { label, accumulators: task.empty(lesson), rows: 0 }, task)?
+                    self.found(*key, Group { label, accumulators: task.empty(pilot), rows: 0 }, task)?
                 }
             };
-            rows_of.entry(place).or_default().push(row);
+            rows_of.entry(group).or_default().push(row);
         }
-        Ok(rows_of.into_iter().map(|(place, rows)| (place, Some(rows))).collect())
+        Ok(rows_of.into_iter().map(|(group, rows)| (group, Some(rows))).collect())
     }
 
     fn found(&mut self, key: u64, group: Group, task: &Task) -> Result<usize> {
@@ -219,36 +227,36 @@ impl Accumulated {
         let groups = self.groups.len() + 1;
         if groups * numbers > MOST_NUMBERS || groups * figures > MOST_FIGURES {
             return Err(Error::invalid(format!(
-                "group_by {}: so many figures of so many groups would take too much memory; ask for fewer at once, or \
+                "group_by {}: {groups} groups of {figures} figures would take too much memory; ask for fewer at once, or \
                  group by something coarser",
                 task.group_by.join(", ")
             )));
         }
-        self.places.insert(key, self.groups.len());
+        self.index.insert(key, self.groups.len());
         self.groups.push(group);
         Ok(self.groups.len() - 1)
     }
 
     pub fn merge(&mut self, task: &Task, other: Accumulated) -> Result<()> {
-        let mut keys: Vec<(u64, usize)> = other.places.into_iter().collect();
-        keys.sort_unstable_by_key(|(_, place)| *place);
+        let mut keys: Vec<(u64, usize)> = other.index.into_iter().collect();
+        keys.sort_unstable_by_key(|(_, group)| *group);
         let mut keys = keys.into_iter().map(|(key, _)| key);
         for group in other.groups {
-            let place = match (keys.next(), self.groups.is_empty()) {
+            let index = match (keys.next(), self.groups.is_empty()) {
                 (None, true) => {
                     self.groups.push(group);
                     continue;
                 }
                 (None, false) => 0,
-                (Some(key), _) => match self.places.get(&key) {
-                    Some(place) => *place,
+                (Some(key), _) => match self.index.get(&key) {
+                    Some(group) => *group,
                     None => {
                         self.found(key, group, task)?;
                         continue;
                     }
                 },
             };
-            let mine = &mut self.groups[place];
+            let mine = &mut self.groups[index];
             mine.rows += group.rows;
             for (mine, theirs) in mine.accumulators.iter_mut().zip(group.accumulators) {
                 mine.merge(theirs);
@@ -264,7 +272,7 @@ impl Accumulated {
             accumulators: group.accumulators.iter().map(|accumulator| accumulator.hollow()).collect(),
             rows: 0,
         });
-        Accumulated { places: self.places.clone(), groups: groups.collect() }
+        Accumulated { index: self.index.clone(), groups: groups.collect() }
     }
 
     /// Lets go of what no answer needs; what was added must be a sample of all.

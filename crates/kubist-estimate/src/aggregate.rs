@@ -101,7 +101,7 @@ pub struct Records<'a> {
     /// The aggregate's features, each a column.
     pub features: Vec<&'a [f64]>,
     /// Hashes of the values of the column that is told apart, and the column itself.
-    pub told_apart: Option<(&'a [u64], &'a dyn Array)>,
+    pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
 
 /// Which records of a batch belong to a group.

@@ -96,7 +96,7 @@ mod tests {
         let rows = values[0].len();
         let features = bound.aggregate.features(values, shifts, rows);
         let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());
-        accumulator.add(&Records { features, told_apart: None }, Rows::All(0..rows), priorities);
+        accumulator.add(&Records { features, distinct: None }, Rows::All(0..rows), priorities);
         accumulator
     }
 

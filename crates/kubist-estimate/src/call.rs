@@ -26,8 +26,8 @@ impl Call<'_> {
     }
 
     /// An argument that is a number.
-    pub fn number(&self, place: usize) -> Result<f64, String> {
-        let text = self.arguments[place];
+    pub fn number(&self, index: usize) -> Result<f64, String> {
+        let text = self.arguments[index];
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is no number"))
     }
 
@@ -50,7 +50,7 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
         return Some(vec![]);
     }
     let (mut depth, mut quote, mut begin, mut parts) = (0i32, None, 0, Vec::new());
-    for (place, letter) in inner.char_indices() {
+    for (index, letter) in inner.char_indices() {
         match (quote, letter) {
             (Some(open), _) if letter == open => quote = None,
             (Some(_), _) => {}
@@ -58,8 +58,8 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
             (None, '(') => depth += 1,
             (None, ')') => depth -= 1,
             (None, ',') if depth == 0 => {
-                parts.push(inner[begin..place].trim());
-                begin = place + 1;
+                parts.push(inner[begin..index].trim());
+                begin = index + 1;
             }
             _ => {}
         }

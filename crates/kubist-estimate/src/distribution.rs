@@ -6,9 +6,9 @@
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
-/// Beyond so many, binomial tails come from the score interval.
+/// Beyond this number, binomial tails come from the score interval.
 const EXACT_TRIALS: f64 = 1000.0;
-/// Beyond so many degrees of freedom Student's t is normal to five digits.
+/// Beyond this number of degrees of freedom Student's t is normal to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
 /// The two-sided quantile of Student's t: `P(|T| <= t) = 1 - alpha`.

@@ -3,12 +3,12 @@
 //!
 //! Reading goes from low priorities up, each record once. A **pilot** of about a thousand
 //! records says how far to read for the error that was asked for; then it is read that far,
-//! with a margin, and rarely a second time a little further. So there are few looks, at
-//! places that the pilot fixed, and stopping at one of them costs next to no confidence
+//! with a margin, and rarely a second time a little further. So there are few stages, at
+//! precisions that the pilot fixed, and stopping at one of them costs next to no confidence
 //! (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox, Biometrika
-//! 39, 1952). Whoever watches the estimates as they come and stops when they please gets
-//! intervals that are wide enough for that: look k spends `alpha / (k (k + 1))` of the error
-//! probability, so that with probability `1 - alpha` all intervals of all looks hold.
+//! 39, 1952). A caller that watches the estimates as they come may stop at any of them. Its
+//! intervals are wide enough for that: stage k spends `alpha / (k (k + 1))` of the error
+//! probability, so that with probability `1 - alpha` all intervals of all stages hold.
 
 mod figures;
 mod plan;
@@ -20,7 +20,7 @@ use std::time::Instant;
 use arrow_schema::{Schema, SchemaRef};
 use kubist_index::priority::{PriorityRange, Threshold, is_identity_type};
 
-use crate::accumulate::{Accumulated, Asked, Lesson, Task, Values};
+use crate::accumulate::{Accumulated, Asked, PilotFindings, Task, Values};
 use crate::aggregates;
 use crate::call::several;
 use crate::figure::{Estimate, Stop, check_groups};
@@ -35,11 +35,11 @@ use tails::Tails;
 
 /// Records of the pilot, about.
 const PILOT_ROWS: f64 = 1024.0;
-/// The least that a lesson is learned from, where there are so many.
+/// The fewest records that a pilot has, unless there are fewer.
 const LEAST_PILOT_ROWS: u64 = 200;
-/// So few records are read all at once.
+/// Fewer records than this are read all at once.
 const FEW_ROWS: f64 = 16_384.0;
-/// So many records at the box's faces are looked at to know how many are inside.
+/// The most records at the box's faces that are read to count those inside.
 const COUNTED_ROWS: u64 = 2_000_000;
 
 /// Aggregates of one estimate, at most.
@@ -55,7 +55,7 @@ pub struct Estimation {
     task: Arc<Task>,
     wanted: Wanted,
     groups: SchemaRef,
-    lesson: Option<Arc<Lesson>>,
+    pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
     accumulated: Accumulated,
     /// How many records there are, once that is known.
@@ -66,8 +66,8 @@ pub struct Estimation {
     end: f64,
     /// Records that a share of 1 holds, about.
     expected: f64,
-    looks: u32,
-    /// Every look is meant to be seen.
+    stages: u32,
+    /// The caller sees every stage, and may stop at any.
     watched: bool,
     stats: Stats,
     begin: Instant,
@@ -78,6 +78,12 @@ pub struct Estimation {
 }
 
 impl Estimation {
+    /// Begins an estimate; `watched` if the caller sees every stage.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the option, the aggregate or the column that makes no sense; as of
+    /// [`Question::new`]; `Damaged`; `Cancelled`; a storage error.
     pub fn new(snapshot: &Snapshot, options: &EstimateOptions, watched: bool) -> Result<Estimation> {
         let begin = Instant::now();
         check(options)?;
@@ -111,11 +117,12 @@ impl Estimation {
             let (name, kind) = (field.name(), field.data_type());
             return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
         }
-        let distinct_columns = aggregates.iter().map(|asked| asked.bound.column.map(|place| schema.places[place]));
+        let distinct_columns =
+            aggregates.iter().map(|asked| asked.bound.column.map(|column| schema.stored_index[column]));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
         let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
-            arguments.flat_map(|argument| argument.columns()).map(|place| schema.places[place]).collect();
+            arguments.flat_map(|argument| argument.columns()).map(|column| schema.stored_index[column]).collect();
         columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
         columns.sort_unstable();
         columns.dedup();
@@ -147,7 +154,7 @@ impl Estimation {
             task: Arc::new(task),
             wanted: Wanted { columns, priorities: true },
             groups,
-            lesson: None,
+            pilot: None,
             tails,
             accumulated: Accumulated::default(),
             rows: None,
@@ -155,7 +162,7 @@ impl Estimation {
             at: low,
             end,
             expected,
-            looks: 0,
+            stages: 0,
             watched,
             stats,
             begin,
@@ -189,7 +196,7 @@ impl Estimation {
         let width = self.end - self.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        // Few rows are read at once, if so many may be.
+        // Few rows are read all at once, unless `rows` forbids it.
         let most = self.options.rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= FEW_ROWS.min(most) {
@@ -218,11 +225,11 @@ impl Estimation {
             return Ok(false);
         }
         let identified = self.snapshot.view.schema.has_identity();
-        let lesson = Lesson::new(&self.task, &parts, identified);
+        let pilot = PilotFindings::new(&self.task, &parts, identified);
         for part in &parts {
-            self.accumulated.add(&self.task, &lesson, part, false)?;
+            self.accumulated.add(&self.task, &pilot, part, false)?;
         }
-        self.lesson = Some(Arc::new(lesson));
+        self.pilot = Some(Arc::new(pilot));
         Ok(self.read_tails(&parts)? && !late)
     }
 
@@ -250,10 +257,10 @@ impl Estimation {
     fn advance(&mut self, target: f64) -> Result<bool> {
         let begin = Instant::now();
         let whole = self.low == 0.0 && target >= 1.0;
-        let Some(lesson) = self.lesson.clone() else { return Ok(false) };
+        let Some(pilot) = self.pilot.clone() else { return Ok(false) };
         let plan = self.plan.clone();
         let from = self.at;
-        let Some((found, stats)) = self.in_time(|| self.accumulate(&plan, &lesson, from, target, whole))? else {
+        let Some((found, stats)) = self.in_time(|| self.accumulate(&plan, &pilot, from, target, whole))? else {
             return Ok(false);
         };
         self.accumulated.merge(&self.task, found)?;
@@ -267,7 +274,7 @@ impl Estimation {
     fn accumulate(
         &self,
         plan: &LogicalPlan,
-        lesson: &Arc<Lesson>,
+        pilot: &Arc<PilotFindings>,
         low: f64,
         high: f64,
         certain: bool,
@@ -276,14 +283,14 @@ impl Estimation {
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
         let read = plan.read_plan(range)?;
         let mut stats = plan.take_cost();
-        let (task, lesson, cancel) = (self.task.clone(), lesson.clone(), plan.query.cancel.clone());
+        let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), plan.query.cancel.clone());
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
         let parts = execute::work(read, wanted, Arc::new(|_, _| false), move |scanned| {
             let mut part = Accumulated::default();
             if scanned.rows > 0 {
                 let values = task.values(scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
-                part.add(&task, &lesson, &values, certain)?;
+                part.add(&task, &pilot, &values, certain)?;
             }
             Ok((part, scanned.stats))
         });
@@ -295,7 +302,7 @@ impl Estimation {
         Ok((all, stats))
     }
 
-    /// How many records there are, if the tree knows or is quick to tell.
+    /// Counts the records, if the tree knows their number or few must be read for it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
@@ -325,8 +332,8 @@ impl Estimation {
         Ok(())
     }
 
-    fn look(&mut self) -> Result<Estimate> {
-        let in_time = match self.lesson {
+    fn stage(&mut self) -> Result<Estimate> {
+        let in_time = match self.pilot {
             None => self.pilot()?,
             Some(_) => match self.next_target() {
                 Some(target) => self.advance(target)?,
@@ -334,7 +341,7 @@ impl Estimation {
             },
         };
         if in_time {
-            self.looks += 1;
+            self.stages += 1;
             self.count()?;
         }
         let figures = self.figures();
@@ -356,19 +363,27 @@ impl Iterator for Estimation {
         if self.finished {
             return None;
         }
-        let estimate = self.look();
+        let estimate = self.stage();
         self.finished |= estimate.is_err();
         Some(estimate)
     }
 }
 
 /// The figures, once they are as good as was asked for.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`].
 pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimate> {
     estimate_telling(snapshot, options, &mut |_| {})
 }
 
-/// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
-/// that there is [`estimates`].
+/// The same; `tell` is called with coarser figures on the way. They must not decide when to
+/// stop; [`estimates`] is for that.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`].
 pub fn estimate_telling(
     snapshot: &Snapshot,
     options: &EstimateOptions,
@@ -376,7 +391,7 @@ pub fn estimate_telling(
 ) -> Result<Estimate> {
     let mut estimates = Estimation::new(snapshot, options, false)?;
     loop {
-        let estimate = estimates.look()?;
+        let estimate = estimates.stage()?;
         if estimate.stopped != Stop::Progress {
             return Ok(estimate);
         }
@@ -386,6 +401,10 @@ pub fn estimate_telling(
 
 /// The figures while they narrow, each record read once. Intervals are wider than those
 /// of [`estimate()`], so that all of them hold together, whenever it is stopped.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`], now or with a stage.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
     Estimation::new(snapshot, options, true)
 }

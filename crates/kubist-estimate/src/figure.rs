@@ -102,6 +102,10 @@ impl Estimate {
     /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
     /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
     /// low, high, confidence, precision, rows, rows_read, exact.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let (mut names, mut exact) = (StringBuilder::new(), BooleanBuilder::new());
         let [mut value, mut low, mut high, mut confidence, mut precision] = [(); 5].map(|()| Float64Builder::new());
@@ -124,12 +128,12 @@ impl Estimate {
                 upper.append_option(ends.map(|ends| ends.1));
             }
         }
-        let places = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
+        let group_of_row = UInt32Array::from_iter_values(self.figures.iter().map(|figure| figure.group as u32));
         let mut columns: Vec<ArrayRef> = vec![Arc::new(names.finish())];
         for group in self.groups.columns() {
             columns.push(match group.is_empty() {
                 true => new_null_array(group.data_type(), self.figures.len()),
-                false => take(group, &places, None).map_err(Error::kernel)?,
+                false => take(group, &group_of_row, None).map_err(Error::kernel)?,
             });
         }
         for [mut lower, mut upper] in bins {

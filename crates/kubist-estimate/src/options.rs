@@ -30,9 +30,9 @@ pub struct EstimateOptions {
     pub absolute: Option<f64>,
     /// Time to answer in.
     pub within: Option<Duration>,
-    /// About so many records are read.
+    /// About how many records are read at most.
     pub rows: Option<u64>,
-    /// About so many bytes are read.
+    /// About how many bytes are read at most.
     pub bytes: Option<u64>,
     /// How often intervals hold the truth.
     pub confidence: f64,

@@ -6,7 +6,7 @@
 
 use crate::arithmetic::call;
 use crate::bound::{Column, Compute, Known, Operand, PointList, Points, Sides, Step, Test};
-use crate::domain::{Family, Mismatch, Place, Range};
+use crate::domain::{Family, Mismatch, Position, Range};
 use crate::error::ExprError;
 use crate::like::Pattern;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family};
@@ -197,8 +197,8 @@ fn within(operand: Operand, range: Range) -> Test {
 /// `operand op literal`.
 fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprError> {
     let family = family(&operand);
-    let place = family.place(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
-    Ok(match (family.range(op, &place), op) {
+    let position = family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
+    Ok(match (family.range(op, &position), op) {
         (None, _) => Test::Constant(None),
         (Some(range), Op::Ne) => not(within(operand, range)),
         (Some(range), _) => within(operand, range),
@@ -390,11 +390,12 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     let mut points = Vec::new();
     let mut null = false;
     for literal in literals {
-        let place = family.place(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
-        match place {
-            Place::At(point) => points.push(point),
-            Place::Unknown => null = true,
-            Place::After(_) | Place::Below => {}
+        let position =
+            family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
+        match position {
+            Position::At(point) => points.push(point),
+            Position::Unknown => null = true,
+            Position::After(_) | Position::Below => {}
         }
     }
     if points.is_empty() {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A column, by its place and its name in the schema.
+/// A column, by its index and its name in the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub index: usize,
@@ -246,7 +246,7 @@ impl Test {
                 Test::Constant(Some(true)) => {}
                 Test::And(inner) => pending.extend(inner.into_iter().rev()),
                 Test::Within { operand: Operand::Column(column), range, span } => {
-                    let twin = ranged.get(&column.index).and_then(|place| kept.get_mut(*place));
+                    let twin = ranged.get(&column.index).and_then(|range| kept.get_mut(*range));
                     if let Some(Test::Within { range: other, span: other_span, .. }) = twin {
                         *other = other.intersect(&range);
                         *other_span = other.span(&column.data_type);

@@ -37,7 +37,7 @@ pub(crate) enum Family {
         scale: i8,
     },
     Float(Width),
-    /// Dates and timestamps, in units of so many nanoseconds.
+    /// Dates and timestamps, in units of this many nanoseconds.
     Instant {
         unit: i128,
         first: i128,
@@ -76,7 +76,7 @@ pub(crate) enum Point {
 
 /// Where a literal falls among the values of a family.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     At(Point),
     /// Above this value and below the next one, if there is one.
     After(Point),
@@ -105,7 +105,7 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// Why a literal has no place in a family: `None` if it is of another kind.
+/// Why a literal has no position in a family: `None` if it is of another kind.
 pub(crate) type Mismatch = Option<String>;
 
 /// The type of a column's values, whatever their encoding.
@@ -149,7 +149,7 @@ impl Family {
             DataType::Float16 => Family::Float(Width::F16),
             DataType::Float32 => Family::Float(Width::F32),
             DataType::Float64 => Family::Float(Width::F64),
-            // The storage's extremes, not the precision's: nobody checks those.
+            // The storage's extremes: values beyond the precision are not excluded anywhere.
             DataType::Decimal32(_, scale) => decimal(SHORT, *scale),
             DataType::Decimal64(_, scale) => decimal(LONG, *scale),
             DataType::Decimal128(_, scale) => decimal((i128::MIN, i128::MAX), *scale),
@@ -185,45 +185,47 @@ impl Family {
     }
 
     /// Where `literal` falls among this family's values.
-    pub(crate) fn place(&self, literal: &Literal) -> Result<Place, Mismatch> {
+    pub(crate) fn position(&self, literal: &Literal) -> Result<Position, Mismatch> {
         match (self, literal) {
             (Family::Other, _) => Err(None),
-            (_, Literal::Null) | (Family::Null, _) => Ok(Place::Unknown),
-            (Family::Bool, Literal::Bool(value)) => Ok(Place::At(Point::Whole(i256::from_i128((*value).into())))),
-            (Family::Float(width), Literal::Number(number)) => Ok(place_float(*width, number)),
-            (Family::Decimal { scale, .. }, Literal::Number(number)) => Ok(self.place_whole(number, (*scale).into())),
+            (_, Literal::Null) | (Family::Null, _) => Ok(Position::Unknown),
+            (Family::Bool, Literal::Bool(value)) => Ok(Position::At(Point::Whole(i256::from_i128((*value).into())))),
+            (Family::Float(width), Literal::Number(number)) => Ok(position_float(*width, number)),
+            (Family::Decimal { scale, .. }, Literal::Number(number)) => {
+                Ok(self.position_whole(number, (*scale).into()))
+            }
             (
                 Family::Int { .. } | Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. },
                 Literal::Number(number),
-            ) => Ok(self.place_whole(number, 0)),
+            ) => Ok(self.position_whole(number, 0)),
             (Family::Instant { .. } | Family::TimeOfDay { .. }, Literal::Text(text)) => match Moment::parse(text) {
-                Some(moment) => self.place_moment(moment),
+                Some(moment) => self.position_moment(moment),
                 None => Err(Some("that is no ISO 8601 date or time".to_owned())),
             },
             (Family::Instant { .. } | Family::TimeOfDay { .. }, Literal::Moment { moment, .. }) => {
-                self.place_moment(*moment)
+                self.position_moment(*moment)
             }
-            (Family::Text, Literal::Text(text)) => Ok(Place::At(Point::Bytes(text.clone().into()))),
-            (Family::Binary, Literal::Binary(bytes)) => Ok(Place::At(Point::Bytes(bytes.clone()))),
+            (Family::Text, Literal::Text(text)) => Ok(Position::At(Point::Bytes(text.clone().into()))),
+            (Family::Binary, Literal::Binary(bytes)) => Ok(Position::At(Point::Bytes(bytes.clone()))),
             _ => Err(None),
         }
     }
 
-    fn place_whole(&self, number: &Number, scale: i64) -> Place {
-        let Some((_, last)) = self.ends() else { return Place::Unknown };
+    fn position_whole(&self, number: &Number, scale: i64) -> Position {
+        let Some((_, last)) = self.ends() else { return Position::Unknown };
         match number {
-            Number::NaN => Place::Unknown,
-            Number::Infinite { negative: true } => Place::Below,
-            Number::Infinite { negative: false } => Place::After(last),
+            Number::NaN => Position::Unknown,
+            Number::Infinite { negative: true } => Position::Below,
+            Number::Infinite { negative: false } => Position::After(last),
             Number::Finite(decimal) => match decimal.floor(scale) {
-                Floor::Below => Place::Below,
-                Floor::Above => Place::After(last),
+                Floor::Below => Position::Below,
+                Floor::Above => Position::After(last),
                 Floor::At { floor, exact } => self.clamp(floor, exact),
             },
         }
     }
 
-    fn place_moment(&self, moment: Moment) -> Result<Place, Mismatch> {
+    fn position_moment(&self, moment: Moment) -> Result<Position, Mismatch> {
         let (unit, of_day) = match self {
             Family::Instant { unit, .. } => (*unit, false),
             Family::TimeOfDay { unit, .. } => (*unit, true),
@@ -238,36 +240,36 @@ impl Family {
         Ok(self.clamp(i256::from_i128(moment.nanoseconds.div_euclid(unit)), exact))
     }
 
-    fn clamp(&self, floor: i256, exact: bool) -> Place {
+    fn clamp(&self, floor: i256, exact: bool) -> Position {
         match self.ends() {
-            Some((Point::Whole(first), _)) if floor < first => Place::Below,
-            Some((_, Point::Whole(last))) if floor > last => Place::After(Point::Whole(last)),
-            _ if exact => Place::At(Point::Whole(floor)),
-            _ => Place::After(Point::Whole(floor)),
+            Some((Point::Whole(first), _)) if floor < first => Position::Below,
+            Some((_, Point::Whole(last))) if floor > last => Position::After(Point::Whole(last)),
+            _ if exact => Position::At(Point::Whole(floor)),
+            _ => Position::After(Point::Whole(floor)),
         }
     }
 
-    /// The values `v` for which `v op literal` holds, given the literal's place.
+    /// The values `v` for which `v op literal` holds, given the literal's position.
     /// `None` where the comparison is unknown for every value; `<>` is `=`.
-    pub(crate) fn range(&self, op: Op, place: &Place) -> Option<Range> {
+    pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
-            return match place {
-                Place::At(Point::Bytes(bytes)) => Some(byte_range(op, bytes.clone())),
+            return match position {
+                Position::At(Point::Bytes(bytes)) => Some(byte_range(op, bytes.clone())),
                 _ => None,
             };
         };
         let upto = |end: Option<Point>| end.map_or(Range::Empty, |end| Range::closed(first.clone(), end));
         let from = |start: Option<Point>| start.map_or(Range::Empty, |start| Range::closed(start, last.clone()));
-        Some(match (op, place) {
-            (_, Place::Unknown) => return None,
-            (Op::Eq | Op::Ne, Place::At(point)) => Range::closed(point.clone(), point.clone()),
+        Some(match (op, position) {
+            (_, Position::Unknown) => return None,
+            (Op::Eq | Op::Ne, Position::At(point)) => Range::closed(point.clone(), point.clone()),
             (Op::Eq | Op::Ne, _) => Range::Empty,
-            (Op::Lt | Op::Le, Place::Below) => Range::Empty,
-            (Op::Lt, Place::At(point)) => upto(self.before(point)),
-            (Op::Lt | Op::Le, Place::At(point) | Place::After(point)) => upto(Some(point.clone())),
-            (Op::Gt | Op::Ge, Place::Below) => from(Some(first.clone())),
-            (Op::Ge, Place::At(point)) => from(Some(point.clone())),
-            (Op::Gt | Op::Ge, Place::At(point) | Place::After(point)) => from(self.after(point)),
+            (Op::Lt | Op::Le, Position::Below) => Range::Empty,
+            (Op::Lt, Position::At(point)) => upto(self.before(point)),
+            (Op::Lt | Op::Le, Position::At(point) | Position::After(point)) => upto(Some(point.clone())),
+            (Op::Gt | Op::Ge, Position::Below) => from(Some(first.clone())),
+            (Op::Ge, Position::At(point)) => from(Some(point.clone())),
+            (Op::Gt | Op::Ge, Position::At(point) | Position::After(point)) => from(self.after(point)),
         })
     }
 
@@ -288,15 +290,15 @@ impl Family {
     }
 }
 
-fn place_float(width: Width, number: &Number) -> Place {
+fn position_float(width: Width, number: &Number) -> Position {
     let exact = number.as_f64();
     let rounded = width.round(exact) + 0.0; // turns -0.0 into 0.0
     match number {
-        Number::NaN => Place::Unknown,
+        Number::NaN => Position::Unknown,
         // Finite, but beyond the width's numbers: no infinity equals it.
-        Number::Finite(_) if rounded == f64::INFINITY => Place::After(Point::Float(width.greatest())),
-        Number::Finite(_) if rounded == f64::NEG_INFINITY => Place::After(Point::Float(f64::NEG_INFINITY)),
-        _ => Place::At(Point::Float(rounded)),
+        Number::Finite(_) if rounded == f64::INFINITY => Position::After(Point::Float(width.greatest())),
+        Number::Finite(_) if rounded == f64::NEG_INFINITY => Position::After(Point::Float(f64::NEG_INFINITY)),
+        _ => Position::At(Point::Float(rounded)),
     }
 }
 

@@ -29,6 +29,10 @@ enum Of {
 impl Expression {
     /// Parses a column, arithmetic or a condition, and binds it to `schema`. Dates, times
     /// and durations count as numbers in their column's unit; text and bytes do not.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let of = match bind::bind(parse::parse(sql)?, schema)? {
             Meaning::Test(test) => Of::Truth(*test),
@@ -47,7 +51,7 @@ impl Expression {
         Ok(Expression { of })
     }
 
-    /// The places in the schema of the columns that it reads, ascending.
+    /// The indices in the schema of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -60,7 +64,7 @@ impl Expression {
         columns
     }
 
-    /// The place of the column that it is, if it is no more than that.
+    /// The index of the column that it is, if it is no more than that.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),
@@ -76,6 +80,11 @@ impl Expression {
     /// One number a row; NaN where it is null, unknown or NaN. The batch needs only the
     /// columns that it reads, and is searched by name. `stopped` is asked before each step:
     /// once it says so, the answer is [`ExprError::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for part in parts(batch) {

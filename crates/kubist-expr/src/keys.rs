@@ -48,13 +48,17 @@ impl Keys {
 }
 
 impl Predicate {
-    /// What the rows that it selects can hold in the column at this place in the schema.
+    /// What the rows that it selects can hold in the column at this index in the schema.
     pub fn keys_of(&self, column: usize) -> Keys {
         keys(&self.test, column)
     }
 
     /// The rows whose `column` holds one of `values`, of which there may be millions; null
     /// and NaN equal nothing. `column` is an exact name, `values` of its plain type.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if the values are of another type.
     pub fn among(schema: &Schema, column: &str, values: &dyn Array) -> Result<Predicate, ExprError> {
         let column = Names::new(schema).column(column, true)?;
         if values.data_type() != value_type(&column.data_type) {

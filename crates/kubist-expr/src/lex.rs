@@ -37,7 +37,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// The tokens of `text`, each with its place in bytes; the last one is `End`.
+/// The tokens of `text`, each with its position in bytes; the last one is `End`.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();

@@ -121,7 +121,7 @@ pub fn never() -> bool {
 /// A closed range of one column, in its order keys, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// The column's place in the schema.
+    /// The column's index in the schema.
     pub column: usize,
     /// Every value inside has a key in here.
     pub maybe: (u64, u64),
@@ -146,6 +146,10 @@ impl Predicate {
     }
 
     /// Parses an SQL condition and binds it to `schema`.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
         let test = bind::condition(parse::parse(sql)?, schema)?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
@@ -154,6 +158,10 @@ impl Predicate {
     /// The rows whose `column` lies between `low` and `high`, both included.
     /// Null and NaN lie between no two values, but with neither end given every
     /// row matches. `column` is an exact name.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if an end does not fit the column.
     pub fn range(
         schema: &Schema,
         column: &str,
@@ -184,7 +192,7 @@ impl Predicate {
         matches!(self.test, Test::Constant(Some(true)))
     }
 
-    /// The places in the schema of the columns that it reads, ascending.
+    /// The indices in the schema of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.test.each_column(&mut |column| columns.push(column.index));
@@ -197,6 +205,11 @@ impl Predicate {
     /// batch needs only the columns that it reads, and is searched by name. `stopped` is asked
     /// before each test and each step of a computation: once it says so, the answer is
     /// [`ExprError::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<BooleanArray, ExprError> {
         let mut found = BooleanBufferBuilder::new(batch.num_rows());
         for part in parts(batch) {
@@ -207,7 +220,7 @@ impl Predicate {
     }
 
     /// How many tests and steps of computations it is made of: linear in its text, however
-    /// that is nested. So many are asked of each row, at most.
+    /// that is nested. It is the most tests that a row may take.
     pub fn size(&self) -> usize {
         self.test.size()
     }
@@ -231,7 +244,7 @@ impl Predicate {
         tests.iter().map(range).collect()
     }
 
-    /// What the zone's statistics, by place in the schema, say beforehand.
+    /// What the zone's statistics, by index in the schema, decide beforehand.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }
@@ -256,6 +269,10 @@ impl fmt::Display for Predicate {
 /// inside; elsewhere a value inside has a key inside, and perhaps others too.
 /// An end that is not given is open: it leaves out NaN, unless the other end is
 /// not given either.
+///
+/// # Errors
+///
+/// [`ExprError::Type`] if an end does not fit the type.
 pub fn key_range(
     data_type: &DataType,
     low: Option<&Value>,
@@ -267,10 +284,10 @@ pub fn key_range(
     for (op, end) in [(Op::Ge, low), (Op::Le, high)] {
         let Some(end) = end else { continue };
         let literal = Literal::from(end);
-        let place = family
-            .place(&literal)
+        let position = family
+            .position(&literal)
             .map_err(|reason| bind::mismatch(&format!("a column of type {data_type}"), &literal, reason))?;
-        let Some(range) = family.range(op, &place) else { return Ok(None) };
+        let Some(range) = family.range(op, &position) else { return Ok(None) };
         both = Some(match both {
             Some(other) => other.intersect(&range),
             None => range,

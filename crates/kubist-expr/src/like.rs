@@ -31,11 +31,11 @@ pub(crate) struct Pattern {
 enum Segment {
     Bytes(Box<Finder<'static>>),
     /// With `_`, or folded.
-    Places(Vec<Place>),
+    Slots(Vec<Slot>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Slot {
     /// This character; folded, if case is ignored.
     Char(char),
     Any,
@@ -47,25 +47,25 @@ impl Pattern {
         if pattern.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
         }
-        let (mut segments, mut places) = (Vec::new(), Vec::new());
+        let (mut segments, mut slots) = (Vec::new(), Vec::new());
         let mut chars = pattern.chars();
         while let Some(char) = chars.next() {
-            let place = match char {
+            let slot = match char {
                 '%' => {
                     // Several side by side are one.
-                    if segments.is_empty() || !places.is_empty() {
-                        segments.push(std::mem::take(&mut places));
+                    if segments.is_empty() || !slots.is_empty() {
+                        segments.push(std::mem::take(&mut slots));
                     }
                     continue;
                 }
-                '_' => Place::Any,
-                '\\' => Place::Char(chars.next().unwrap_or('\\')),
-                char => Place::Char(char),
+                '_' => Slot::Any,
+                '\\' => Slot::Char(chars.next().unwrap_or('\\')),
+                char => Slot::Char(char),
             };
-            places.push(place);
+            slots.push(slot);
         }
-        segments.push(places);
-        let segments = segments.into_iter().map(|places| Segment::new(places, ignore_case)).collect();
+        segments.push(slots);
+        let segments = segments.into_iter().map(|slots| Segment::new(slots, ignore_case)).collect();
         Ok(Pattern { segments, ignore_case })
     }
 
@@ -85,17 +85,17 @@ impl Pattern {
 }
 
 impl Segment {
-    fn new(places: Vec<Place>, ignore_case: bool) -> Segment {
-        if ignore_case || places.contains(&Place::Any) {
-            let folded = |place| match place {
-                Place::Char(char) if ignore_case => Place::Char(fold(char)),
+    fn new(slots: Vec<Slot>, ignore_case: bool) -> Segment {
+        if ignore_case || slots.contains(&Slot::Any) {
+            let folded = |slot| match slot {
+                Slot::Char(char) if ignore_case => Slot::Char(fold(char)),
                 same => same,
             };
-            return Segment::Places(places.into_iter().map(folded).collect());
+            return Segment::Slots(slots.into_iter().map(folded).collect());
         }
-        let chars = places.iter().filter_map(|place| match place {
-            Place::Char(char) => Some(*char),
-            Place::Any => None,
+        let chars = slots.iter().filter_map(|slot| match slot {
+            Slot::Char(char) => Some(*char),
+            Slot::Any => None,
         });
         Segment::Bytes(Box::new(Finder::new(&chars.collect::<String>()).into_owned()))
     }
@@ -108,9 +108,9 @@ impl Segment {
                 // A whole text at the beginning ends between two characters.
                 text.as_bytes().starts_with(needle).then(|| &text[needle.len()..])
             }
-            Segment::Places(places) => {
+            Segment::Slots(slots) => {
                 let mut chars = text.chars();
-                let fits = places.iter().all(|place| chars.next().is_some_and(|char| place.is(char, ignore_case)));
+                let fits = slots.iter().all(|slot| chars.next().is_some_and(|char| slot.is(char, ignore_case)));
                 fits.then(|| chars.as_str())
             }
         }
@@ -119,9 +119,9 @@ impl Segment {
     fn at_end(&self, text: &str, ignore_case: bool) -> bool {
         match self {
             Segment::Bytes(finder) => text.as_bytes().ends_with(finder.needle()),
-            Segment::Places(places) => {
+            Segment::Slots(slots) => {
                 let mut chars = text.chars().rev();
-                places.iter().rev().all(|place| chars.next().is_some_and(|char| place.is(char, ignore_case)))
+                slots.iter().rev().all(|slot| chars.next().is_some_and(|char| slot.is(char, ignore_case)))
             }
         }
     }
@@ -133,11 +133,11 @@ impl Segment {
                 go_on(text.len())?;
                 Ok(finder.find(text.as_bytes()).map(|start| &text[start + finder.needle().len()..]))
             }
-            Segment::Places(places) => {
+            Segment::Slots(slots) => {
                 let starts = text.char_indices().map(|(start, _)| start).chain([text.len()]);
                 for (number, start) in starts.enumerate() {
                     if number % STARTS == 0 {
-                        go_on(STARTS * places.len())?;
+                        go_on(STARTS * slots.len())?;
                     }
                     let behind = self.at_start(&text[start..], ignore_case);
                     if behind.is_some() {
@@ -150,11 +150,11 @@ impl Segment {
     }
 }
 
-impl Place {
+impl Slot {
     fn is(self, char: char, ignore_case: bool) -> bool {
         match self {
-            Place::Any => true,
-            Place::Char(wanted) => wanted == char || (ignore_case && wanted == fold(char)),
+            Slot::Any => true,
+            Slot::Char(wanted) => wanted == char || (ignore_case && wanted == fold(char)),
         }
     }
 }

@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
     /// The column called `name`; ignoring case only if not `exactly` and if no column has
     /// that very name.
     pub(crate) fn column(&self, name: &str, exactly: bool) -> Result<Arc<Column>, ExprError> {
-        match self.places(name, exactly) {
+        match self.indices(name, exactly) {
             [index] => Ok(self.at(*index)),
             [] => Err(unknown(self.schema, name, exactly)),
             several => {
@@ -46,14 +46,14 @@ impl<'a> Names<'a> {
 
     /// Can `name` mean a column?
     pub(crate) fn knows(&self, name: &str) -> bool {
-        !self.places(name, false).is_empty()
+        !self.indices(name, false).is_empty()
     }
 
-    fn places(&self, name: &str, exactly: bool) -> &[usize] {
+    fn indices(&self, name: &str, exactly: bool) -> &[usize] {
         let fields = || self.schema.fields().iter().enumerate();
         let exact = self.exact.get_or_init(|| by_name(fields().map(|(index, field)| (field.name().as_str(), index))));
         match exact.get(name) {
-            Some(places) => places,
+            Some(indices) => indices,
             None if exactly => &[],
             None => {
                 let folded = || by_name(fields().map(|(index, field)| (field.name().to_lowercase(), index)));
@@ -74,9 +74,9 @@ impl<'a> Names<'a> {
 }
 
 fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> HashMap<K, Vec<usize>> {
-    let mut places: HashMap<K, Vec<usize>> = HashMap::new();
-    names.for_each(|(name, index)| places.entry(name).or_default().push(index));
-    places
+    let mut indices: HashMap<K, Vec<usize>> = HashMap::new();
+    names.for_each(|(name, index)| indices.entry(name).or_default().push(index));
+    indices
 }
 
 fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {

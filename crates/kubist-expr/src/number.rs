@@ -2,7 +2,7 @@
 //!
 //! A literal keeps its decimal digits until it meets a column: only then is it
 //! known whether `0.1` is a 32-bit float, a 64-bit float, an exact decimal or a
-//! place between two integers. Nothing here rounds, except on request.
+//! position between two integers. Nothing here rounds, except on request.
 
 use arrow_buffer::i256;
 use std::cmp::Ordering;

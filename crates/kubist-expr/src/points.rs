@@ -20,7 +20,7 @@ const MOST_OF_A_RANGE: usize = 64;
 
 impl Predicate {
     /// Values, of the plain type `data_type`, such that each row which the predicate
-    /// selects holds one of them in the column at this place in the schema. Null and
+    /// selects holds one of them in the column at this index in the schema. Null and
     /// NaN are never among them, and no value may be. `None` if they are not few.
     pub fn values_of(&self, column: usize, data_type: &DataType) -> Option<ArrayRef> {
         array(points(&self.test, column)?, data_type)
@@ -51,7 +51,7 @@ fn of_range(range: &Range) -> Option<Vec<Point>> {
         Range::Empty => Some(Vec::new()),
         Range::Whole(low, high) => {
             let more = high.checked_sub(*low)?.to_i128().and_then(|more| usize::try_from(more).ok())?;
-            let value = |place: usize| Point::Whole(low.wrapping_add(i256::from_i128(place as i128)));
+            let value = |index: usize| Point::Whole(low.wrapping_add(i256::from_i128(index as i128)));
             (more < MOST_OF_A_RANGE).then(|| (0..=more).map(value).collect())
         }
         Range::Float(low, high) => (low == high).then(|| vec![Point::Float(*low)]),

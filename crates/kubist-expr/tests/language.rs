@@ -347,13 +347,13 @@ fn a_predicate_of_ranges_alone_says_which() {
         let verdict = Predicate::parse(sql, &schema).unwrap().verdict(&|_| Zone { min, max, nulls: Nulls::None });
         let some = min <= range.maybe.1 && max >= range.maybe.0;
         let all = min >= range.surely.0 && max <= range.surely.1;
-        let said = if all {
+        let expected = if all {
             Verdict::All
         } else if some {
             Verdict::Some
         } else {
             Verdict::None
         };
-        assert_eq!(verdict, said);
+        assert_eq!(verdict, expected);
     }
 }

@@ -184,7 +184,7 @@ fn counted(sql: &str) -> (usize, usize) {
     (predicate.size(), looks.get())
 }
 
-/// Wraps a text in others so many times.
+/// Wraps a text in others, `times` times.
 fn nested(levels: usize, start: &str, wrap: impl Fn(usize, String) -> String) -> String {
     (0..levels).fold(start.to_owned(), |inner, level| wrap(level, inner))
 }

@@ -16,7 +16,7 @@ pub enum Kind {
     /// The file is damaged, of another format, or lacks what was asked for: give another one.
     Invalid,
     /// The file is larger in some respect than [`crate::Limits`] allow: raise that limit, if
-    /// the file comes from somebody you trust.
+    /// the file comes from a source that you trust.
     Limit,
     /// There is no such file.
     Missing,
@@ -47,7 +47,7 @@ impl Error {
         Error { kind: Kind::Limit, message, source: None }
     }
 
-    /// A failed system call, or what a reader of ours said through one.
+    /// A failed system call, or what a reader of ours reported through one.
     pub(crate) fn system(error: std::io::Error) -> Error {
         let error = match error.downcast::<Error>() {
             Ok(own) => return own,
@@ -72,7 +72,7 @@ impl Error {
         Error::system(error).within(path.display())
     }
 
-    /// What a reader of Arrow data said about `path`.
+    /// What a reader of Arrow data reported about `path`.
     pub(crate) fn arrow(path: &Path, error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, error) => Error::io(path, error),
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// What the Parquet reader said about `path`.
+    /// What the Parquet reader reported about `path`.
     pub(crate) fn parquet(path: &Path, error: ParquetError) -> Error {
         match error {
             ParquetError::External(error) => match error.downcast::<std::io::Error>() {
@@ -95,8 +95,8 @@ impl Error {
     }
 
     /// The same error, with where it happened in front.
-    pub(crate) fn within(self, place: impl Display) -> Error {
-        Error { message: format!("{place}: {}", self.message), ..self }
+    pub(crate) fn within(self, context: impl Display) -> Error {
+        Error { message: format!("{context}: {}", self.message), ..self }
     }
 }
 
@@ -112,7 +112,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// An error of ours on its way through a reader of somebody else's.
+/// An error of ours on its way through a foreign reader.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> std::io::Error {
         std::io::Error::other(error)
@@ -138,7 +138,7 @@ mod tests {
     fn our_own_words_survive_a_foreign_reader() {
         let limit = Error::limit("line 3 has 9 bytes", 8, "--max-record");
         let error = Error::io(Path::new("a.csv"), limit.into());
-        let said = "a.csv: line 3 has 9 bytes, and the limit is 8 (--max-record sets it)";
-        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Limit, said));
+        let message = "a.csv: line 3 has 9 bytes, and the limit is 8 (--max-record sets it)";
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Limit, message));
     }
 }

@@ -191,8 +191,8 @@ fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
 }
 
 fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result<Fields> {
-    for (place, field) in fields.iter().enumerate() {
-        if fields[..place].iter().any(|earlier| earlier.name() == field.name()) {
+    for (index, field) in fields.iter().enumerate() {
+        if fields[..index].iter().any(|earlier| earlier.name() == field.name()) {
             return Err(Error::invalid(format!("{}: two columns are named {:?}", path.display(), field.name())));
         }
     }

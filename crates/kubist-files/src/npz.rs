@@ -43,7 +43,7 @@ impl Stored {
     /// The columns it gives; of an array that gives none, its own name.
     fn columns(&self) -> Vec<String> {
         match &self.shape {
-            Ok(Shape { width: Some(width), .. }) => (0..*width).map(|place| format!("{}_{place}", self.name)).collect(),
+            Ok(Shape { width: Some(width), .. }) => (0..*width).map(|index| format!("{}_{index}", self.name)).collect(),
             _ => vec![self.name.clone()],
         }
     }
@@ -108,8 +108,8 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
         let width = shape.width.unwrap_or(1) as usize;
         if shape.header.fortran_order && width > 1 {
             let column_bytes = rows * shape.header.element.bytes as u64;
-            for (place, name) in columns {
-                let reader = open(start + place as u64 * column_bytes)?;
+            for (index, name) in columns {
+                let reader = open(start + index as u64 * column_bytes)?;
                 let header = shape.header.clone();
                 strands.push(Strand { header, width: 1, constant: false, columns: vec![(0, name)], reader });
             }
@@ -156,7 +156,7 @@ struct Strand {
     width: usize,
     /// The same value in every row.
     constant: bool,
-    /// Place in the row and name of the columns to take.
+    /// Index in the row and name of the columns to take.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
@@ -182,8 +182,8 @@ impl Strand {
             self.reader.read_exact(&mut bytes).map_err(failed)?;
             bytes
         };
-        let read = |(place, name): &(usize, String)| {
-            element.column(&bytes, count, self.width, *place).map_err(|why| about(path, name, &why))
+        let read = |(index, name): &(usize, String)| {
+            element.column(&bytes, count, self.width, *index).map_err(|why| about(path, name, &why))
         };
         self.columns.iter().map(read).collect()
     }
@@ -263,11 +263,11 @@ mod tests {
             let last = 39;
             assert_eq!(batch["pid"].as_primitive::<Int32Type>().value(last), last as i32);
             assert_eq!(batch["x"].as_primitive::<Float64Type>().value(last), last as f64 * 0.5);
-            for (place, name) in ["u_0", "u_1", "u_2"].into_iter().enumerate() {
-                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 3 + place) as f32);
+            for (index, name) in ["u_0", "u_1", "u_2"].into_iter().enumerate() {
+                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 3 + index) as f32);
             }
-            for (place, name) in ["f_0", "f_1"].into_iter().enumerate() {
-                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 2 + place) as f32);
+            for (index, name) in ["f_0", "f_1"].into_iter().enumerate() {
+                assert_eq!(batch[name].as_primitive::<Float32Type>().value(last), (last * 2 + index) as f32);
             }
             assert_eq!(batch["big"].as_primitive::<Float64Type>().value(last), -(last as f64));
             assert!(!batch["ok"].as_boolean().value(0) && batch["ok"].as_boolean().value(last));
@@ -309,10 +309,10 @@ mod tests {
                 assert!(read_all(&path, &columns).is_err());
             }
             // The head of the first member and the directory, where structure lies.
-            let places = (0..200).chain(bytes.len() - 1000..bytes.len());
-            for place in places.skip(seed).step_by(7) {
+            let indices = (0..200).chain(bytes.len() - 1000..bytes.len());
+            for index in indices.skip(seed).step_by(7) {
                 let mut damaged = bytes.to_vec();
-                damaged[place] ^= 0x55;
+                damaged[index] ^= 0x55;
                 std::fs::write(&path, &damaged).unwrap();
                 let _ = read_all(&path, &columns);
             }

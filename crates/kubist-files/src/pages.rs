@@ -73,11 +73,11 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
     // Of each element around the next: how many of its children are to come.
     let mut around: Vec<i64> = Vec::new();
-    for (place, number) in children.iter().enumerate() {
+    for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
             *left -= 1;
         }
-        let behind = (children.len() - place - 1) as i64;
+        let behind = (children.len() - index - 1) as i64;
         if !(0..=behind).contains(number) {
             return Err(damaged(format!("a column of {number} columns")));
         }

@@ -119,21 +119,21 @@ impl<R: Read> Records<R> {
     fn scan(&mut self, length: usize) -> Result<()> {
         self.whole = 0;
         let mut record_begin = 0;
-        let mut place = 0;
-        while place < length {
-            let byte = self.buffer[place];
+        let mut at = 0;
+        while at < length {
+            let byte = self.buffer[at];
             let ends_line = matches!(byte, b'\r' | b'\n');
             if ends_line && !(byte == b'\n' && self.after_return) {
                 self.lines += 1;
             }
             self.after_return = byte == b'\r';
-            place += 1;
+            at += 1;
             let before = self.state;
             self.state = match before {
                 State::Outside if ends_line => {
                     // An empty line, or the second byte of an end.
-                    self.whole = place;
-                    record_begin = place;
+                    self.whole = at;
+                    record_begin = at;
                     continue;
                 }
                 State::Outside | State::Begin if byte == b'"' => {
@@ -159,10 +159,10 @@ impl<R: Read> Records<R> {
                     }
                 }
                 State::Outside => {
-                    self.check(place - record_begin)?;
-                    self.first_bytes.get_or_insert(self.passed + place as u64);
-                    self.whole = place;
-                    record_begin = place;
+                    self.check(at - record_begin)?;
+                    self.first_bytes.get_or_insert(self.passed + at as u64);
+                    self.whole = at;
+                    record_begin = at;
                 }
                 _ => {}
             }
@@ -247,14 +247,14 @@ mod tests {
     fn records_are_held_against_the_limits() {
         let limits = Limits { record_bytes: 10, columns: 3, ..Limits::default() };
         for bits in [1, 3, 1000] {
-            for (text, said) in [
+            for (text, expected) in [
                 ("a,b\n1,2\n12345678901\n", "line 3"),
                 ("a,b\n\"1\n2\n3\n4\n5\n6\n", "in quotes that begin in line 2"),
                 ("a,b,c,d\n", "line 1 has more fields"),
                 ("a\n1,2,3,4", "line 2 has more fields"),
             ] {
                 let error = through(text, bits, limits).unwrap_err().to_string();
-                assert!(error.contains(said), "{text:?}: {error}");
+                assert!(error.contains(expected), "{text:?}: {error}");
             }
             assert!(through("a,b,c\n1,\"2,3,4\"\n123456789\n", bits, limits).is_ok());
         }

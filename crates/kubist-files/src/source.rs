@@ -21,7 +21,7 @@ pub fn open(path: &Path) -> Result<File> {
     let failed = |error: std::io::Error| Error::io(path, error);
     // Opening a device may do something: look first.
     regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    // Somebody may put a pipe in its place meanwhile, which must not hold us.
+    // A pipe may have replaced it meanwhile; opening it must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?);
     regular(path, &file.metadata().map_err(failed)?)?;
@@ -93,7 +93,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let link = folder.path().join("link.csv");
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
-        for (path, said) in [
+        for (path, expected) in [
             (pipe.as_path(), "a pipe"),
             (&socket, "a socket"),
             (&link, "a pipe"),
@@ -102,7 +102,7 @@ mod tests {
         ] {
             let error = open(path).unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);
-            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

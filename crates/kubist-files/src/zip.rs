@@ -39,7 +39,7 @@ fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("the archive is damaged or cut short: {why}"))
 }
 
-/// Little-endian numbers at fixed places, `InvalidData` past the end.
+/// Little-endian numbers at fixed offsets, `InvalidData` past the end.
 struct Record<'a>(&'a [u8]);
 
 impl Record<'_> {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
 use kubist_index::grid::Scale;
+use kubist_ipc::Stream;
 use kubist_types::{Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::column_type::stored_type;
 use crate::error::EntryError;
 use crate::names::ALTERATIONS;
-use crate::wire::Reader;
+use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 #[derive(Clone, Debug)]
 pub enum Alteration {
@@ -71,6 +71,10 @@ pub fn name_of(number: u64) -> String {
 impl Alteration {
     /// The head as JSON behind its length; then, for a column, an Arrow IPC stream of
     /// one row: the field, and the default as its value.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` or `Internal` if Arrow cannot encode the default.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let head = match self {
             Alteration::AddColumn { .. } => Head::AddColumn,
@@ -90,6 +94,12 @@ impl Alteration {
         Ok(out)
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Alteration, EntryError> {
         let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
         let mut reader = Reader::new(bytes);
@@ -106,8 +116,8 @@ impl Alteration {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }
             Head::AddColumn => {
-                let mut stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
-                let batch = stream.next().ok_or_else(|| bad(&"it has no default"))?.map_err(|error| bad(&error))?;
+                let mut stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
+                let batch = stream.next().map_err(|error| bad(&error))?.ok_or_else(|| bad(&"it has no default"))?;
                 if (batch.num_columns(), batch.num_rows()) != (1, 1) {
                     return Err(bad(&"it adds more or less than one column"));
                 }

@@ -113,8 +113,8 @@ fn pack_blocks<const WIDTH: usize, W: Word>(blocks: &[[W; 8]], base: W, out: &mu
 }
 
 /// One of the packed differences; `bytes` hold it.
-pub fn value(bytes: &[u8], width: u32, place: usize) -> u64 {
-    let (first, shift) = (place * width as usize / 8, place * width as usize % 8);
+pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
+    let (first, shift) = (index * width as usize / 8, index * width as usize % 8);
     let mut word = [0; 16];
     let from = &bytes[first..(first + 9).min(bytes.len())];
     word[..from.len()].copy_from_slice(from);
@@ -124,17 +124,17 @@ pub fn value(bytes: &[u8], width: u32, place: usize) -> u64 {
 /// Unpacking a block reads at most this many bytes beyond it, and ignores them.
 const REACH: usize = 16;
 
-/// Appends `base` plus each of the values at `places`; `bytes` begins with the first of
+/// Appends `base` plus each of the values at `indices`; `bytes` begins with the first of
 /// all. `None`, and nothing appended, if `bytes` is too short or no such width is.
-pub fn unpack<W: Word>(bytes: &[u8], width: u32, places: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
-    if packed_len(places.end, width) > bytes.len() || width > W::BITS {
+pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
+    if packed_len(indices.end, width) > bytes.len() || width > W::BITS {
         return None;
     }
     if width == 0 {
-        out.resize(out.len() + places.len(), base);
+        out.resize(out.len() + indices.len(), base);
         return Some(());
     }
-    let (mut first, mut count) = (places.start, places.len());
+    let (mut first, mut count) = (indices.start, indices.len());
     let skipped = first % 8;
     if skipped > 0 {
         // The rest of a block that begins before.
@@ -186,8 +186,8 @@ fn blocks_of<const WIDTH: usize, W: Word>(bytes: &[u8], base: W, out: &mut [Mayb
     let (targets, _) = out.as_chunks_mut::<8>();
     for (block, target) in targets.iter_mut().enumerate() {
         let source = &bytes[block * WIDTH..block * WIDTH + WIDTH + REACH];
-        for (place, slot) in target.iter_mut().enumerate() {
-            let (byte, shift) = (place * WIDTH / 8, place * WIDTH % 8);
+        for (index, slot) in target.iter_mut().enumerate() {
+            let (byte, shift) = (index * WIDTH / 8, index * WIDTH % 8);
             let word = u64::from_le_bytes(source[byte..byte + 8].try_into().expect("eight bytes"));
             let difference = if WIDTH + 7 <= 64 {
                 (word >> shift) & mask
@@ -225,8 +225,8 @@ mod tests {
         }
         assert_eq!(out.len(), 3 + values.len());
         let part = part.start.min(values.len())..part.end.min(values.len());
-        for (place, expected) in values.iter().enumerate() {
-            assert_eq!(base.plus(value(&bytes[..length], width, place)), *expected);
+        for (index, expected) in values.iter().enumerate() {
+            assert_eq!(base.plus(value(&bytes[..length], width, index)), *expected);
         }
         out.clear();
         unpack(&bytes, width, part.clone(), base, &mut out).unwrap();

@@ -29,6 +29,12 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
+/// The head of a checkpoint, and the bytes behind it.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;

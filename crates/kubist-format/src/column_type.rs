@@ -15,6 +15,8 @@ const MOST_BYTES: usize = 1 << 20;
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
+        // Parameters that no values can have.
+        odd if !kubist_ipc::is_plain(odd) => None,
         Boolean
         | Int8
         | Int16
@@ -106,6 +108,10 @@ pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> 
 }
 
 /// Refuses values too long to be held in a page of thousands of them.
+///
+/// # Errors
+///
+/// `Invalid` names the column, the row and the length.
 pub fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

@@ -43,20 +43,20 @@ pub fn all_rows(count: u8) -> Rows {
 /// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    pub places: Range<usize>,
-    /// From the first place.
+    pub indices: Range<usize>,
+    /// From the first index.
     pub some: Option<Rows>,
 }
 
 impl Span {
     pub fn count(&self) -> usize {
-        self.some.map_or(self.places.len(), |rows| rows.count_ones() as usize)
+        self.some.map_or(self.indices.len(), |rows| rows.count_ones() as usize)
     }
 
     fn for_each(&self, mut each: impl FnMut(usize)) {
         match self.some {
-            None => self.places.clone().for_each(each),
-            Some(rows) => for_rows(rows, |row| each(self.places.start + row)),
+            None => self.indices.clone().for_each(each),
+            Some(rows) => for_rows(rows, |row| each(self.indices.start + row)),
         }
     }
 }
@@ -68,12 +68,12 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
     for pick in picks {
         first += map.rows[next..pick.zone].iter().map(|rows| *rows as usize).sum::<usize>();
         let count = map.rows[pick.zone] as usize;
-        let places = first..first + count;
-        (next, first) = (pick.zone + 1, places.end);
+        let indices = first..first + count;
+        (next, first) = (pick.zone + 1, indices.end);
         match (pick.rows == all_rows(count as u8), spans.last_mut()) {
-            (true, Some(Span { places: last, some: None })) if last.end == places.start => last.end = places.end,
-            (true, _) => spans.push(Span { places, some: None }),
-            (false, _) => spans.push(Span { places, some: Some(pick.rows) }),
+            (true, Some(Span { indices: last, some: None })) if last.end == indices.start => last.end = indices.end,
+            (true, _) => spans.push(Span { indices, some: None }),
+            (false, _) => spans.push(Span { indices, some: Some(pick.rows) }),
         }
     }
 }
@@ -89,10 +89,19 @@ pub struct PageColumn<'a> {
 /// A column under construction.
 pub trait Column: Send {
     /// Appends rows of one page. `Err` says what is wrong with the bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
     /// Appends the first value of an array of the column's type `count` times: for
     /// rows of a run that lacks the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
+    /// The rows that were appended, as an array.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
 }
 
@@ -150,8 +159,8 @@ impl Validity {
     }
 }
 
-fn bit(bitmap: &[u8], place: usize) -> bool {
-    bitmap[place / 8] >> (place % 8) & 1 == 1
+fn bit(bitmap: &[u8], index: usize) -> bool {
+    bitmap[index / 8] >> (index % 8) & 1 == 1
 }
 
 const SHORT: &str = "a column chunk is shorter than its rows";
@@ -171,10 +180,10 @@ fn append_keys<W: Word>(
     let before = keys.len();
     for span in spans {
         match span.some {
-            None => bits::unpack(bytes, width, span.places.clone(), base, keys).ok_or(SHORT)?,
+            None => bits::unpack(bytes, width, span.indices.clone(), base, keys).ok_or(SHORT)?,
             Some(rows) => {
                 scratch.clear();
-                bits::unpack(bytes, width, span.places.clone(), base, scratch).ok_or(SHORT)?;
+                bits::unpack(bytes, width, span.indices.clone(), base, scratch).ok_or(SHORT)?;
                 keys.extend_from_slice(picked(scratch, rows));
             }
         }

@@ -16,6 +16,10 @@ use arrow_schema::{DataType, TimeUnit};
 use kubist_types::options::Value;
 
 /// An array of one value of a stored type; `Err` says why it cannot be.
+///
+/// # Errors
+///
+/// Why there is none.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
     let no = || Err(format!("that is no value of the type {data_type}"));
@@ -81,7 +85,7 @@ fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     };
     // What the wide type cannot hold is far outside any that could be meant.
     match (strictly(source, &wide), strictly(array, &wide)) {
-        (Ok(said), Ok(kept)) => said.to_data() != kept.to_data(),
+        (Ok(given), Ok(kept)) => given.to_data() != kept.to_data(),
         _ => false,
     }
 }

@@ -120,11 +120,11 @@ fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: i
 /// Bits, least significant first, padded with zeros to a whole byte.
 fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
     let start = out.len();
-    for (place, bit) in bits.enumerate() {
-        if place % 8 == 0 {
+    for (index, bit) in bits.enumerate() {
+        if index % 8 == 0 {
             out.push(0);
         }
-        out[start + place / 8] |= (bit as u8) << (place % 8);
+        out[start + index / 8] |= (bit as u8) << (index % 8);
     }
 }
 

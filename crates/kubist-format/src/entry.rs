@@ -137,20 +137,25 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     segments.iter().for_each(|segment| put_text(segment, &mut body));
     body.extend_from_slice(&(runs.len() as u32).to_le_bytes());
     for run in runs {
-        let place = &run.payload;
+        let location = &run.payload;
         body.extend_from_slice(&run.id.0.to_le_bytes());
         body.extend_from_slice(&run.cube.to_u128().to_le_bytes());
-        for word in
-            [run.rows, run.priorities.0, run.priorities.1, place.data_offset, place.data_length, place.map_offset]
-        {
+        for word in [
+            run.rows,
+            run.priorities.0,
+            run.priorities.1,
+            location.data_offset,
+            location.data_length,
+            location.map_offset,
+        ] {
             body.extend_from_slice(&word.to_le_bytes());
         }
-        body.extend_from_slice(&place.map_length.to_le_bytes());
-        let segment = segments.binary_search(&&place.segment).unwrap_or_default() as u32;
+        body.extend_from_slice(&location.map_length.to_le_bytes());
+        let segment = segments.binary_search(&&location.segment).unwrap_or_default() as u32;
         body.extend_from_slice(&segment.to_le_bytes());
         for d in 0..forest.tree_of(run.cube).dimensions() {
-            body.extend_from_slice(&place.low[d].to_le_bytes());
-            body.extend_from_slice(&place.high[d].to_le_bytes());
+            body.extend_from_slice(&location.low[d].to_le_bytes());
+            body.extend_from_slice(&location.high[d].to_le_bytes());
         }
         body.extend_from_slice(&(run.copies.len() as u32).to_le_bytes());
         for source in &run.copies {
@@ -280,6 +285,12 @@ impl CommitEntry {
         out
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -336,6 +347,12 @@ impl RewriteEntry {
         out
     }
 
+    /// The inverse.
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+    /// wrote them.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -373,9 +390,9 @@ impl RewriteEntry {
 /// The steps of runs that have one. Those of a log's entry have none: there the entry says it.
 fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
     let mut body = Vec::new();
-    for (place, run) in (0u32..).zip(runs) {
+    for (index, run) in (0u32..).zip(runs) {
         if let Some(step) = run.payload.origin.as_ref().and_then(|origin| origin.step) {
-            body.extend_from_slice(&place.to_le_bytes());
+            body.extend_from_slice(&index.to_le_bytes());
             body.extend_from_slice(&step.to_le_bytes());
         }
     }
@@ -389,8 +406,8 @@ fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryEr
     // Most runs share theirs with their neighbours.
     let mut last: Option<Arc<Origin>> = None;
     while !reader.is_empty() {
-        let (place, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
-        let run = runs.get_mut(place).ok_or_else(|| EntryError::Bad(format!("it has no run {place}")))?;
+        let (index, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
+        let run = runs.get_mut(index).ok_or_else(|| EntryError::Bad(format!("it has no run {index}")))?;
         let origin = last.filter(|origin| origin.step == step);
         let origin = origin.unwrap_or_else(|| Arc::new(Origin { writer: "".into(), position: 0, step }));
         Arc::make_mut(run).payload.origin = Some(origin.clone());
@@ -412,6 +429,12 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
 }
 
+/// The inverse.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != crc32c::crc32c(reader.rest()) {

@@ -9,6 +9,12 @@ pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
     serde_json::to_vec_pretty(scales).expect("scales are plain data")
 }
 
+/// The scales of `dimensions` dimensions.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_grid(bytes: &[u8], dimensions: usize) -> Result<Vec<Scale>, EntryError> {
     let scales: Vec<Scale> = serde_json::from_slice(bytes).map_err(|error| EntryError::Bad(error.to_string()))?;
     if scales.len() != dimensions {

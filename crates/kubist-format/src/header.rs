@@ -1,14 +1,14 @@
 //! The `table` object: what a table is, fixed at its creation.
 
-use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist_index::outlook::Replication;
+use kubist_ipc::Stream;
 use kubist_types::Metadata;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
-use crate::wire::Reader;
+use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 /// The version of the format that this code writes and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -24,7 +24,7 @@ pub struct Header {
     pub seed: u64,
     /// How priorities are made; so far always "hash".
     pub priority: String,
-    /// Tells it from another table that is made in its place.
+    /// Tells it from another table that is made at its location.
     #[serde(default)]
     pub id: String,
     /// Which records the optimizer copies downwards.
@@ -37,7 +37,7 @@ pub struct Header {
     /// stand in for one, so that its own rows are not taken for copied ones.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
-    /// What was said about the table at its creation.
+    /// The table's metadata, as of its creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
@@ -53,6 +53,10 @@ pub struct HeaderDimension {
 
 /// The `table` object: the header as JSON behind its length, then the schema as
 /// an Arrow IPC stream without batches.
+///
+/// # Errors
+///
+/// Arrow's, if the schema cannot be encoded.
 pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_schema::ArrowError> {
     let json = serde_json::to_vec_pretty(header).expect("a header is plain data");
     let mut out = Vec::new();
@@ -62,6 +66,12 @@ pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_
     Ok(out)
 }
 
+/// The inverse.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;
@@ -78,6 +88,6 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     if header.priority != "hash" {
         return Err(EntryError::Newer(format!("its priorities are of the kind {:?}", header.priority)));
     }
-    let stream = StreamReader::try_new(&bytes[4 + length..], None).map_err(|error| bad(&error))?;
+    let stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
     Ok((header, stream.schema().as_ref().clone()))
 }

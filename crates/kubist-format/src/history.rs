@@ -41,7 +41,7 @@ struct Marked {
 pub enum Declared {
     /// Each of these.
     Names(BTreeSet<String>),
-    /// So many different ones.
+    /// The number of different ones.
     Count(u64),
 }
 

@@ -24,7 +24,7 @@ use kubist_index::state::RunId;
 #[derive(Debug, PartialEq)]
 pub struct Lookup {
     pub segment: Arc<str>,
-    /// The place in its entry of the first run, and how many there are.
+    /// The index in its entry of the first run, and how many there are.
     pub first: u32,
     pub runs: u32,
     pub columns: Vec<OfColumn>,
@@ -54,8 +54,8 @@ impl Lookup {
         (self.segment.clone(), self.columns.first().map_or(0, |column| column.offset))
     }
 
-    /// Which of the covered runs it is; its id says its place in the entry.
-    pub fn place_of(&self, run: RunId) -> usize {
+    /// Which of the covered runs it is; its id says its index in the entry.
+    pub fn index_of(&self, run: RunId) -> usize {
         (run.0 as u32).wrapping_sub(self.first) as usize
     }
 

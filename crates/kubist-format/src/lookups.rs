@@ -14,7 +14,7 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     let mut found = BTreeMap::new();
     for run in runs {
         if let Some(lookup) = &run.payload.lookup {
-            found.insert(RunId(run.id.0 - lookup.place_of(run.id) as u128), lookup);
+            found.insert(RunId(run.id.0 - lookup.index_of(run.id) as u128), lookup);
         }
     }
     found
@@ -38,17 +38,21 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
         body.extend_from_slice(&lookup.runs.to_le_bytes());
         put_text(&lookup.segment, &mut body);
         body.extend_from_slice(&(lookup.columns.len() as u32).to_le_bytes());
-        for place in &lookup.columns {
-            body.extend_from_slice(&place.column.to_le_bytes());
-            body.extend_from_slice(&place.offset.to_le_bytes());
-            body.extend_from_slice(&place.blocks_length.to_le_bytes());
-            body.extend_from_slice(&place.directory_length.to_le_bytes());
+        for postings in &lookup.columns {
+            body.extend_from_slice(&postings.column.to_le_bytes());
+            body.extend_from_slice(&postings.offset.to_le_bytes());
+            body.extend_from_slice(&postings.blocks_length.to_le_bytes());
+            body.extend_from_slice(&postings.directory_length.to_le_bytes());
         }
     }
     Some(body)
 }
 
 /// Tells runs which lookup covers them.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let mut reader = Reader::new(body);
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();

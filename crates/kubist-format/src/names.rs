@@ -28,9 +28,9 @@ pub const PAGES_SEGMENT: &str = "pages-";
 /// creation, so that no name is ever used again.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
-/// The number in the name of a rewrite.
+/// The number in the name of a rewrite or an alteration.
 pub fn number_of(name: &str) -> u64 {
-    name[REWRITES.len()..].parse().unwrap_or(0)
+    name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// The file of a segment, as messages name it.

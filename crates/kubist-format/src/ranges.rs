@@ -35,20 +35,20 @@ pub struct Ranges {
 #[derive(Clone, Debug)]
 pub struct RunRanges {
     of: Arc<Ranges>,
-    place: u32,
+    index: u32,
 }
 
 impl Ranges {
     /// Reads as many columns as are named.
     fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
         let mut reader = Reader::new(bytes);
-        let mut places = Vec::with_capacity(columns.len());
+        let mut offsets = Vec::with_capacity(columns.len());
         for column in columns {
-            places.push((*column, (bytes.len() - reader.rest().len()) as u32));
+            offsets.push((*column, (bytes.len() - reader.rest().len()) as u32));
             skip_zones(&mut reader, runs)?;
         }
         let packed = Bytes::copy_from_slice(&bytes[..bytes.len() - reader.rest().len()]);
-        Ok(Ranges { runs: runs as u32, columns: places.into(), packed })
+        Ok(Ranges { runs: runs as u32, columns: offsets.into(), packed })
     }
 
     /// Bytes of memory that they take.
@@ -61,7 +61,7 @@ impl Ranges {
     /// One for each run.
     fn of_runs(self) -> Vec<RunRanges> {
         let (runs, of) = (self.runs, Arc::new(self));
-        (0..runs).map(|place| RunRanges { of: of.clone(), place }).collect()
+        (0..runs).map(|index| RunRanges { of: of.clone(), index }).collect()
     }
 }
 
@@ -75,7 +75,7 @@ impl RunRanges {
         let Ranges { runs, columns, packed } = &*self.of;
         let at = columns.binary_search_by_key(&column, |(column, _)| *column as usize).ok()?;
         let zones = &packed[columns[at].1 as usize..];
-        let (min, max, nulls) = packed_zone(zones, *runs as usize, self.place as usize).ok()?;
+        let (min, max, nulls) = packed_zone(zones, *runs as usize, self.index as usize).ok()?;
         match nulls {
             NO_NULLS => Some(Zone { min, max, nulls: Nulls::None }),
             SOME_NULLS => Some(Zone { min, max, nulls: Nulls::Some }),
@@ -106,11 +106,11 @@ impl Gathered {
     /// One for each run, by stored column, ascending: of all runs the same columns.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
-        for (place, (column, zone)) in of_run.enumerate() {
+        for (index, (column, zone)) in of_run.enumerate() {
             if is_first {
                 self.columns.push((column, ColumnZones::default()));
             }
-            push(&mut self.columns[place].1, Some(zone));
+            push(&mut self.columns[index].1, Some(zone));
         }
     }
 
@@ -175,6 +175,10 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
 }
 
 /// What such a section says of `runs` runs, in their order.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn decode(body: &[u8], runs: usize) -> Result<Vec<RunRanges>, Short> {
     let mut reader = Reader::new(body);
     let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;

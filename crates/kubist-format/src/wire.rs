@@ -1,5 +1,8 @@
 //! Reading little-endian fields from bytes that may be too short.
 
+/// A schema, or one row of one column, as Arrow IPC takes no more.
+pub const MOST_STREAM_BYTES: u64 = 16 << 20;
+
 /// The bytes end before the field does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
@@ -10,6 +13,11 @@ pub struct Reader<'a> {
 
 macro_rules! fields {
     ($($name:ident)*) => {$(
+        /// The next number.
+        ///
+        /// # Errors
+        ///
+        /// [`Short`] if fewer bytes are left than it takes.
         pub fn $name(&mut self) -> Result<$name, Short> {
             let bytes = self.bytes(size_of::<$name>())?;
             Ok($name::from_le_bytes(bytes.try_into().map_err(|_| Short)?))
@@ -22,6 +30,11 @@ impl<'a> Reader<'a> {
         Reader { bytes }
     }
 
+    /// The next `length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Short`] if fewer are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Short> {
         let (head, rest) = self.bytes.split_at_checked(length).ok_or(Short)?;
         self.bytes = rest;
@@ -31,6 +44,10 @@ impl<'a> Reader<'a> {
     fields!(u8 u16 u32 u64 u128);
 
     /// UTF-8 text behind its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Short`] if fewer bytes are left, or they are no UTF-8.
     pub fn text(&mut self) -> Result<&'a str, Short> {
         let length = self.u32()? as usize;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)

@@ -191,6 +191,10 @@ impl ZoneMap {
     }
 
     /// The inverse; `Err` says what is wrong with the bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     pub fn decode(bytes: &[u8]) -> Result<ZoneMap, String> {
         let stored = bytes.get(..4).ok_or("the zone map is too short")?;
         let found = crc32c::crc32c(&bytes[4..]);
@@ -253,6 +257,10 @@ pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
 }
 
 /// Passes over the zones of a column, which are long enough then.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
@@ -275,6 +283,10 @@ fn unpack_column(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
 }
 
 /// One of the zones of a column: its smallest and largest key, and its byte of nulls.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
 pub fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
     let mut reader = Reader::new(bytes);
     let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
@@ -360,10 +372,10 @@ mod tests {
         fn decode_inverts_encode(map in any_map(), flip in any::<prop::sample::Index>()) {
             let mut bytes = map.encode();
             prop_assert_eq!(&ZoneMap::decode(&bytes).unwrap(), &map);
-            let place = flip.index(bytes.len() * 8);
-            bytes[place / 8] ^= 1 << (place % 8);
+            let bit = flip.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(ZoneMap::decode(&bytes).is_err());
-            prop_assert!(ZoneMap::decode(&bytes[..place / 8]).is_err());
+            prop_assert!(ZoneMap::decode(&bytes[..bit / 8]).is_err());
         }
     }
 }

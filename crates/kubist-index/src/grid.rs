@@ -40,6 +40,10 @@ pub struct BadDomain {
 
 impl Scale {
     /// An even division of `[low, high]`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadDomain`] if an end is not finite, or `low` is not below `high`.
     pub fn linear(low: f64, high: f64) -> Result<Scale, BadDomain> {
         if low.is_finite() && high.is_finite() && low < high {
             Ok(Scale::Linear { low, high })
@@ -88,6 +92,10 @@ impl Scale {
     }
 
     /// Is this a scale that could have been made here? For scales read from disk.
+    ///
+    /// # Errors
+    ///
+    /// [`BadDomain`] if it is not.
     pub fn check(&self) -> Result<(), BadDomain> {
         let (sound, low, high) = match self {
             Scale::Linear { low, high } => (low < high, *low, *high),

@@ -145,6 +145,10 @@ impl<L> State<L> {
 
     /// Joins the rewrite with this number, counted from 1; each only after all
     /// before it and after the commits that it needs.
+    ///
+    /// # Errors
+    ///
+    /// [`NotYet`] names what it needs first.
     pub fn rewrite(&mut self, number: u64, rewrite: Rewrite<L>) -> Result<(), NotYet> {
         if number <= self.rewrites {
             return Ok(());

@@ -172,12 +172,12 @@ pub fn heal_reads(core: &Arc<Core>) -> Healing {
     let thread = std::thread::spawn(move || {
         let mut looked_at = 0;
         while !switch.is_set() {
-            let wasted = core.heat.total();
+            let wasted = core.read_amplification.total();
             looked_at = wasted.min(looked_at);
             if wasted >= looked_at + WASTED_ROWS {
                 // As above: what fails now can be done later.
                 let _ = optimize(&core, &options, &mut |_, _| {});
-                looked_at = core.heat.total();
+                looked_at = core.read_amplification.total();
             }
             std::thread::park_timeout(LOOK * 5);
         }

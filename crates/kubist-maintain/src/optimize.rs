@@ -114,7 +114,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
-        let planner = CompactionPlanner::new(&snapshot.view, &directory, &adding, &core.heat);
+        let planner = CompactionPlanner::new(&snapshot.view, &directory, &adding, &core.read_amplification);
         (pace.planned)(&planner);
         if pass == 0 {
             report.debt_before = planner.debt();
@@ -140,7 +140,11 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
                 if one.kind == Kind::Move {
                     report.rows_moved += written.rows;
                 } else {
-                    core.heat.forget(&directory.forest().tree_of(one.top), one.top, one.kind == Kind::Whole);
+                    core.read_amplification.forget(
+                        &directory.forest().tree_of(one.top),
+                        one.top,
+                        one.kind == Kind::Whole,
+                    );
                 }
                 (pace.rewrote)(report.rows_rewritten, if one.kind == Kind::Move { 0 } else { one.debt });
             }

@@ -22,7 +22,7 @@ use kubist_index::state::{Run, RunId};
 use crate::policy::OptimizeOptions;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
-use kubist_catalog::heat::Heat;
+use kubist_catalog::read_amplification::ReadAmplification;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITES;
@@ -99,7 +99,12 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 
 impl CompactionPlanner {
     /// `capacity`: what the placement of rows goes by.
-    pub fn new(view: &View, directory: &Directory, capacity: &Capacity, heat: &Heat) -> CompactionPlanner {
+    pub fn new(
+        view: &View,
+        directory: &Directory,
+        capacity: &Capacity,
+        read_amplification: &ReadAmplification,
+    ) -> CompactionPlanner {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
         let mut places: Vec<Place> = Vec::new();
         let runs = directory.runs().iter().filter(|run| movable(run)).cloned();
@@ -116,7 +121,7 @@ impl CompactionPlanner {
             } as u64;
             let excess = if cube.level() < geometry.deepest() { largest.saturating_sub(usual) } else { 0 };
             let debt = (rows - largest + excess).min(rows);
-            let wasted = heat.of(cube);
+            let wasted = read_amplification.of(cube);
             let bytes = of_cube.iter().map(|run| run.payload.data_length).sum();
             let tree = Sum { rows, debt, bytes, wasted };
             places.push(Place { cube, runs: of_cube.to_vec(), cutoff, debt, wasted, usual, rows, tree, end: 0 });

@@ -67,7 +67,7 @@ const COMPARED: u64 = 4096;
 pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
     let (schema, rows) = (&snapshot.view.schema, snapshot.view.rows());
     let at_newest = schema.grids.last().map_or(0, |grid| grid.said.rows);
-    if rows < LEAST_ROWS || rows < 2 * at_newest || !core.heat.has_grown(rows) {
+    if rows < LEAST_ROWS || rows < 2 * at_newest || !core.read_amplification.has_grown(rows) {
         return Ok(false);
     }
     let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };

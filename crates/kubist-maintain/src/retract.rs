@@ -36,7 +36,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
     loop {
         let snapshot = Snapshot::now(core, cancel)?;
         let (column, directory) = (core.created.step(), snapshot.view.runs.whole(core, cancel)?);
-        let (maps, _) = snapshot.maps(directory.runs().iter())?;
+        let (maps, _) = snapshot.zone_maps(directory.runs().iter())?;
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
         for (run, map) in directory.runs().iter().zip(maps) {
             let zones = &map.columns[column];

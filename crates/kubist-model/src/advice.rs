@@ -8,7 +8,7 @@ use crate::model::{Model, Prediction};
 /// Sizes tried, evenly on a logarithmic scale, before the best is closed in on.
 const TRIED: u32 = 512;
 const CLOSER: u32 = 60;
-/// Beyond so many nodes nobody asks for a limit.
+/// The most nodes for which a limit is searched.
 const MOST_NODES: u32 = 4096;
 
 /// A query and the sizes that its requests may have, all in the model's elements.
@@ -32,7 +32,7 @@ pub struct Advice {
     pub loss: f64,
     /// The part of it by uneven spreading; the rest is what smaller requests cost.
     pub imbalance: f64,
-    /// From so many nodes on requests of this size are more than one client can send.
+    /// The number of nodes from which one client cannot send enough requests of this size.
     pub single_client_limit: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ fn best_size(model: &Model, work: &Workload, nodes: u32) -> f64 {
     let step = (high - low) / f64::from(TRIED);
     let tried = (0..=TRIED).map(|at| low + step * f64::from(at));
     let best = tried.min_by(|a, b| ms(*a).total_cmp(&ms(*b))).unwrap_or(low);
-    // Thirds of what is left: there is one lowest place between its neighbours.
+    // Thirds of what is left: the function has one minimum.
     let (mut from, mut to) = ((best - step).max(low), (best + step).min(high));
     for _ in 0..CLOSER {
         let (a, b) = (from + (to - from) / 3.0, to - (to - from) / 3.0);

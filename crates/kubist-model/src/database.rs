@@ -19,7 +19,7 @@ impl Line {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestTime {
     pub line: Line,
-    /// Beyond so many elements another line holds: Cassandra indexes large partitions.
+    /// The number of elements beyond which another line holds: Cassandra indexes large partitions.
     pub beyond: Option<(f64, Line)>,
 }
 

@@ -18,7 +18,7 @@ const AS_GOOD: f64 = 0.95;
 /// The client's cost is seen when it has no time to wait.
 const BUSY: u32 = 4;
 
-/// Requests of one size that were answered, so many of them on their way at once.
+/// Requests of one size that were answered, a number of them on their way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Elements of each.
@@ -86,8 +86,12 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// The model of what was measured on so many nodes. `decode_ms` is what the client spends
+    /// The model of what was measured on `nodes` nodes. `decode_ms` is what the client spends
     /// on an element besides receiving it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unfit`] if there are too few measurements, or they follow no model.
     pub fn of(measured: &[Measured], nodes: u32, decode_ms: f64) -> Result<Fit, Unfit> {
         let single = by_size(measured.iter().filter(|one| one.in_flight == 1), Measured::ms);
         if single.len() < 2 {
@@ -117,7 +121,7 @@ impl Fit {
         })
     }
 
-    /// How many requests of a size one client best has on their way to so many nodes: what was
+    /// How many requests of a size one client best has on their way to `nodes` nodes: what was
     /// best for the nearest size that was measured, for each node.
     pub fn in_flight(&self, size: f64, nodes: u32) -> u32 {
         let distance = |level: &&Level| (level.size / size).ln().abs();
@@ -174,10 +178,10 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);
-    let bent = bends.map(|place| {
-        let (low, high) = points.split_at(place);
+    let bent = bends.map(|index| {
+        let (low, high) = points.split_at(index);
         let (below, beyond) = (line(low), line(high));
-        (squares(&below, low) + squares(&beyond, high), below, (low[place - 1].0, beyond))
+        (squares(&below, low) + squares(&beyond, high), below, (low[index - 1].0, beyond))
     });
     match bent.min_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((left, line, beyond)) if left < WORTH_A_BEND * squares(&whole, points) => {
@@ -269,7 +273,7 @@ mod tests {
     fn noise_makes_no_bend() {
         let straight = [30.0, 60.0, 120.0, 200.0, 300.0, 500.0, 800.0, 1100.0, 1400.0];
         // Up to 10 % either way.
-        let noise = |place: usize| 0.9 + 0.2 * ((place as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
+        let noise = |index: usize| 0.9 + 0.2 * ((index as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
         let fit = Fit::of(&printed(&straight, 1, noise), 1, 0.0).unwrap();
         assert_eq!(fit.model.request.beyond, None);
         assert!(fit.error() < 0.15);

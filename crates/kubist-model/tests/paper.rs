@@ -9,8 +9,8 @@ const MODEL: Model = Model::AS_PRINTED;
 /// The paper's query (section V).
 const MILLION: Workload = Workload { elements: 1e6, smallest: 1.0, largest: 1e6 };
 
-fn near(found: f64, said: f64, within: f64) {
-    assert!((found - said).abs() <= within, "{found}, but the paper says {said}");
+fn near(found: f64, expected: f64, within: f64) {
+    assert!((found - expected).abs() <= within, "{found}, but the paper says {expected}");
 }
 
 #[test]

@@ -81,9 +81,9 @@ pub fn draw(charts: &[Chart], title: &str) -> Canvas {
     let typeface = Typeface::new();
     let short = typeface.shortened(title, TITLE_TEXT, width as f32 - (LEFT + RIGHT) as f32);
     typeface.write(&mut canvas, &short, TITLE_TEXT, (LEFT as f32, 40.0), Anchor::Start, TEXT);
-    for (place, chart) in charts.iter().enumerate() {
+    for (index, chart) in charts.iter().enumerate() {
         let plot = Rect {
-            x: WIDTH * place as i64 + LEFT,
+            x: WIDTH * index as i64 + LEFT,
             y: TITLE + ABOVE,
             width: WIDTH - LEFT - RIGHT,
             height: HEIGHT - ABOVE - BELOW,
@@ -114,7 +114,7 @@ impl Axis {
         Axis { scale, low: off(low - margin), high: off(high + margin) }
     }
 
-    /// 0 at the low end, 1 at the high end; `None` for what has no place.
+    /// 0 at the low end, 1 at the high end; `None` for a value that is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -154,15 +154,15 @@ impl Pen<'_> {
         }
         self.canvas.frame(plot, 1, AXIS);
         for series in &chart.series {
-            let place = |at: &(f64, f64)| Some((column(x.share(at.0)?), row(y.share(at.1)?)));
-            let places: Vec<(f64, f64)> = series.points.iter().filter_map(place).collect();
+            let pixel = |at: &(f64, f64)| Some((column(x.share(at.0)?), row(y.share(at.1)?)));
+            let pixels: Vec<(f64, f64)> = series.points.iter().filter_map(pixel).collect();
             match series.mark {
-                Mark::Line => places.windows(2).for_each(|ends| self.stroke(ends[0], ends[1], LINE, series.color)),
+                Mark::Line => pixels.windows(2).for_each(|ends| self.stroke(ends[0], ends[1], LINE, series.color)),
                 Mark::Spans => {
                     let half = (plot.height as f64 / series.points.len().max(1) as f64).clamp(0.5, 4.0);
-                    places.chunks_exact(2).for_each(|ends| self.stroke(ends[0], ends[1], half, series.color));
+                    pixels.chunks_exact(2).for_each(|ends| self.stroke(ends[0], ends[1], half, series.color));
                 }
-                Mark::Dots => places.iter().for_each(|at| self.stroke(*at, *at, DOT, series.color)),
+                Mark::Dots => pixels.iter().for_each(|at| self.stroke(*at, *at, DOT, series.color)),
             }
         }
         let middle = (plot.x + plot.width / 2) as f64;
@@ -192,8 +192,8 @@ impl Pen<'_> {
             (inked.count(), x, y)
         });
         let Some((_, x, y)) = corners.into_iter().min_by_key(|(inked, ..)| *inked) else { return };
-        for (place, series) in chart.series.iter().enumerate() {
-            let middle = y + 5.0 + LINE_HEIGHT * (place as f64 + 0.5);
+        for (index, series) in chart.series.iter().enumerate() {
+            let middle = y + 5.0 + LINE_HEIGHT * (index as f64 + 0.5);
             let (from, to) = match series.mark {
                 Mark::Line | Mark::Spans => (x + 8.0, x + 30.0),
                 Mark::Dots => (x + 19.0, x + 19.0),
@@ -208,7 +208,7 @@ impl Pen<'_> {
         self.typeface.write(self.canvas, text, size, (at.0 as f32, at.1 as f32), anchor, TEXT);
     }
 
-    /// All pixels nearer than `half` to the stretch between two places.
+    /// All pixels nearer than `half` to the stretch between two points.
     fn stroke(&mut self, from: (f64, f64), to: (f64, f64), half: f64, color: Color) {
         let reach = half + 1.0;
         let (left, right) = (from.0.min(to.0) - reach, from.0.max(to.0) + reach);

@@ -97,7 +97,7 @@ impl Colors {
         }
     }
 
-    /// The marks of a colour bar with room for so many.
+    /// The marks of a colour bar that has room for `most`.
     pub(crate) fn marks(&self, most: usize) -> Ticks {
         let Some(ends) = self.ends else {
             return Ticks::default();
@@ -109,7 +109,7 @@ impl Colors {
     }
 
     /// Where a value lies on the colour bar: 0 at its foot, 1 at its head.
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn height(&self, value: f64) -> f64 {
         self.ends.map_or(0.0, |ends| ends.share(self.mapped(value)))
     }
 

@@ -62,9 +62,9 @@ impl Colormap {
     /// The colour of `t`; below 0 as 0, above 1 as 1.
     pub fn color(self, t: f64) -> Color {
         let stops = self.stops();
-        let place = t.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
-        let below = (place as usize).min(stops.len() - 2);
-        let share = place - below as f64;
+        let position = t.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
+        let below = (position as usize).min(stops.len() - 2);
+        let share = position - below as f64;
         std::array::from_fn(|channel| {
             let part = |stop: u32| f64::from(stop.to_be_bytes()[channel + 1]);
             (part(stops[below]) * (1.0 - share) + part(stops[below + 1]) * share).round() as u8

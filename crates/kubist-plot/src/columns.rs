@@ -26,10 +26,10 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
 
 /// The column's unit: its metadata's, or seconds for times.
 fn unit(field: &Field) -> Option<String> {
-    let told = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
+    let unit = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
     match field.data_type() {
         DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Some("s".to_string()),
-        _ => told.filter(|unit| !unit.trim().is_empty()).cloned(),
+        _ => unit.filter(|unit| !unit.trim().is_empty()).cloned(),
     }
 }
 
@@ -50,7 +50,7 @@ pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
 }
 
-/// Whether two columns are components of one thing: told by their units, or by
+/// Whether two columns are components of one thing: unit by their units, or by
 /// names that differ in x, y, z or a digit alone.
 fn same_unit(x: &Field, y: &Field) -> bool {
     if let (Some(one), Some(other)) = (unit(x), unit(y)) {

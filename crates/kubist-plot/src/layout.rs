@@ -13,7 +13,7 @@ const HEIGHT: f64 = 900.0;
 /// A plot whose height follows its data is at most so high, at least so wide.
 const HIGHEST_PLOT: f64 = 1000.0;
 const SMALLEST_PLOT: f64 = 240.0;
-/// A colour bar has at most so many marks.
+/// The most marks of a colour bar.
 const COLOR_MARKS: usize = 10;
 
 /// Sizes of text.
@@ -41,7 +41,7 @@ impl Layout {
         let side = |pixels: u32| f64::from(pixels.clamp(*SIDES.start(), *SIDES.end()));
         let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (side(width), side(height)));
         let scale = (width * height / (WIDTH * HEIGHT)).sqrt().clamp(0.65, 8.0);
-        let fitting = |length: f64, room: f64| ((length / (room * scale)) as usize).clamp(2, 12);
+        let fitting = |length: f64, spacing: f64| ((length / (spacing * scale)) as usize).clamp(2, 12);
         let top = if picture.title.is_some() { 92.0 } else { 58.0 } * scale;
         let bottom = 76.0 * scale;
         let up = |height: f64| ticks(picture.y.scale, y.low, y.high, fitting(height, 80.0));

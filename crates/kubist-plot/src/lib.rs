@@ -40,7 +40,7 @@ pub use ticks::Scale;
 mod tests {
     use super::*;
 
-    /// So many points on a line, nothing special.
+    /// `count` points on a line.
     pub fn picture(count: usize) -> Picture {
         let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
         let mut points = Points::new(["x", "y"], None);

@@ -183,7 +183,7 @@ impl Pen<'_> {
             }
         }
         let marks = colors.marks(layout.color_marks(bar.height));
-        let row = |value: f64| bar.bottom() - (colors.place(value) * bar.height as f64).round() as i64;
+        let row = |value: f64| bar.bottom() - (colors.height(value) * bar.height as f64).round() as i64;
         let right = bar.right() + line;
         for value in &marks.minor {
             self.canvas.fill(Rect { x: right, y: row(*value), width: tick / 2, height: line }, self.theme.line);

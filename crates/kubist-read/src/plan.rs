@@ -17,7 +17,7 @@ use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_index::plan;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
-use kubist_store::Home;
+use kubist_store::ReplicaLocation;
 
 use crate::bind::BoundQuery;
 use crate::grids::Within;
@@ -125,7 +125,7 @@ impl LogicalPlan {
             (_, None, None) => Method::Scan,
         };
         let schema = &query.snapshot.view.schema;
-        let is_dimension = |column: &usize| schema.dimensions.contains(&schema.places[*column]);
+        let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         // Runs of an older grid have ranges of what are dimensions now.
         let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
         LogicalPlan {
@@ -302,7 +302,7 @@ impl LogicalPlan {
         const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let schema = &self.query.snapshot.view.schema;
         let Some(ranges) = run.payload.ranges.as_ref().filter(|_| self.by_values) else { return true };
-        let of_column = |column: usize| ranges.zone(schema.places[column]).unwrap_or(ANYTHING);
+        let of_column = |column: usize| ranges.zone(schema.stored_index[column]).unwrap_or(ANYTHING);
         self.query.predicate.verdict(&of_column) != Verdict::None
     }
 }
@@ -312,17 +312,17 @@ impl LogicalPlan {
 /// # Errors
 ///
 /// What the store says.
-pub fn homes(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<Home>> {
+pub fn replica_locations(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<ReplicaLocation>> {
     let first_bytes = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
     let all: Vec<(Arc<str>, u64)> = visits.iter().map(first_bytes).collect();
     let all: Vec<(&str, u64)> = all.iter().map(|(segment, offset)| (&**segment, *offset)).collect();
-    query.snapshot.core.store.homes(&all).map_err(store_error)
+    query.snapshot.core.store.replica_locations(&all).map_err(store_error)
 }
 
 /// Those that lie in the part of a cluster's ring that is asked for.
 fn on_ring(query: &BoundQuery, part: &Part, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
     if let Some(tokens) = &part.tokens {
-        let homes = homes(query, &visits)?;
+        let homes = replica_locations(query, &visits)?;
         if homes.len() < visits.len() {
             return Err(Error::invalid("a part of a cluster's ring is read from the cluster"));
         }

@@ -119,7 +119,7 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
 
 /// The directories of postings, from the cache or the store, and what reading them cost.
 fn lookup_directories(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn)]) -> Result<(Vec<Arc<Directory>>, Cost)> {
-    let cache = &snapshot.core.directories;
+    let cache = &snapshot.core.lookup_directory_cache;
     let key = |(lookup, place): &(&Lookup, &OfColumn)| (lookup.segment.clone(), place.offset);
     let mut found = cache.get(places.iter().map(key));
     let missing: Vec<usize> = (0..places.len()).filter(|place| found[*place].is_none()).collect();

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kubist_store::Home;
+use kubist_store::ReplicaLocation;
 
 /// Stretches that a share is made of, about; so much do shares differ.
 const PIECES: f64 = 8.0;
@@ -32,7 +32,7 @@ struct Stretch {
 }
 
 /// Cuts a ring on which so many rows lie at each home into `shares` of about equal rows.
-pub fn cut(lying: Vec<(Home, f64)>, shares: usize) -> Vec<Share> {
+pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     let all: BTreeSet<&String> = lying.iter().flat_map(|(home, _)| home.hosts.iter()).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();
     let rows: f64 = lying.iter().map(|(_, rows)| rows).sum();
@@ -53,10 +53,10 @@ pub fn cut(lying: Vec<(Home, f64)>, shares: usize) -> Vec<Share> {
 
 /// Neighbours on the ring with the same hosts, no heavier than they must be; together they
 /// cover the ring.
-fn stretches(mut lying: Vec<(Home, f64)>, heaviest: f64) -> Vec<Stretch> {
+fn stretches(mut lying: Vec<(ReplicaLocation, f64)>, heaviest: f64) -> Vec<Stretch> {
     lying.sort_by(|a, b| a.0.token.cmp(&b.0.token));
     let mut stretches: Vec<Stretch> = Vec::new();
-    for (Home { token, hosts }, rows) in lying {
+    for (ReplicaLocation { token, hosts }, rows) in lying {
         match stretches.last_mut() {
             Some(last) if last.tokens.1 == token || (last.hosts == hosts && last.rows + rows <= heaviest) => {
                 last.tokens.1 = token;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// Rows on a ring of hosts with eight tokens each, of which three keep every token.
-    fn lying(hosts: usize, places: usize, rng: &mut SmallRng) -> Vec<(Home, f64)> {
+    fn lying(hosts: usize, places: usize, rng: &mut SmallRng) -> Vec<(ReplicaLocation, f64)> {
         let mut ring: Vec<(i64, usize)> = (0..8 * hosts).map(|place| (rng.random(), place % hosts)).collect();
         ring.sort_unstable();
         let home = |token: i64| {
@@ -126,7 +126,7 @@ mod tests {
                     kept.push(host);
                 }
             }
-            Home { token, hosts: kept.into() }
+            ReplicaLocation { token, hosts: kept.into() }
         };
         (0..places).map(|_| (home(rng.random()), rng.random_range(1.0..100.0))).collect()
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_place_is_not_cut() {
-        let home = Home { token: 5, hosts: ["a".to_string()].into() };
+        let home = ReplicaLocation { token: 5, hosts: ["a".to_string()].into() };
         let cut = cut(vec![(home.clone(), 10.0), (home, 10.0)], 2);
         assert_eq!((cut[0].tokens.as_slice(), cut[0].rows), (&[(i64::MIN, i64::MAX)][..], 20.0));
         assert!(holds(&cut[0].tokens, i64::MAX) && !holds(&cut[1].tokens, 0));

@@ -18,7 +18,7 @@ use kubist_types::error::{Error, Result};
 /// The stored rows of a run in the run's order, with the defaults of columns that
 /// it has not, and its zone map.
 pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
-    let (mut maps, _) = snapshot.maps(std::iter::once(run))?;
+    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
     let map = maps.remove(0);
     let data = data(snapshot, run, 0..run.payload.data_length)?;
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))
@@ -51,7 +51,7 @@ pub fn decode_pages(
             continue;
         }
         for page in pages.clone() {
-            let all = Span { places: 0..map.page_rows(page), some: None };
+            let all = Span { indices: 0..map.page_rows(page), some: None };
             append_chunk(snapshot, run, map, (page, column), start, data, builder.as_mut(), &[all])?;
         }
         arrays.push(builder.finish().map_err(|what| damaged(snapshot, run, start, what))?);
@@ -89,7 +89,7 @@ pub fn decode_sound_rows(
         // Halved until every part is sound, or one row.
         let mut parts = vec![0..rows];
         while let Some(places) = parts.pop() {
-            let Err(what) = array(column, &[Span { places: places.clone(), some: None }])? else { continue };
+            let Err(what) = array(column, &[Span { indices: places.clone(), some: None }])? else { continue };
             if places.len() <= 1 {
                 let name = field.name();
                 let what = format!("row {} of page {page} has no value of column {name:?}: {what}", places.start);
@@ -101,7 +101,7 @@ pub fn decode_sound_rows(
         }
     }
     let sound = (0..rows).filter(|row| !bad.contains_key(row));
-    let spans: Vec<Span> = sound.map(|row| Span { places: row..row + 1, some: None }).collect();
+    let spans: Vec<Span> = sound.map(|row| Span { indices: row..row + 1, some: None }).collect();
     let arrays = (0..schema.stored.fields().len())
         .map(|column| array(column, &spans)?.map_err(|what| damaged(snapshot, run, start, what)));
     let batch = RecordBatch::try_new(schema.stored.clone(), arrays.collect::<Result<_>>()?);

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
 use kubist_index::state::Run;
-use kubist_store::{Home, Locality};
+use kubist_store::{Locality, ReplicaLocation};
 use serde::{Deserialize, Serialize};
 
 use crate::bind::BoundQuery;
-use crate::plan::{LogicalPlan, homes};
+use crate::plan::{LogicalPlan, replica_locations};
 use crate::request::{Part, Request, RunOptions};
 use crate::ring::{self, Share};
 use crate::stream::QueryStream;
@@ -159,14 +159,15 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
 
 /// The runs that a question reads, where they lie in a cluster, and about how many
 /// records of the answer each has; nothing if there is no cluster.
-fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, Home, f64)>> {
+fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = &plan.query;
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
         return Ok(Vec::new());
     }
     let read = plan.whole()?;
-    let homes = homes(query, &read.visits)?;
-    let lying = |(visit, home): (&Visit, Home)| (visit.run.clone(), home, visit.rows(&query.region, read.range));
+    let homes = replica_locations(query, &read.visits)?;
+    let lying =
+        |(visit, home): (&Visit, ReplicaLocation)| (visit.run.clone(), home, visit.rows(&query.region, read.range));
     Ok(read.visits.iter().zip(homes).map(lying).collect())
 }
 

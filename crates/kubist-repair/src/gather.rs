@@ -9,8 +9,7 @@ use kubist_index::state::{RunId, State};
 use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::{Directory, Runs};
-use kubist_catalog::error::is_damage;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
@@ -18,10 +17,10 @@ use kubist_catalog::vouched::{self, Vouched};
 use kubist_format::alteration;
 use kubist_format::alteration::Alteration;
 use kubist_format::entry::{self, CommitEntry, RewriteEntry};
+use kubist_format::error::EntryError;
 use kubist_format::history::History;
 use kubist_format::location::{Location, Origin};
-use kubist_format::names::CHECKPOINTS;
-use kubist_format::names::{REWRITES, number_of};
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
@@ -37,9 +36,15 @@ pub struct Gaps {
     pub rows: u64,
     /// There may be more.
     pub uncounted: bool,
+    /// Alterations of which it is not known what they say.
+    pub alterations: u64,
 }
 
 /// A snapshot of what can be read.
+///
+/// # Errors
+///
+/// `Cancelled`, or a storage error that stays after several attempts. Damage is noted in `gaps`.
 pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
     cancel.check()?;
     let at_work = vouched::at_work(core)?;
@@ -61,16 +66,16 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
             unacknowledged.insert(writer.clone());
         }
     }
-    let told = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
-    let at_work = at_work.into_iter().filter(|(writer, _)| told(writer)).collect();
+    let expected = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
+    let at_work = at_work.into_iter().filter(|(writer, _)| expected(writer)).collect();
     for error in vouched::without_log(core, &at_work, &logs, &unacknowledged) {
         gaps.notes.push(error.to_string());
         gaps.uncounted = true;
     }
     follow_rewrites(core, &mut state, &mut history, gaps, cancel)?;
     let runs = Runs::new(None, Directory::new(core.forest(), &state), Default::default());
-    let view = View::new(schema(core, &mut gaps.notes)?, runs, history, &state);
-    Ok(Snapshot::new(core.clone(), Arc::new(view)))
+    let view = View::new(schema(core, gaps)?, runs, history, &state);
+    Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
 /// Is nothing of a log acknowledged, not even its beginning?
@@ -82,25 +87,62 @@ fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
 }
 
 /// The columns that are known: those of the creation, and of alterations up to the
-/// first that cannot be read.
-fn schema(core: &Core, notes: &mut Vec<String>) -> Result<Arc<TableSchema>> {
+/// first that cannot be read or is missing.
+fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
+    let numbers = core.store.list(ALTERATIONS).map_err(store_error)?;
+    let last = numbers.iter().map(|name| number_of(name)).max().unwrap_or(0);
     let mut schema = core.created.clone();
-    loop {
+    while schema.version < last {
         let name = alteration::name_of(schema.version + 1);
-        let found = match core.store.get(&name).map_err(store_error) {
-            Ok(None) => return Ok(schema),
-            Ok(Some(bytes)) => Alteration::decode(&bytes).ok().and_then(|one| schema.altered(&one).ok()),
-            Err(error) if is_damage(&error) => None,
-            Err(error) => return Err(error),
-        };
-        let Some(next) = found else {
-            notes.push(format!(
-                "{}/{name} cannot be read: columns that were added from there on are left out",
-                core.store.location()
-            ));
-            return Ok(schema);
-        };
-        schema = Arc::new(next);
+        let altered = read_alteration(core, &name)?.and_then(|alteration| {
+            let bad = |error: Error| bad_entry(core.store.location(), &name, 0, EntryError::Bad(error.to_string()));
+            schema.altered(&alteration).map_err(|error| bad(error).to_string())
+        });
+        match altered {
+            Ok(next) => schema = Arc::new(next),
+            Err(wrong) => {
+                gaps.alterations = last - schema.version;
+                gaps.notes.push(format!(
+                    "{wrong}: what it and the {} alterations behind it say is not known; the values of columns that \
+                     they added are lost",
+                    gaps.alterations - 1
+                ));
+                break;
+            }
+        }
+    }
+    Ok(schema)
+}
+
+/// `Ok(Err(_))` says what is wrong with its bytes.
+fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Alteration, String>> {
+    let bytes = match object(core, name)? {
+        Ok(bytes) => bytes,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    or_wrong(Alteration::decode(&bytes), |error| bad_entry(core.store.location(), name, 0, error))
+}
+
+/// The bytes of an object that must be there; `Ok(Err(_))` says what is wrong with them.
+fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
+    match core.store.get(name).map_err(store_error) {
+        Ok(Some(bytes)) => Ok(Ok(bytes)),
+        Ok(None) => Ok(Err(format!("{}/{name} is missing", core.store.location()))),
+        Err(error) if is_damage(&error) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was decoded, or what is wrong with it. What a newer Kubist wrote is no loss: it ends
+/// the repair with an error.
+fn or_wrong<T>(
+    decoded: std::result::Result<T, EntryError>,
+    told: impl FnOnce(EntryError) -> Error,
+) -> Result<std::result::Result<T, String>> {
+    match decoded {
+        Ok(value) => Ok(Ok(value)),
+        Err(error @ EntryError::Newer(_)) => Err(told(error)),
+        Err(error @ EntryError::Bad(_)) => Ok(Err(told(error).to_string())),
     }
 }
 
@@ -140,7 +182,13 @@ fn follow(
     let (mut wrong, mut unread) = (found.damage.map(|error| store_error(error).to_string()), Vec::new());
     for ((position, bytes, is_whole), after) in entries.into_iter().zip(ends) {
         cancel.check()?;
-        let entry = core.decoded(|forest| CommitEntry::decode(&bytes, forest)).ok();
+        let place = format!("log of {writer}");
+        let bad = |error| bad_entry(core.store.location(), &place, position, error);
+        let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
+            // Behind a wrong checksum anything may look new.
+            Err(_) if !is_whole => None,
+            decoded => or_wrong(decoded, bad)?.ok(),
+        };
         let entry = entry.filter(|entry| match is_whole {
             true => entry.sequence > commits(history),
             false => entry.sequence == commits(history) + 1 && bears_out(writer, entry),
@@ -172,27 +220,27 @@ fn follow(
     Ok(found.next)
 }
 
-/// Does an entry whose checksum is wrong say of its runs what the place of the entry, and its
-/// own count, demand? What it says of the places of their bytes is checked when these are read.
+/// Whether the runs in an entry whose checksum is wrong are numbered as the entry's position and
+/// its own count demand. Where it says that their bytes are is checked when they are read.
 fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
-    let id = |place: usize| RunId::new(Core::origin(writer), entry.sequence, place as u32);
+    let id = |index: usize| RunId::new(Core::origin(writer), entry.sequence, index as u32);
     let runs = &entry.commit.runs;
-    runs.iter().enumerate().all(|(place, run)| run.id == id(place) && run.copies.is_empty())
+    runs.iter().enumerate().all(|(index, run)| run.id == id(index) && run.copies.is_empty())
         && runs.iter().try_fold(0u64, |rows, run| rows.checked_add(run.rows)) == Some(entry.rows)
 }
 
 impl Gaps {
-    /// Counts entries that cannot be read, after so many commits and before the next one that
+    /// Counts entries that cannot be read, after `before` commits and before the next one that
     /// can.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);
         self.commits += missing;
         let mut counted = 0;
-        for (place, bytes) in unread.drain(..).enumerate() {
+        for (index, bytes) in unread.drain(..).enumerate() {
             // Its head is all that is needed: kind, number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + place as u64) {
+            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + index as u64) {
                 if let Some(rows) = word(9).filter(|rows| *rows < MOST_ROWS) {
                     (self.rows, counted) = (self.rows.saturating_add(rows), counted + 1);
                 }
@@ -254,12 +302,11 @@ fn follow_rewrites(
 
 /// `Ok(Err(_))` says what is wrong with its bytes.
 fn read_rewrite(core: &Core, name: &str) -> Result<std::result::Result<RewriteEntry, String>> {
-    let bytes = match core.store.get(name).map_err(store_error) {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Ok(Err(format!("{}/{name} is missing", core.store.location()))),
-        Err(error) if is_damage(&error) => return Ok(Err(error.to_string())),
-        Err(error) => return Err(error),
+    let bytes = match object(core, name)? {
+        Ok(bytes) => bytes,
+        Err(wrong) => return Ok(Err(wrong)),
     };
-    let entry = core.decoded(|forest| RewriteEntry::decode(&bytes, forest));
-    Ok(entry.map_err(|_| format!("{}/{name} makes no sense", core.store.location())))
+    or_wrong(core.decoded(|forest| RewriteEntry::decode(&bytes, forest)), |error| {
+        bad_entry(core.store.location(), name, 0, error)
+    })
 }

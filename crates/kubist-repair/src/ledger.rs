@@ -27,6 +27,10 @@ pub struct PageLedger {
 impl PageLedger {
     /// What is sound of a run: as was decided, or read now, and decided if all of it could be
     /// read.
+    ///
+    /// # Errors
+    ///
+    /// `SnapshotExpired`; `Unavailable` if a page that was read before cannot be read again.
     pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
         match self.runs.get(&run.id) {
             Some(decided) => read_decided(snapshot, run, decided).map_err(|error| changed(run, error)),
@@ -41,6 +45,10 @@ impl PageLedger {
     }
 
     /// The same; an error if anything could not be read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`PageLedger::read`]; `Unavailable` if a part could not be read.
     pub fn read_whole(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
         let mut sound = self.read(snapshot, run)?;
         match sound.unread.is_empty() {

@@ -12,7 +12,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kubist_store::{Answers, Home, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store, Watch};
+use kubist_store::{
+    Answers, LogOwner, LogTail, ReplicaLocation, Result, Scratch, Segment, Size, SoundLog, Store, Watch,
+};
 
 use kubist_catalog::error::is_transient;
 use kubist_types::cancel::Cancel;
@@ -140,8 +142,8 @@ impl Store for Patient {
     fn hosts(&self) -> Vec<String> {
         self.store.hosts()
     }
-    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
-        self.read_with(|| self.store.homes(places))
+    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+        self.read_with(|| self.store.replica_locations(offsets))
     }
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         self.store.scratch()

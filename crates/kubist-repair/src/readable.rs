@@ -49,7 +49,7 @@ pub struct Lost {
     pub rows: u64,
     /// The zones that they are in; `None`: all of the run.
     pub zones: Option<Range<usize>>,
-    /// Names the file, the place in it and the cube.
+    /// Names the file, the offset in it and the cube.
     pub why: String,
 }
 
@@ -73,10 +73,10 @@ pub struct Extent {
     pub high: f64,
 }
 
-/// What a damaged place costs.
+/// What damage at one location costs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
-    /// Names the file, the place in it and the cube.
+    /// Names the file, the offset in it and the cube.
     pub what: String,
     /// The cube of the run, in hexadecimal, and its level; the root's is 0.
     pub cube: String,
@@ -90,7 +90,7 @@ pub struct Loss {
 
 impl Loss {
     /// In one line, for people.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         let extents: Vec<String> =
             self.extents.iter().map(|extent| format!("{} in {}:{}", extent.column, extent.low, extent.high)).collect();
         let copies = match self.replicas {
@@ -141,9 +141,14 @@ enum Page {
 
 /// Everything of a run that is sound, and what is decided by that if nothing stayed unread.
 /// An error only if the files of this snapshot were cleaned away, or nothing can be read here.
+///
+/// # Errors
+///
+/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a
+/// read that failed: these are in the answer.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
-    let map = match snapshot.maps(std::iter::once(run)) {
+    let map = match snapshot.zone_maps(std::iter::once(run)) {
         Ok((mut maps, _)) => maps.remove(0),
         Err(error) if is_damage(&error) => {
             decided.all = true;
@@ -187,12 +192,17 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
 }
 
 /// The same rows of a run as before: an error if one of its sound pages is not sound any more.
+///
+/// # Errors
+///
+/// `Damaged` if a page is not what it was; as of
+/// [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
     if decided.all {
         return Ok(sound);
     }
-    let (mut maps, _) = snapshot.maps(std::iter::once(run))?;
+    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
     let map = maps.remove(0);
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
@@ -235,7 +245,19 @@ fn read_page(
     }
 }
 
+/// How many columns a run has beyond those that are known, and what that means.
+pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
+    let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
+    let more = found.checked_sub(known).filter(|more| *more > 0)?;
+    let what = format!("the run has {found} columns and the table {known}: an alteration is missing");
+    Some((more as u64, runs::damaged(snapshot, run, 0, what).to_string()))
+}
+
 /// A grid, if it is there and can be read.
+///
+/// # Errors
+///
+/// `Newer`, or a storage error.
 pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
     match snapshot.core.frame(&snapshot.view.schema, number) {
         Err(error) if is_damage(&error) => Ok(None),
@@ -244,6 +266,10 @@ pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
 }
 
 /// What lost rows cost: where they lie, and whether replicas may have them.
+///
+/// # Errors
+///
+/// `Newer`, or a storage error.
 pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
     let stored = &snapshot.view.schema.stored;
     let grid = grid(snapshot, run.cube.grid())?;

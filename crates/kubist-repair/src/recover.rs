@@ -26,6 +26,10 @@ type Rows = Vec<(MortonKey, u64)>;
 
 /// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
 /// An error if anything that it needs could not be read.
+///
+/// # Errors
+///
+/// `Unavailable` if anything that it needs could not be read; `Cancelled`; a storage error.
 pub fn recover(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,
@@ -56,8 +60,8 @@ fn in_tree(
     let directory = snapshot.directory()?;
     let geometry = frame.geometry;
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
-    let place = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
-    let mut mended: Rows = found.iter().flat_map(place).collect();
+    let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
+    let mut recovered: Rows = found.iter().flat_map(position).collect();
     // From the root downwards; what was found above a cube is not taken again.
     for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
@@ -70,7 +74,7 @@ fn in_tree(
                 *known.entry(*hash).or_default() += 1;
             }
         };
-        know(&mended, replica.cube);
+        know(&recovered, replica.cube);
         for source in &replica.copies {
             if !sources.contains_key(source) {
                 let rows = match runs.get(source) {
@@ -92,7 +96,7 @@ fn in_tree(
                 _ => true,
             });
             let is_new: Vec<bool> = is_new.collect();
-            mended.extend(rows.iter().zip(&is_new).filter(|(_, new)| **new).map(|(row, _)| *row));
+            recovered.extend(rows.iter().zip(&is_new).filter(|(_, new)| **new).map(|(row, _)| *row));
             let batch = filter_record_batch(&batch, &BooleanArray::from(is_new)).map_err(Error::kernel)?;
             if batch.num_rows() > 0 {
                 found.push(batch);

@@ -16,16 +16,20 @@ use kubist_index::state::{Run, RunId};
 
 use crate::ledger::PageLedger;
 use crate::readable::{Sound, row_hashes};
-use kubist_catalog::error::is_damage;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
+use kubist_format::error::EntryError;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// The rows of damaged runs that what they replaced still holds, each once.
+///
+/// # Errors
+///
+/// As of [`recover`](crate::recover::recover).
 pub fn rows_of_replaced(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,
@@ -103,7 +107,12 @@ fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
             Err(error) if is_damage(&error) => continue,
             bytes => bytes?,
         };
-        rewrites.extend(bytes.and_then(|bytes| core.decoded(|forest| RewriteEntry::decode(&bytes, forest)).ok()));
+        let Some(bytes) = bytes else { continue };
+        match core.decoded(|forest| RewriteEntry::decode(&bytes, forest)) {
+            Ok(entry) => rewrites.push(entry),
+            Err(EntryError::Bad(_)) => {}
+            Err(newer) => return Err(bad_entry(core.store.location(), name, 0, newer)),
+        }
     }
     Ok(rewrites)
 }

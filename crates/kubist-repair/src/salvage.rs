@@ -4,7 +4,7 @@
 //! a damaged log, rewrites up to the first that cannot be read. Any such choice is a
 //! state that the table once had, or would have with fewer commits, so no row comes
 //! twice. Of each run all sound pages are taken; rows lost from a primary run are
-//! taken from replicas where those cover them (`mend`). The new table has the same
+//! taken from replicas where those cover them (`recover`). The new table has the same
 //! columns, grid, identity and seed, so the same records are in its samples. Rows
 //! keep their steps: each step is one commit of the writer `salvage`.
 //!
@@ -26,8 +26,7 @@ use kubist_store::Store;
 use crate::gather;
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::Loss;
-use crate::readable::loss;
+use crate::readable::{Loss, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
@@ -55,14 +54,17 @@ pub struct SalvageReport {
     /// In the new table.
     pub rows: u64,
     /// Of those, rows of damaged runs that replicas, or the runs that they replaced, still held.
-    pub rows_mended: u64,
+    pub rows_recovered: u64,
     /// Rows that are known to have been committed, and are not in the new table.
     pub rows_lost: u64,
     /// Commits that are known to have been made, of which the entry cannot be read.
     pub commits_lost: u64,
     /// More rows may be lost than could be counted: `notes` says why.
     pub uncounted: bool,
-    /// What each damaged place cost, before mending.
+    /// Alterations that cannot be read, or stand behind such a one: the new table lacks the
+    /// columns, with all their values, the units and the metadata that they brought.
+    pub alterations_lost: u64,
+    /// What each damaged location cost, before replicas were used.
     pub losses: Vec<Loss>,
     /// What else was damaged, and what cannot be known because of it.
     pub notes: Vec<String>,
@@ -89,6 +91,11 @@ struct Pass<'a> {
 /// that nothing can be saved without its cause being removed, such as a header
 /// that cannot be read, a disk that fails, a node that does not answer, or a full disk. Then, and after a crash, `to` holds no table, and
 /// the call can be repeated.
+///
+/// # Errors
+///
+/// `NotATable` if there is nothing at `from`; `Exists` if something is at `to`; else as of
+/// [`salvage_in`].
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -103,6 +110,11 @@ pub fn salvage(
 }
 
 /// The same from one store into another, empty one.
+///
+/// # Errors
+///
+/// `Damaged` or `Newer` if the header cannot be read; `Unavailable` if anything cannot be read
+/// after several attempts; `Cancelled`; `NoSpace` and other storage errors of either store.
 pub fn salvage_in(
     from: Arc<dyn Store>,
     to: Arc<dyn Store>,
@@ -129,6 +141,7 @@ fn salvage_patiently(
     let gathered = Core::with_header(from.clone()).and_then(|core| gather::snapshot(&core, &mut gaps, cancel));
     let snapshot = gathered.map_err(undecided)?;
     (report.notes, report.commits_lost, report.uncounted) = (gaps.notes, gaps.commits, gaps.uncounted);
+    report.alterations_lost = gaps.alterations;
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
     let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
@@ -158,29 +171,29 @@ fn fill(
     let runs = directory.runs();
     let mut pages = PageLedger::default();
     let (damaged, steps) = look(snapshot, runs, &mut pages, report, cancel)?;
-    let mended = match damaged.is_empty() {
+    let recovered = match damaged.is_empty() {
         true => Vec::new(),
         false => recover(snapshot, &damaged, &mut pages, cancel).map_err(undecided)?,
     };
-    report.rows_mended = mended.iter().map(|batch| batch.num_rows() as u64).sum();
+    report.rows_recovered = recovered.iter().map(|batch| batch.num_rows() as u64).sum();
     let lost: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-    let total = directory.rows() - lost.min(directory.rows()) + report.rows_mended;
+    let total = directory.rows() - lost.min(directory.rows()) + report.rows_recovered;
     let steps: BTreeSet<i64> =
-        steps.into_iter().chain(mended.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
+        steps.into_iter().chain(recovered.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
     for step in steps {
         let mut pass = Pass { step, pages: &mut pages, writer: &mut writer, cancel };
         for run in runs {
             report.rows += pass.take_run(snapshot, run)?;
             progress(report.rows, total);
         }
-        for batch in &mended {
+        for batch in &recovered {
             report.rows += pass.take(snapshot, batch)?;
         }
         let step = Some(step).filter(|step| *step != NO_STEP);
         writer.commit_as(&CommitOptions { step, token: None })?;
         progress(report.rows, total);
     }
-    report.rows_lost = lost.saturating_sub(report.rows_mended) + rows_lost;
+    report.rows_lost = lost.saturating_sub(report.rows_recovered) + rows_lost;
     let committed = snapshot.view.history.live_rows();
     let known = directory.rows();
     if committed != known {
@@ -242,6 +255,12 @@ fn look(
     for run in runs {
         cancel.check()?;
         let sound = pages.read_whole(snapshot, run)?;
+        if let Some((more, what)) = sound.map.as_ref().and_then(|map| unknown_columns(snapshot, run, map)) {
+            if report.alterations_lost < more {
+                report.alterations_lost = more;
+                report.notes.push(format!("{what}: the values of columns that it added are lost"));
+            }
+        }
         for lost in &sound.lost {
             damaged.insert(run.id);
             report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
@@ -263,7 +282,7 @@ impl Pass<'_> {
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
         // Without a zone map that was kept the run is read for every step.
-        if let Ok((maps, _)) = snapshot.maps(std::iter::once(run)) {
+        if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run)) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
                 return Ok(0);

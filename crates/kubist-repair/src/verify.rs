@@ -7,7 +7,7 @@
 //! values, each zone map exactly (I1, I2), cutoffs (I3), that each replica holds the rows
 //! of the runs that it names inside its cube, no more and no less (I4), and that lookups
 //! name the zones that hold a value, these and no others. Findings are listed, with what
-//! each damaged place costs; nothing is changed.
+//! each damaged location costs; nothing is changed.
 //!
 //! A finding is damage. What could not be read for another reason is tried again (`patient`)
 //! and then listed apart: nothing is known of it.
@@ -26,8 +26,7 @@ use kubist_store::Store;
 use crate::gather::{self, Gaps};
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::loss;
-use crate::readable::{Loss, Lost, Unread};
+use crate::readable::{Loss, Lost, Unread, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::{is_damage, is_unread, store_error};
@@ -72,8 +71,8 @@ pub struct VerifyReport {
     /// Rows that cannot be read, and how many of those replicas still hold (known
     /// from a deep look only).
     pub rows_lost: u64,
-    pub rows_mendable: u64,
-    /// What each damaged place costs.
+    pub rows_recoverable: u64,
+    /// What each damaged location costs.
     pub losses: Vec<Loss>,
     /// One line for each thing that is wrong; empty if the table is sound, as far as it
     /// could be read.
@@ -87,7 +86,7 @@ pub struct VerifyReport {
 
 /// Findings beyond this number are only counted.
 const MOST_FINDINGS: usize = 100;
-/// After so many things that could not be read the look ends.
+/// The number of things that could not be read after which verifying ends.
 const MOST_UNREAD: usize = 100;
 /// Runs whose zone maps are read side by side.
 const MAPS_AT_ONCE: usize = 256;
@@ -135,7 +134,7 @@ impl VerifyReport {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
         }
-        self.find(loss.told());
+        self.find(loss.message());
         self.rows_lost += loss.rows;
         if self.losses.len() < MOST_FINDINGS {
             self.losses.push(loss);
@@ -145,6 +144,10 @@ impl VerifyReport {
 
 /// [`verify`] for the table at a location, of which only the header must be
 /// readable.
+///
+/// # Errors
+///
+/// `NotATable` if there is none; as of [`verify`].
 pub fn verify_at(
     location: &TableLocation,
     options: &VerifyOptions,
@@ -158,6 +161,11 @@ pub fn verify_at(
 /// check itself could not be done, not that the table is damaged.
 ///
 /// A table that is too damaged to be opened: [`verify_at`].
+///
+/// # Errors
+///
+/// `Cancelled`; `NotATable`; `Newer`; `Unavailable` if the list of what to check cannot be read.
+/// What cannot be read of the rest is in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
     verify_in(core.store.clone(), options, progress)
@@ -191,7 +199,7 @@ fn verify_patiently(
         Ok(snapshot)
     };
     let mut snapshot = match entries::check(&store, &mut report, &options.cancel)? {
-        Some(snapshot) => snapshot,
+        Some(snapshot) => snapshot.partial(),
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
@@ -258,7 +266,7 @@ fn verify_patiently(
         postings.close(&snapshot, &runs, &mut report);
         if report.rows_lost > 0 {
             match recover(&snapshot, &damaged, &mut pages, &options.cancel) {
-                Ok(mended) => report.rows_mendable = mended.iter().map(|batch| batch.num_rows() as u64).sum(),
+                Ok(recovered) => report.rows_recoverable = recovered.iter().map(|batch| batch.num_rows() as u64).sum(),
                 Err(error) if is_unread(&error) => {
                     report.miss(format!("{error}: how many of the lost rows replicas hold is not known"));
                 }
@@ -295,7 +303,7 @@ fn check_segments(
             }
         }
         for run in runs {
-            let why = match snapshot.maps(std::iter::once(run)) {
+            let why = match snapshot.zone_maps(std::iter::once(run)) {
                 Err(error) if is_damage(&error) => error.to_string(),
                 Err(error) if is_unread(&error) => {
                     report.miss_rows(run, &Unread { rows: run.rows, error });
@@ -323,15 +331,15 @@ fn check_maps(
 ) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
-    let all = snapshot.maps(runs.iter().copied());
-    for (place, run) in runs.into_iter().enumerate() {
+    let all = snapshot.zone_maps(runs.iter().copied());
+    for (index, run) in runs.into_iter().enumerate() {
         let map = match &all {
-            Ok((maps, _)) => Ok(maps[place].clone()),
-            Err(_) => snapshot.maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
+            Ok((maps, _)) => Ok(maps[index].clone()),
+            Err(_) => snapshot.zone_maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
         };
-        let place = &run.payload;
-        let end = (place.data_offset + place.data_length).max(place.map_offset + place.map_length as u64);
-        let length = snapshot.core.store.segment_len(&place.segment).map_err(store_error);
+        let location = &run.payload;
+        let end = (location.data_offset + location.data_length).max(location.map_offset + location.map_length as u64);
+        let length = snapshot.core.store.segment_len(&location.segment).map_err(store_error);
         let why = match map.and_then(|map| Ok((map, length?.unwrap_or(0)))) {
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) if is_unread(&error) => {
@@ -342,10 +350,10 @@ fn check_maps(
             Err(error) => return Err(error),
             Ok((_, length)) if length < end => {
                 let short = format!("the file ends at byte {length}, before the run does");
-                runs::damaged(&snapshot, run, length.saturating_sub(place.data_offset), short).to_string()
+                runs::damaged(&snapshot, run, length.saturating_sub(location.data_offset), short).to_string()
             }
             Ok((map, _)) => {
-                check_ranges(snapshot, run, &map, report);
+                check_columns(snapshot, run, &map, report);
                 continue;
             }
         };
@@ -355,11 +363,15 @@ fn check_maps(
     Ok(left_out)
 }
 
-/// Does the entry say of each column what the zone map does?
-fn check_ranges(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+/// Are the columns of the run known, and does its entry say of each what the zone map does?
+fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
+    if let Some((_, what)) = unknown_columns(snapshot, run, map) {
+        report.find(what);
+    }
     let Some(ranges) = &run.payload.ranges else { return };
-    let said = (0..map.columns.len()).filter_map(|column| Some((column, ranges.zone(column)?)));
-    for (column, _) in said.filter(|(column, said)| *said != map.whole(*column)) {
+    let known = snapshot.view.schema.stored.fields().len();
+    let stated = (0..map.columns.len().min(known)).filter_map(|column| Some((column, ranges.zone(column)?)));
+    for (column, _) in stated.filter(|(column, stated)| *stated != map.whole(*column)) {
         let name = snapshot.view.schema.stored.field(column).name();
         let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
         report.find(runs::damaged(&snapshot, run, 0, what).to_string());

@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// As the page asks: cells of a view, each about so many points.
+/// As the page asks: cells of a view, each of about this many points.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
 /// The share of each axis that a cell covers.
@@ -29,7 +29,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 fn main() {
     let (rows, clients) = (number("ROWS", 100_000_000), number("CLIENTS", 20));
     let seconds = number("SECONDS", 60);
-    let directory = tempfile::tempdir_in(std::env::var("DATA").unwrap_or(".".into())).expect("a place for the table");
+    let directory = tempfile::tempdir_in(std::env::var("DATA").unwrap_or(".".into())).expect("a folder for the table");
     let location = std::env::var("TABLE").unwrap_or_else(|_| {
         let location = directory.path().join("load.kubist").to_str().expect("a plain path").to_string();
         let begin = Instant::now();
@@ -138,22 +138,23 @@ struct Done {
     failures: u64,
 }
 
-/// Walks about; at each place asks for the cells in view, and now and then leaves before all came.
+/// Moves through space, asks for the cells in view at each position, and sometimes leaves before
+/// all have come.
 fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> Done {
     let mut random = SmallRng::seed_from_u64(100 + client);
-    let mut place: [f64; 3] = random.random();
+    let mut position: [f64; 3] = random.random();
     let mut done = Done { waits: Vec::new(), bytes: 0, failures: 0 };
     let share = (CELL_ROWS / (ground.rows as f64 * 0.5 * CELL.powi(3))).min(1.0);
     while !over.load(Ordering::Relaxed) {
-        for axis in &mut place {
+        for axis in &mut position {
             *axis = (*axis + 0.1 * (random.random::<f64>() - 0.5)).clamp(0.0, 1.0 - CELL);
         }
         let cells: Vec<_> = (0..CELLS)
             .map(|cell| {
                 let offset = [cell % 3, cell / 3 % 2, cell / 6];
-                let at = |axis: usize, place: f64| ground.low[axis] + ground.span[axis] * place;
+                let at = |axis: usize, share: f64| ground.low[axis] + ground.span[axis] * share;
                 let end = |side: f64| -> Vec<f64> {
-                    (0..3).map(|axis| at(axis, place[axis] + (offset[axis] as f64 + side) * CELL)).collect()
+                    (0..3).map(|axis| at(axis, position[axis] + (offset[axis] as f64 + side) * CELL)).collect()
                 };
                 let (low, high) = (end(0.0), end(1.0));
                 json!({"low": low, "high": high, "origin": low, "window": [0.0, share]})

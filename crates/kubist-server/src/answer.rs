@@ -10,7 +10,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::ask::Format;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
 /// Rows of a group in a Parquet file: what is held in memory until it is written.
@@ -54,15 +54,15 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
     let batches = first.into_iter().map(Ok).chain(&mut stream);
     match format {
         Format::Arrow => {
-            let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
+            let mut writer = StreamWriter::try_new(&mut *out, &schema).map_err(Problem::of_arrow)?;
             for batch in batches {
                 for piece in pieces(&batch?) {
                     cancel.check()?;
-                    writer.write(&piece)?;
-                    writer.flush()?;
+                    writer.write(&piece).map_err(Problem::of_arrow)?;
+                    writer.flush().map_err(Problem::of_arrow)?;
                 }
             }
-            writer.finish()?;
+            writer.finish().map_err(Problem::of_arrow)?;
         }
         Format::Csv => {
             let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(&mut *out);
@@ -72,11 +72,11 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
                 rows += batch.num_rows();
                 for piece in pieces(&batch) {
                     cancel.check()?;
-                    writer.write(&piece)?;
+                    writer.write(&piece).map_err(Problem::of_arrow)?;
                 }
             }
             if rows == 0 {
-                writer.write(&arrow_array::RecordBatch::new_empty(schema))?;
+                writer.write(&arrow_array::RecordBatch::new_empty(schema)).map_err(Problem::of_arrow)?;
             }
         }
         Format::Parquet => {
@@ -84,16 +84,15 @@ pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) 
                 .set_compression(Compression::ZSTD(ZstdLevel::default()))
                 .set_max_row_group_row_count(Some(GROUP_ROWS))
                 .build();
-            let mut writer = ArrowWriter::try_new(&mut *out, schema, Some(properties))?;
+            let mut writer = ArrowWriter::try_new(&mut *out, schema, Some(properties)).map_err(Problem::of_parquet)?;
             for batch in batches {
                 for piece in pieces(&batch?) {
                     cancel.check()?;
-                    writer.write(&piece)?;
+                    writer.write(&piece).map_err(Problem::of_parquet)?;
                 }
             }
-            writer.close()?;
+            writer.close().map_err(Problem::of_parquet)?;
         }
     }
-    out.flush()?;
-    Ok(())
+    out.flush().map_err(Problem::of_sending)
 }

@@ -1,4 +1,4 @@
-//! What a request's body says, checked for shape and turned into the engine's words.
+//! Request bodies: parsed, checked for shape, and turned into the engine's types.
 
 use kubist::{Cancel, QuerySpec, Request, RunOptions};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
 /// Rows that are chosen in memory, by `limit`.
 pub const MOST_CHOSEN: u64 = 5_000_000;
-/// And by `per_cell`, which holds more beside each; trajectories that are told apart.
+/// Rows chosen by `per_cell`, which holds more of each, and trajectories of one question.
 pub const MOST_HELD: u64 = 1_000_000;
 
 /// Which records, and of which moment: part of every question.
@@ -22,17 +22,17 @@ pub struct Region {
     pub spec: QuerySpec,
 }
 
-/// What every question says of its records.
+/// The fields by which every question describes its records.
 const OF_ALL: &[&str] = &["spec", "box", "where", "precision", "window", "steps"];
 
 /// The rest of a question, beside its region.
 pub trait Asked: serde::de::DeserializeOwned {
-    /// What it says of its records, in the words of a [`QuerySpec`].
+    /// The fields by which it describes its records: those of a [`QuerySpec`].
     const SPEC: &'static [&'static str] = OF_ALL;
 }
 
 impl Asked for Records {
-    const SPEC: &'static [&'static str] = &QuerySpec::NAMES;
+    const SPEC: &'static [&'static str] = QuerySpec::NAMES;
 }
 
 impl Asked for Paths {
@@ -44,7 +44,7 @@ impl Asked for Histograms {}
 impl Asked for Estimates {}
 impl Asked for Nothing {}
 
-/// What only a question for records says.
+/// The fields of a question for records alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
@@ -52,8 +52,8 @@ pub struct Records {
     pub format: Format,
 }
 
-/// What only a question for trajectories says; `precision` is of the records that come
-/// back, and the rest of the region is what they lead through.
+/// The fields of a question for trajectories alone. `precision` is of the records that come
+/// back; the rest of the region is what the trajectories pass through.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
@@ -74,7 +74,7 @@ pub enum Format {
     Parquet,
 }
 
-/// What only a question for points says.
+/// The fields of a question for points alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
@@ -93,7 +93,7 @@ pub struct Attribute {
     /// Taken off each value before it becomes a float32.
     #[serde(default)]
     pub origin: f64,
-    /// A value's place in this list stands for it, -1 for all others: for text, and for
+    /// A value is sent as its index in this list, and all others as -1: for text, and for
     /// numbers that tell records apart and are too large for a float32.
     pub values: Option<Vec<String>>,
 }
@@ -110,15 +110,15 @@ pub struct Cell {
     pub origin: Vec<f64>,
 }
 
-/// What only a question for a histogram says.
+/// The fields of a question for a histogram alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Histograms {
-    /// Without: all that can be drawn, the first 256 of them.
+    /// Without it: the first 256 columns that can be drawn.
     pub columns: Option<Vec<String>>,
     #[serde(default = "default_bins")]
     pub bins: usize,
-    /// How many records to look at, those of lowest priority.
+    /// How many records are counted: those of lowest priority.
     #[serde(default = "default_sample")]
     pub sample: u64,
 }
@@ -131,7 +131,7 @@ fn default_sample() -> u64 {
     20_000
 }
 
-/// What only a question for estimates says.
+/// The fields of a question for estimates alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimates {
@@ -172,12 +172,12 @@ pub enum EstimateFormat {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// The region in a request's body, and what else it says.
+/// The region in a request's body, and its other fields.
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("the request's body: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
-    let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, said)| !said.is_null());
+    let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
     let spec = serde_json::from_value(serde_json::Value::Object(spec.collect())).map_err(wrong)?;
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(wrong)?))
 }
@@ -225,7 +225,7 @@ fn check_size(spec: &QuerySpec) -> Result<()> {
 }
 
 impl Points {
-    /// Shapes only; what names and numbers mean is for the engine to say.
+    /// Checks shapes only; the engine checks names and values.
     pub fn check(&self) -> Result<()> {
         let axes = self.position.len();
         if !(1..=3).contains(&axes) {
@@ -237,19 +237,19 @@ impl Points {
         if self.columns.len() > 64 {
             return Err(Problem::invalid("columns: at most 64 come with points"));
         }
-        for (place, cell) in self.cells.iter().enumerate() {
+        for (index, cell) in self.cells.iter().enumerate() {
             let (begin, end) = cell.window;
             if !(0.0 <= begin && begin < end && end <= 1.0) {
                 return Err(Problem::invalid(format!(
-                    "cells[{place}]: a window is 0 <= low < high <= 1, not {begin} to {end}"
+                    "cells[{index}]: a window is 0 <= low < high <= 1, not {begin} to {end}"
                 )));
             }
             if cell.low.iter().zip(&cell.high).any(|ends| matches!(ends, (Some(low), Some(high)) if low >= high)) {
-                return Err(Problem::invalid(format!("cells[{place}]: low must be below high on each axis")));
+                return Err(Problem::invalid(format!("cells[{index}]: low must be below high on each axis")));
             }
             if [cell.low.len(), cell.high.len(), cell.origin.len()] != [axes; 3] {
                 return Err(Problem::invalid(format!(
-                    "cells[{place}]: low, high and origin need {axes} numbers each, one for each axis"
+                    "cells[{index}]: low, high and origin need {axes} numbers each, one for each axis"
                 )));
             }
         }

@@ -23,16 +23,16 @@ pub struct Connections {
     most_of_address: usize,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// Told when one ends.
+    /// Notified when one ends.
     left: Notify,
 }
 
-/// One of them. It says itself whom it waits for.
+/// An open connection, and what it waits for.
 pub struct Connection {
     /// The client's, or the network that is one client's.
     address: IpAddr,
     waits: Mutex<Waits>,
-    /// Told to close it.
+    /// Notified when it is to be closed.
     gives_way: Notify,
 }
 
@@ -43,19 +43,19 @@ struct Waits {
     unread_since: Option<Instant>,
 }
 
-/// A place among the connections. It is free again when this is dropped.
-pub struct Place {
+/// One of the connections that may be open. Dropping it lets another in.
+pub struct Admitted {
     connections: Arc<Connections>,
     number: u64,
     pub connection: Arc<Connection>,
 }
 
-/// Why there is no place.
+/// Why a connection is not admitted.
 #[derive(Debug, PartialEq)]
 pub enum Full {
-    /// Its address has enough of them, all being answered.
+    /// Its address has as many as it may, and all are being answered.
     OfAddress,
-    /// All have, and are: there will be one when one of them ends.
+    /// All addresses together have; one is admitted when one of them ends.
     OfAll,
 }
 
@@ -74,8 +74,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A place for a client at this address, perhaps that of one that gives way.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
+    /// Admits a client at this address. Another connection may be closed for it.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Full> {
         let address = client_of(address);
         let mut open = self.open();
         let of_address = open.values().filter(|other| other.address == address).count();
@@ -90,7 +90,7 @@ impl Connections {
         let connection = Arc::new(Connection { address, waits: Mutex::new(waits), gives_way: Notify::new() });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         open.insert(number, connection.clone());
-        Ok(Place { connections: self.clone(), number, connection })
+        Ok(Admitted { connections: self.clone(), number, connection })
     }
 
     /// Waits until one ends.
@@ -99,7 +99,7 @@ impl Connections {
     }
 }
 
-impl Drop for Place {
+impl Drop for Admitted {
     fn drop(&mut self) {
         self.connections.open().remove(&self.number);
         self.connections.left.notify_one();
@@ -173,28 +173,28 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    fn is_open(connections: &Connections, place: &Place) -> bool {
-        connections.open().contains_key(&place.number)
+    fn is_open(connections: &Connections, admitted: &Admitted) -> bool {
+        connections.open().contains_key(&admitted.number)
     }
 
     #[test]
     fn the_longest_silent_gives_way_and_who_is_answered_stays() {
         let connections = Connections::new(3, 3);
-        let places: Vec<Place> = (0..3).map(|_| connections.admit(address(1)).unwrap()).collect();
-        places[0].connection.is_answered();
+        let admitted: Vec<Admitted> = (0..3).map(|_| connections.admit(address(1)).unwrap()).collect();
+        admitted[0].connection.is_answered();
         let another = connections.admit(address(2)).unwrap();
-        assert_eq!([0, 1, 2].map(|place| is_open(&connections, &places[place])), [true, false, true]);
-        places[0].connection.is_silent();
+        assert_eq!([0, 1, 2].map(|index| is_open(&connections, &admitted[index])), [true, false, true]);
+        admitted[0].connection.is_silent();
         let _third = connections.admit(address(3)).unwrap();
-        assert_eq!([0, 2].map(|place| is_open(&connections, &places[place])), [true, false], "it was answered since");
+        assert_eq!([0, 2].map(|index| is_open(&connections, &admitted[index])), [true, false], "it was answered since");
         assert!(is_open(&connections, &another));
     }
 
     #[test]
-    fn one_address_leaves_room_for_others() {
+    fn one_address_does_not_keep_others_out() {
         let connections = Connections::new(4, 3);
-        let busy: Vec<Place> = (0..3).map(|_| connections.admit(address(1)).unwrap()).collect();
-        busy.iter().for_each(|place| place.connection.is_answered());
+        let busy: Vec<Admitted> = (0..3).map(|_| connections.admit(address(1)).unwrap()).collect();
+        busy.iter().for_each(|admitted| admitted.connection.is_answered());
         assert_eq!(connections.admit(address(1)).err(), Some(Full::OfAddress));
         let other = connections.admit(address(2)).unwrap();
         other.connection.is_answered();
@@ -215,10 +215,10 @@ mod tests {
     fn who_reads_slowly_gives_way_when_nobody_is_silent() {
         let connections = Connections::new(2, 2);
         let [one, other] = [1, 2].map(|last| connections.admit(address(last)).unwrap());
-        [&one, &other].iter().for_each(|place| place.connection.is_answered());
+        [&one, &other].iter().for_each(|admitted| admitted.connection.is_answered());
         one.connection.is_unread(true);
         other.connection.waits().unread_since = Instant::now().checked_sub(SLOW);
         let _new = connections.admit(address(3)).unwrap();
-        assert_eq!([&one, &other].map(|place| is_open(&connections, place)), [true, false]);
+        assert_eq!([&one, &other].map(|admitted| is_open(&connections, admitted)), [true, false]);
     }
 }

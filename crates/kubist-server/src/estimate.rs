@@ -32,7 +32,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut O
     }
     for estimate in snapshot.estimates(&options)? {
         write(&estimate?, asked.format, out)?;
-        out.flush()?;
+        out.flush().map_err(Problem::of_sending)?;
     }
     Ok(())
 }
@@ -40,20 +40,19 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut O
 fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<()> {
     match format {
         EstimateFormat::Json => {
-            let mut said = about(estimate);
-            said["figures"] = figures(estimate);
-            out.write_all(said.to_string().as_bytes())?;
-            out.write_all(b"\n")?;
+            let mut answer = about(estimate);
+            answer["figures"] = figures(estimate);
+            out.write_all(format!("{answer}\n").as_bytes()).map_err(Problem::of_sending)?;
         }
         EstimateFormat::Arrow => {
             let batch = estimate.to_batch()?;
-            // What is said about all figures travels with the schema.
+            // What holds for all figures travels with the schema.
             let metadata = HashMap::from([("kubist".to_string(), about(estimate).to_string())]);
             let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
-            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
-            let mut writer = StreamWriter::try_new(&mut *out, &schema)?;
-            writer.write(&batch)?;
-            writer.finish()?;
+            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(Problem::of_arrow)?;
+            let mut writer = StreamWriter::try_new(&mut *out, &schema).map_err(Problem::of_arrow)?;
+            writer.write(&batch).map_err(Problem::of_arrow)?;
+            writer.finish().map_err(Problem::of_arrow)?;
         }
     }
     Ok(())
@@ -90,7 +89,7 @@ fn about(estimate: &Estimate) -> Value {
 /// JSON has no infinity: an end that nothing bounds is null.
 fn figures(estimate: &Estimate) -> Value {
     let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
-    let said = estimate.figures.iter().map(|figure| {
+    let figures = estimate.figures.iter().map(|figure| {
         json!({
             "aggregate": figure.aggregate,
             "group": group(&estimate.groups, figure.group),
@@ -103,16 +102,16 @@ fn figures(estimate: &Estimate) -> Value {
             "exact": figure.exact,
         })
     });
-    said.collect()
+    figures.collect()
 }
 
 /// A group's values as text.
 fn group(groups: &RecordBatch, row: usize) -> Value {
     let schema = groups.schema();
     let values = schema.fields().iter().zip(groups.columns()).filter(|_| row < groups.num_rows());
-    let said = values.map(|(field, column)| {
+    let group = values.map(|(field, column)| {
         let text = column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default());
         (field.name().clone(), json!(text))
     });
-    Value::Object(said.collect::<Map<_, _>>())
+    Value::Object(group.collect::<Map<_, _>>())
 }

@@ -85,7 +85,7 @@ fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> imp
     [bearer, cookie, of_query(query).map(str::to_owned)].into_iter().flatten()
 }
 
-/// Whether a person follows a link, to look at a page of its own.
+/// Whether a person follows a link that opens a page.
 fn navigates(headers: &HeaderMap) -> bool {
     text(headers, FETCH_DEST) == Some("document")
 }
@@ -127,14 +127,14 @@ mod tests {
             assert!(asks(origin).is_err(), "{origin}");
         }
         let embeds = |dest| {
-            let said = [("host", "localhost:1"), ("sec-fetch-site", "cross-site"), ("sec-fetch-dest", dest)];
-            guard.check(&headers(&said), None)
+            let sent = [("host", "localhost:1"), ("sec-fetch-site", "cross-site"), ("sec-fetch-dest", dest)];
+            guard.check(&headers(&sent), None)
         };
         assert!(embeds("document").is_ok() && embeds("image").is_err());
     }
 
     #[test]
-    fn a_token_is_shown_in_one_of_three_places() {
+    fn a_token_is_shown_in_one_of_three_ways() {
         let guard = Guard { loopback: false, token: Some("abc".into()) };
         let ok = |pairs: &[(&'static str, &str)], query| guard.check(&headers(pairs), query).is_ok();
         assert!(ok(&[("authorization", "Bearer abc")], None));

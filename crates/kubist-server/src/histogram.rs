@@ -9,14 +9,14 @@ use kubist::{Cancel, QuerySpec, RunOptions, Snapshot};
 use serde_json::{Value, json};
 
 use crate::ask::{Histograms, Region};
-use crate::given::kind_of;
 use crate::points::numbers;
 use crate::problem::{Problem, Result};
+use crate::served_table::kind_of;
 
 const MOST_BINS: usize = 4096;
 const MOST_SAMPLE: u64 = 1_000_000;
 const MOST_COLUMNS: usize = 256;
-/// Texts that are told apart, the most frequent ones.
+/// The most frequent texts are counted one by one; all others together.
 const MOST_TEXTS: usize = 32;
 
 pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cancel: &Cancel) -> Result<Value> {
@@ -42,18 +42,18 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     let mut columns = Vec::new();
-    for (place, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         cancel.check()?;
-        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(place)).collect();
-        let kind = kind_of(stream.schema().field(place).data_type());
-        let mut said = match kind {
+        let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
+        let kind = kind_of(stream.schema().field(index).data_type());
+        let mut described = match kind {
             "text" => of_texts(&parts, cancel)?,
             "other" => json!({}),
             _ => of_numbers(&parts, asked.bins, cancel)?,
         };
-        said["name"] = name.as_str().into();
-        said["kind"] = kind.into();
-        columns.push(said);
+        described["name"] = name.as_str().into();
+        described["kind"] = kind.into();
+        columns.push(described);
     }
     Ok(json!({ "rows": rows, "precision": stream.precision(), "columns": columns }))
 }
@@ -94,7 +94,7 @@ fn of_texts(parts: &[&ArrayRef], cancel: &Cancel) -> Result<Value> {
     let mut missing = 0u64;
     for part in parts {
         cancel.check()?;
-        let text = arrow_cast::cast(part, &DataType::Utf8)?;
+        let text = arrow_cast::cast(part, &DataType::Utf8).map_err(Problem::of_arrow)?;
         for value in text.as_string::<i32>() {
             match value {
                 Some(value) => *counts.entry(value.to_owned()).or_default() += 1,

@@ -1,4 +1,4 @@
-//! Tables over HTTP, and the page to look at them.
+//! Tables over HTTP, and the page that shows them.
 //!
 //! One process, HTTP/1.1, JSON in and JSON, Arrow or points out (docs/http.md; the
 //! description that programs read is served at `/v1/openapi.json`). It guarantees:
@@ -20,17 +20,17 @@ mod connections;
 mod estimate;
 #[doc(hidden)]
 pub mod fuzz;
-mod given;
 mod guard;
 mod histogram;
-mod impatient;
 mod page;
 mod points;
 mod problem;
 mod respond;
 mod routes;
+mod served_table;
 mod server;
+mod stall_timeout;
 
-pub use given::name_of;
 pub use page::DESCRIPTION;
+pub use served_table::name_of;
 pub use server::{Limits, Options, Server};

@@ -4,7 +4,7 @@
 //! many of them; the answer is a sequence of frames in the order of the request:
 //!
 //! ```text
-//! u32 cell    its place in the request
+//! u32 cell    its index in the request
 //! u32 rows
 //! u32 last    1 in the last frame of a cell, else 0
 //! u32 zero
@@ -26,9 +26,9 @@ use arrow_schema::{DataType, Schema};
 use kubist::{Bound, QuerySpec, RunOptions, Snapshot, Value};
 
 use crate::ask::{Attribute, Cell, Points, Region};
-use crate::given::kind_of;
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
+use crate::served_table::kind_of;
 
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out) -> Result<()> {
     asked.check()?;
@@ -44,20 +44,20 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             columns.push(name.clone());
         }
     }
-    // What is wrong with the region is said before the first cell is sent.
+    // Errors of the region come before the first cell is sent.
     let run = RunOptions::with_cancel(&out.cancel);
     let spec = QuerySpec { columns: Some(columns), ..region.spec.clone() };
     snapshot.query(run.clone().of(spec.clone().limit(0)))?;
     out.header("content-type", "application/vnd.kubist.points");
-    for (place, cell) in asked.cells.iter().enumerate() {
+    for (index, cell) in asked.cells.iter().enumerate() {
         if let Some(query) = of_cell(spec.clone(), &schema, &asked.position, cell)? {
             for batch in snapshot.query(run.clone().of(query))? {
-                frame(place, &batch?, asked, cell, out)?;
+                frame(index, &batch?, asked, cell, out)?;
             }
         }
-        header(place, 0, true, out)?;
+        header(index, 0, true, out)?;
         // Soon on the screen: whoever waits for the first points waits for one cell.
-        out.hand_over()?;
+        out.hand_over().map_err(Problem::of_sending)?;
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) 
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);
-        let data_type = schema.field_with_name(name)?.data_type();
+        let data_type = schema.field_with_name(name).map_err(Problem::of_arrow)?.data_type();
         let whole = data_type.is_integer() || kind_of(data_type) == "time";
         // v >= low is v >= ceil(low) for whole numbers, and v < high is v <= ceil(high) - 1.
         let low_end = low.map(|low| if whole { Value::Int(low.ceil() as i128) } else { Value::Float(low) });
@@ -104,12 +104,12 @@ fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) 
 
 fn header(cell: usize, rows: usize, last: bool, out: &mut Out) -> Result<()> {
     for word in [cell as u32, rows as u32, last as u32, 0] {
-        out.write_all(&word.to_le_bytes())?;
+        out.write_all(&word.to_le_bytes()).map_err(Problem::of_sending)?;
     }
     Ok(())
 }
 
-fn frame(place: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
+fn frame(index: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
     let of = |name: &str| batch.column_by_name(name).cloned().ok_or_else(|| Problem::invalid(name));
     let axes = asked.position.iter().map(|name| numbers(&of(name)?)).collect::<Result<Vec<_>>>()?;
     let drawn: Vec<usize> =
@@ -117,16 +117,16 @@ fn frame(place: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &m
     if drawn.is_empty() {
         return Ok(());
     }
-    header(place, drawn.len(), false, out)?;
+    header(index, drawn.len(), false, out)?;
     for row in &drawn {
         for (axis, origin) in axes.iter().zip(&cell.origin) {
-            out.write_all(&((axis[*row] - origin) as f32).to_le_bytes())?;
+            out.write_all(&((axis[*row] - origin) as f32).to_le_bytes()).map_err(Problem::of_sending)?;
         }
     }
     for column in &asked.columns {
         let values = attribute(&of(&column.name)?, column)?;
         for row in &drawn {
-            out.write_all(&values[*row].to_le_bytes())?;
+            out.write_all(&values[*row].to_le_bytes()).map_err(Problem::of_sending)?;
         }
     }
     Ok(())
@@ -139,12 +139,12 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
         // Dates and times have no cast to floats, their counts do.
         data_type if kind_of(data_type) == "time" => {
             let counts = match data_type.primitive_width() {
-                Some(4) => arrow_cast::cast(array, &DataType::Int32)?,
-                _ => arrow_cast::cast(array, &DataType::Int64)?,
+                Some(4) => arrow_cast::cast(array, &DataType::Int32).map_err(Problem::of_arrow)?,
+                _ => arrow_cast::cast(array, &DataType::Int64).map_err(Problem::of_arrow)?,
             };
-            arrow_cast::cast(&counts, &DataType::Float64)?
+            arrow_cast::cast(&counts, &DataType::Float64).map_err(Problem::of_arrow)?
         }
-        _ => arrow_cast::cast(array, &DataType::Float64)?,
+        _ => arrow_cast::cast(array, &DataType::Float64).map_err(Problem::of_arrow)?,
     };
     let values = values.as_primitive::<Float64Type>();
     Ok((0..values.len()).map(|row| if values.is_null(row) { f64::NAN } else { values.value(row) }).collect())
@@ -154,9 +154,9 @@ fn attribute(array: &ArrayRef, column: &Attribute) -> Result<Vec<f32>> {
     if kind_of(array.data_type()) != "text" && column.values.is_none() {
         return Ok(numbers(array)?.into_iter().map(|value| (value - column.origin) as f32).collect());
     }
-    let text = arrow_cast::cast(array, &DataType::Utf8)?;
-    let places: HashMap<&str, f32> =
-        column.values.iter().flatten().enumerate().map(|(place, value)| (value.as_str(), place as f32)).collect();
-    let place = |value: Option<&str>| value.map_or(f32::NAN, |value| places.get(value).copied().unwrap_or(-1.0));
-    Ok(text.as_string::<i32>().iter().map(place).collect())
+    let text = arrow_cast::cast(array, &DataType::Utf8).map_err(Problem::of_arrow)?;
+    let indices: HashMap<&str, f32> =
+        column.values.iter().flatten().enumerate().map(|(index, value)| (value.as_str(), index as f32)).collect();
+    let index = |value: Option<&str>| value.map_or(f32::NAN, |value| indices.get(value).copied().unwrap_or(-1.0));
+    Ok(text.as_string::<i32>().iter().map(index).collect())
 }

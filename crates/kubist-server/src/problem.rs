@@ -1,6 +1,11 @@
 //! What went wrong, as a status and a JSON body that says it in words.
 
+use std::io;
+use std::sync::Arc;
+
+use arrow_schema::ArrowError;
 use hyper::StatusCode;
+use parquet::errors::ParquetError;
 
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
@@ -11,20 +16,17 @@ pub struct Problem {
     /// One word for programs.
     pub code: &'static str,
     pub message: String,
+    /// The error that was the cause.
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Problem {
-        Problem { status, code, message: message.into() }
+        Problem { status, code, message: message.into(), source: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
-    }
-
-    /// The snapshot of that name is no longer, or was never, at hand.
-    pub fn gone(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::GONE, "gone", message)
     }
 
     pub fn body(&self) -> serde_json::Value {
@@ -38,7 +40,11 @@ impl std::fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for Problem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+    }
+}
 
 impl From<kubist::Error> for Problem {
     fn from(error: kubist::Error) -> Problem {
@@ -56,35 +62,58 @@ impl From<kubist::Error> for Problem {
             ErrorKind::Unsupported if matches!(error, Error::Newer(_)) => (StatusCode::INTERNAL_SERVER_ERROR, "newer"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
         };
-        Problem::new(status, code, error.to_string())
+        Problem::new(status, code, error.to_string()).because(error)
     }
 }
 
-// What fails here is the encoding of an answer: the input was accepted before.
-
-impl From<arrow_schema::ArrowError> for Problem {
-    fn from(error: arrow_schema::ArrowError) -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+impl Problem {
+    /// Arrow could not encode or cast values that the engine gave, or what it wrote was not taken.
+    pub fn of_arrow(error: ArrowError) -> Problem {
+        match error {
+            ArrowError::IoError(_, error) => Problem::of_sending(error),
+            ArrowError::OffsetOverflowError(_) => {
+                Problem::invalid(format!("{error}: ask for fewer rows at once")).because(error)
+            }
+            error => Problem::failed(error),
+        }
     }
-}
 
-impl From<parquet::errors::ParquetError> for Problem {
-    fn from(error: parquet::errors::ParquetError) -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+    /// The same of a Parquet file.
+    pub fn of_parquet(error: ParquetError) -> Problem {
+        match error {
+            ParquetError::External(error) => match error.downcast::<io::Error>() {
+                Ok(error) => Problem::of_sending(*error),
+                Err(error) => Problem::failed(ParquetError::External(error)),
+            },
+            error => Problem::failed(error),
+        }
     }
-}
 
-impl From<std::io::Error> for Problem {
-    fn from(error: std::io::Error) -> Problem {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+    /// A piece of the answer could not be handed over: the client is gone, or has not read in time.
+    pub fn of_sending(error: io::Error) -> Problem {
+        match error.kind() {
+            io::ErrorKind::TimedOut => {
+                Problem::new(StatusCode::GATEWAY_TIMEOUT, "too_long", error.to_string()).because(error)
+            }
+            _ => Problem::failed(error),
+        }
+    }
+
+    fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()).because(error)
+    }
+
+    fn because(self, source: impl std::error::Error + Send + Sync + 'static) -> Problem {
+        Problem { source: Some(Arc::new(source)), ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
     use kubist::Error;
-    use std::io;
 
     #[test]
     fn status_and_code_follow_the_kind() {
@@ -93,17 +122,45 @@ mod tests {
             (problem.status.as_u16(), problem.code)
         };
         let io = |kind: io::ErrorKind| Error::io("cannot read t", kind.into());
-        let told = |message: &str| message.to_string();
-        assert_eq!(of(Error::Invalid(told("x"))), (400, "invalid"));
-        assert_eq!(of(Error::NotATable { location: told("t"), why: told("w") }), (404, "not_a_table"));
-        assert_eq!(of(Error::SnapshotExpired { location: told("t"), why: told("w") }), (410, "gone"));
-        assert_eq!(of(Error::Refused(told("x"))), (500, "failed"));
-        assert_eq!(of(Error::Damaged { file: told("f"), offset: 1, what: told("w") }), (500, "damaged"));
-        assert_eq!(of(Error::Newer(told("x"))), (500, "newer"));
-        assert_eq!(of(Error::Busy(told("x"))), (503, "busy"));
+        let text = |message: &str| message.to_string();
+        assert_eq!(of(Error::Invalid(text("x"))), (400, "invalid"));
+        assert_eq!(of(Error::NotATable { location: text("t"), why: text("w") }), (404, "not_a_table"));
+        assert_eq!(of(Error::SnapshotExpired { location: text("t"), why: text("w") }), (410, "gone"));
+        assert_eq!(of(Error::Refused(text("x"))), (500, "failed"));
+        assert_eq!(of(Error::Damaged { file: text("f"), offset: 1, what: text("w") }), (500, "damaged"));
+        assert_eq!(of(Error::Newer(text("x"))), (500, "newer"));
+        assert_eq!(of(Error::Busy(text("x"))), (503, "busy"));
         assert_eq!(of(io(io::ErrorKind::TimedOut)), (503, "unavailable"));
         assert_eq!(of(io(io::ErrorKind::StorageFull)), (507, "no_space"));
         assert_eq!(of(io(io::ErrorKind::PermissionDenied)), (500, "not_permitted"));
         assert_eq!(of(Error::internal("x")), (500, "failed"));
+    }
+
+    #[test]
+    fn a_failure_to_send_keeps_its_kind_and_its_cause() {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+        for problem in
+            [Problem::of_sending(late()), Problem::of_arrow(late().into()), Problem::of_parquet(late().into())]
+        {
+            assert_eq!((problem.status.as_u16(), problem.code), (504, "too_long"));
+            let source = problem.source().and_then(|source| source.downcast_ref::<io::Error>());
+            assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::TimedOut));
+        }
+        let gone = Problem::of_sending(io::ErrorKind::BrokenPipe.into());
+        assert_eq!((gone.status.as_u16(), gone.code), (500, "failed"));
+        assert!(gone.source().is_some_and(|source| source.is::<io::Error>()));
+    }
+
+    #[test]
+    fn a_failure_to_encode_keeps_its_cause() {
+        let problem = Problem::of_arrow(ArrowError::OffsetOverflowError(7));
+        assert_eq!((problem.status.as_u16(), problem.code), (400, "invalid"));
+        let problem = Problem::of_arrow(ArrowError::CastError("x".into()));
+        assert_eq!(problem.code, "failed");
+        assert!(problem.source().is_some_and(|source| source.is::<ArrowError>()));
+        let problem = Problem::of_parquet(ParquetError::General("x".into()));
+        assert!(problem.source().is_some_and(|source| source.is::<ParquetError>()));
+        let problem = Problem::from(Error::Busy("x".into()));
+        assert!(problem.source().is_some_and(|source| source.is::<Error>()));
     }
 }

@@ -26,16 +26,16 @@ use crate::problem::{Problem, Result};
 /// Bytes of a piece that is handed over, and how many may wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES_AHEAD: usize = 3;
-/// How often a worker looks whether there is room for the next one.
-const ROOM: Duration = Duration::from_millis(1);
+/// How often a worker checks whether the next piece can be handed over.
+const CHECK_CHANNEL: Duration = Duration::from_millis(1);
 
-/// How often a waiting question looks whether that of a slow client gives way.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a waiting question checks whether that of a slow client gives way.
+const CHECK_SLOTS: Duration = Duration::from_millis(100);
 
-/// Places for questions that run at a time. One whose client reads too slowly gives way to
-/// those that wait: it costs memory as long as it is not read.
+/// Slots for questions that run at a time. A question whose client reads too slowly gives way to
+/// those that wait, because its unread answer holds memory.
 #[derive(Clone)]
-pub struct Places {
+pub struct QuestionSlots {
     free: Arc<Semaphore>,
     taken: Arc<Mutex<Vec<Arc<Question>>>>,
 }
@@ -53,16 +53,16 @@ impl Question {
     }
 }
 
-/// The place of a question. It is free again when this is dropped.
+/// The slot of a question. Dropping it frees the slot.
 struct Taken {
-    places: Places,
+    slots: QuestionSlots,
     question: Arc<Question>,
     _free: OwnedSemaphorePermit,
 }
 
-impl Places {
-    pub fn new(places: usize) -> Places {
-        Places { free: Arc::new(Semaphore::new(places)), taken: Arc::default() }
+impl QuestionSlots {
+    pub fn new(slots: usize) -> QuestionSlots {
+        QuestionSlots { free: Arc::new(Semaphore::new(slots)), taken: Arc::default() }
     }
 
     fn taken(&self) -> MutexGuard<'_, Vec<Arc<Question>>> {
@@ -71,17 +71,17 @@ impl Places {
 
     async fn take(&self, patience: Duration, cancel: &Cancel) -> Option<Taken> {
         let end = Instant::now() + patience;
-        // One turn in the queue, however often it is looked meanwhile.
+        // It keeps its turn in the queue, however often it checks meanwhile.
         let mut free = std::pin::pin!(self.free.clone().acquire_owned());
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if let Ok(free) = tokio::time::timeout(left.min(LOOK), free.as_mut()).await {
+            if let Ok(free) = tokio::time::timeout(left.min(CHECK_SLOTS), free.as_mut()).await {
                 let free = free.ok()?;
                 let question = Arc::new(Question { cancel: cancel.clone(), unread_since: Mutex::default() });
                 self.taken().push(question.clone());
-                return Some(Taken { places: self.clone(), question, _free: free });
+                return Some(Taken { slots: self.clone(), question, _free: free });
             }
-            if left <= LOOK {
+            if left <= CHECK_SLOTS {
                 return None;
             }
             let taken = self.taken();
@@ -96,15 +96,15 @@ impl Places {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.places.taken().retain(|question| !Arc::ptr_eq(question, &self.question));
+        self.slots.taken().retain(|question| !Arc::ptr_eq(question, &self.question));
     }
 }
 
 /// What questions may cost.
 #[derive(Clone)]
 pub struct Work {
-    pub places: Places,
-    /// How long a question waits for a place.
+    pub slots: QuestionSlots,
+    /// How long a question waits for a slot.
     pub patience: Duration,
     /// How long it may run.
     pub longest: Duration,
@@ -152,7 +152,7 @@ impl Out {
         Ok(())
     }
 
-    /// Waits for room without the connections' thread, which may be ending.
+    /// Waits, without the connections' thread, which may be ending, until the channel takes it.
     fn send(&mut self, message: Message) -> std::io::Result<()> {
         let sent = self.send_in_time(message);
         *self.question.unread_since() = None;
@@ -175,7 +175,7 @@ impl Out {
                 return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read"));
             }
             self.question.unread_since().get_or_insert_with(Instant::now);
-            std::thread::sleep(ROOM);
+            std::thread::sleep(CHECK_CHANNEL);
         }
     }
 }
@@ -210,7 +210,7 @@ pub async fn stream(
 ) -> Result<Response<Answer>> {
     let cancel = Cancel::default();
     let waiting = Waiting(cancel.clone());
-    let place = place(limits, &cancel).await?;
+    let slot = slot(limits, &cancel).await?;
     let (sender, mut receiver) = channel(PIECES_AHEAD);
     let mut out = Out {
         sender,
@@ -219,13 +219,13 @@ pub async fn stream(
         stall: limits.stall,
         deadline: Instant::now() + limits.longest,
         broken: false,
-        question: place.question.clone(),
+        question: slot.question.clone(),
         cancel: cancel.clone(),
     };
     let timer = tokio::spawn(stop_after(limits.longest, cancel));
     tokio::task::spawn_blocking(move || {
-        let _place: Taken = place;
-        let done = work(&mut out).and_then(|()| Ok(out.hand_over()?));
+        let _slot: Taken = slot;
+        let done = work(&mut out).and_then(|()| out.hand_over().map_err(Problem::of_sending));
         let last = match done {
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),
@@ -257,10 +257,10 @@ pub async fn json(
 ) -> Result<Response<Answer>> {
     let cancel = Cancel::default();
     let _waiting = Waiting(cancel.clone());
-    let place = place(limits, &cancel).await?;
+    let slot = slot(limits, &cancel).await?;
     let timer = tokio::spawn(stop_after(limits.longest, cancel.clone()));
     let done = tokio::task::spawn_blocking(move || {
-        let _place: Taken = place;
+        let _slot: Taken = slot;
         work(&cancel)
     });
     let done = done.await.map_err(|_| broken());
@@ -268,8 +268,8 @@ pub async fn json(
     Ok(of_json(StatusCode::OK, &done??))
 }
 
-async fn place(limits: &Work, cancel: &Cancel) -> Result<Taken> {
-    limits.places.take(limits.patience, cancel).await.ok_or_else(|| {
+async fn slot(limits: &Work, cancel: &Cancel) -> Result<Taken> {
+    limits.slots.take(limits.patience, cancel).await.ok_or_else(|| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many questions at once: ask again in a second")
     })
 }
@@ -286,7 +286,7 @@ fn broken() -> Problem {
 /// The body of an answer.
 pub struct Answer {
     content: Content,
-    /// The next word is the client's once all is sent.
+    /// Once all is sent, the connection waits for the client.
     _then: Option<Silent>,
 }
 

@@ -11,35 +11,35 @@ use serde_json::json;
 
 use crate::ask::{Estimates, Histograms, Nothing, Paths, Points, Records, parse};
 use crate::connections::Connection;
-use crate::given::Given;
 use crate::guard::{Guard, cookie_name};
 use crate::problem::{Problem, Result};
 use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, stream, whole};
+use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
-/// How often a table is looked at while somebody waits for news of it.
-const LOOK: Duration = Duration::from_millis(150);
+/// How often a table is checked while a client waits for changes.
+const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 
 /// What all requests share.
-pub struct Desk {
-    pub tables: Vec<Arc<Given>>,
+pub struct ServerState {
+    pub tables: Vec<Arc<ServedTable>>,
     pub guard: Guard,
     pub work: Work,
-    /// Questions for news wait long and cost little: they have places of their own.
+    /// Requests that wait for changes cost little and take long: they have slots of their own.
     pub watchers: Work,
     pub body_bytes: usize,
     pub body_patience: Duration,
 }
 
 /// Answers any request.
-pub async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Response<Answer> {
+pub async fn answer(state: Arc<ServerState>, request: Request<Incoming>) -> Response<Answer> {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
     // Without a body it is here as a whole.
     if request.body().is_end_stream() {
         connection.iter().for_each(|connection| connection.is_answered());
     }
-    let mut response = match route(&desk, request).await {
+    let mut response = match route(&state, request).await {
         Ok(response) => response,
         Err(problem) => of_problem(&problem),
     };
@@ -50,9 +50,9 @@ pub async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Response<Ans
     response.map(|answer| answer.then_silent(connection))
 }
 
-async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Answer>> {
+async fn route(state: &Arc<ServerState>, request: Request<Incoming>) -> Result<Response<Answer>> {
     let uri = request.uri().clone();
-    desk.guard.check(request.headers(), uri.query())?;
+    state.guard.check(request.headers(), uri.query())?;
     let path = uri.path();
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match (&parts[..], request.method()) {
@@ -62,9 +62,9 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
         }
         (["v1", "openapi.json"], &Method::GET) => Ok(whole(page::DESCRIPTION, "application/json")),
         (["v1", "tables"], &Method::GET) => {
-            let desk = desk.clone();
-            answer_json(&desk.work.clone(), move |_| {
-                let tables = desk.tables.iter().map(|table| {
+            let state = state.clone();
+            answer_json(&state.work.clone(), move |_| {
+                let tables = state.tables.iter().map(|table| {
                     let now = table.now()?;
                     Ok(json!({ "name": table.name, "version": now.version, "rows": now.about["rows"] }))
                 });
@@ -73,21 +73,21 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
             .await
         }
         (["v1", "tables", name, rest @ ..], method) => {
-            let table = desk.table(name)?;
+            let table = state.table(name)?;
             match (rest, method) {
                 ([], &Method::GET) => {
                     let version = of_query_if_there(uri.query(), "version")?;
-                    answer_json(&desk.work, move |_| Ok(table.at(version.as_deref())?.described(&table.name))).await
+                    answer_json(&state.work, move |_| Ok(table.at(version.as_deref())?.described(&table.name))).await
                 }
-                (["news"], &Method::GET) => news(desk, table, uri.query()).await,
+                (["changes"], &Method::GET) => changes(state, table, uri.query()).await,
                 (["query"], &Method::POST | &Method::GET) => {
-                    let said = match *method {
-                        // A browser saves to disk, as it comes, only what it gets by an address.
+                    let asked = match *method {
+                        // A browser streams to disk only what it requests with GET.
                         Method::GET => Bytes::from(of_query(uri.query(), "ask")?),
-                        _ => body(desk, request).await?,
+                        _ => body(state, request).await?,
                     };
-                    let (region, asked) = parse::<Records>(&said)?;
-                    stream(&desk.work, move |out| {
+                    let (region, asked) = parse::<Records>(&asked)?;
+                    stream(&state.work, move |out| {
                         let pinned = table.at(region.version.as_deref())?;
                         let query = asked.request(&region, &out.cancel)?;
                         out.header("kubist-version", &pinned.version);
@@ -96,8 +96,8 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     .await
                 }
                 (["trajectories"], &Method::POST) => {
-                    let (region, asked) = parse::<Paths>(&body(desk, request).await?)?;
-                    stream(&desk.work, move |out| {
+                    let (region, asked) = parse::<Paths>(&body(state, request).await?)?;
+                    stream(&state.work, move |out| {
                         let pinned = table.at(region.version.as_deref())?;
                         let (through, query) = asked.requests(&region, &out.cancel)?;
                         out.header("kubist-version", &pinned.version);
@@ -107,24 +107,24 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     .await
                 }
                 (["points"], &Method::POST) => {
-                    let (region, asked) = parse::<Points>(&body(desk, request).await?)?;
-                    stream(&desk.work, move |out| {
+                    let (region, asked) = parse::<Points>(&body(state, request).await?)?;
+                    stream(&state.work, move |out| {
                         let pinned = table.at(region.version.as_deref())?;
                         points::send(&pinned.snapshot, &region, &asked, out)
                     })
                     .await
                 }
                 (["estimate"], &Method::POST) => {
-                    let (region, asked) = parse::<Estimates>(&body(desk, request).await?)?;
-                    stream(&desk.work, move |out| {
+                    let (region, asked) = parse::<Estimates>(&body(state, request).await?)?;
+                    stream(&state.work, move |out| {
                         let pinned = table.at(region.version.as_deref())?;
                         estimate::send(&pinned.snapshot, &region, &asked, out)
                     })
                     .await
                 }
                 (["count"], &Method::POST) => {
-                    let (region, Nothing {}) = parse(&body(desk, request).await?)?;
-                    answer_json(&desk.work, move |cancel| {
+                    let (region, Nothing {}) = parse(&body(state, request).await?)?;
+                    answer_json(&state.work, move |cancel| {
                         let pinned = table.at(region.version.as_deref())?;
                         let count = pinned.snapshot.count(region.request(cancel))?;
                         Ok(json!({ "count": count, "version": pinned.version }))
@@ -132,14 +132,14 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
                     .await
                 }
                 (["histogram"], &Method::POST) => {
-                    let (region, asked) = parse::<Histograms>(&body(desk, request).await?)?;
-                    answer_json(&desk.work, move |cancel| {
+                    let (region, asked) = parse::<Histograms>(&body(state, request).await?)?;
+                    answer_json(&state.work, move |cancel| {
                         let pinned = table.at(region.version.as_deref())?;
                         histogram::of_sample(&pinned.snapshot, &region, &asked, cancel)
                     })
                     .await
                 }
-                ([] | ["news"], _) => allowed("GET"),
+                ([] | ["changes"], _) => allowed("GET"),
                 (["query"], _) => allowed("GET, POST"),
                 (["trajectories" | "points" | "count" | "histogram" | "estimate"], _) => allowed("POST"),
                 _ => Err(nothing_at(path)),
@@ -147,7 +147,7 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
         }
         (["v1", ..], &Method::GET) => Err(nothing_at(path)),
         (_, &Method::GET | &Method::HEAD) => match page::file(path) {
-            Some(_) if path == "/" && desk.guard.in_address(uri.query()) => Ok(with_cookie(desk)),
+            Some(_) if path == "/" && state.guard.in_address(uri.query()) => Ok(with_cookie(state)),
             Some(response) => Ok(response),
             None => Err(nothing_at(path)),
         },
@@ -155,8 +155,8 @@ async fn route(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<
     }
 }
 
-impl Desk {
-    fn table(&self, name: &str) -> Result<Arc<Given>> {
+impl ServerState {
+    fn table(&self, name: &str) -> Result<Arc<ServedTable>> {
         let found = self.tables.iter().find(|table| table.name == name).cloned();
         found.ok_or_else(|| {
             Problem::new(StatusCode::NOT_FOUND, "no_such_table", format!("no table {name:?} is served here"))
@@ -176,11 +176,11 @@ fn allowed(methods: &'static str) -> Result<Response<Answer>> {
 }
 
 /// The token goes from the address, where histories keep it, into a cookie.
-fn with_cookie(desk: &Desk) -> Response<Answer> {
+fn with_cookie(state: &ServerState) -> Response<Answer> {
     let mut response = whole(Bytes::new(), "text/plain");
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
-    let token = desk.guard.token.as_deref().unwrap_or_default();
+    let token = state.guard.token.as_deref().unwrap_or_default();
     if let Ok(value) = format!("{}={token}; Path=/; HttpOnly; SameSite=Lax", cookie_name(token)).parse() {
         response.headers_mut().insert(SET_COOKIE, value);
     }
@@ -189,18 +189,18 @@ fn with_cookie(desk: &Desk) -> Response<Answer> {
 
 /// The whole body of a request, which must be JSON: other types a page of another site
 /// may send without asking first.
-async fn body(desk: &Desk, request: Request<Incoming>) -> Result<Bytes> {
-    let said = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if said.split(';').next().map(str::trim) != Some("application/json") {
+async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> {
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if media_type.split(';').next().map(str::trim) != Some("application/json") {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "media_type",
-            format!("the body must be application/json, not {said:?}"),
+            format!("the body must be application/json, not {media_type:?}"),
         ));
     }
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    let collected = Limited::new(request.into_body(), desk.body_bytes).collect();
-    match tokio::time::timeout(desk.body_patience, collected).await {
+    let collected = Limited::new(request.into_body(), state.body_bytes).collect();
+    match tokio::time::timeout(state.body_patience, collected).await {
         Ok(Ok(body)) => {
             connection.iter().for_each(|connection| connection.is_answered());
             Ok(body.to_bytes())
@@ -208,7 +208,7 @@ async fn body(desk: &Desk, request: Request<Incoming>) -> Result<Bytes> {
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
-            format!("a request's body has at most {} bytes", desk.body_bytes),
+            format!("a request's body has at most {} bytes", state.body_bytes),
         )),
         Ok(Err(error)) => Err(Problem::invalid(format!("the request's body: {error}"))),
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request's body did not come")),
@@ -246,15 +246,15 @@ fn decoded(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Answers when the table has another version than the one that is known, or in time.
-async fn news(desk: &Arc<Desk>, table: Arc<Given>, query: Option<&str>) -> Result<Response<Answer>> {
+/// Answers once the table has another version than the known one, or when `patience` ends.
+async fn changes(state: &Arc<ServerState>, table: Arc<ServedTable>, query: Option<&str>) -> Result<Response<Answer>> {
     let known = of_query(query, "version")?;
     let patience = of_query(query, "patience").unwrap_or("25".into()).parse::<f64>();
     let Some(patience) = patience.ok().filter(|seconds| *seconds >= 0.0) else {
         return Err(Problem::invalid("patience: seconds, at least 0"));
     };
     let patience = patience.min(LONGEST_WAIT);
-    answer_json(&desk.watchers, move |cancel| {
+    answer_json(&state.watchers, move |cancel| {
         let begun = std::time::Instant::now();
         loop {
             let now = table.now()?;
@@ -262,7 +262,7 @@ async fn news(desk: &Arc<Desk>, table: Arc<Given>, query: Option<&str>) -> Resul
                 return Ok(now.described(&table.name));
             }
             cancel.check()?;
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_TABLE);
         }
     })
     .await

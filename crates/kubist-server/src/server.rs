@@ -1,4 +1,4 @@
-//! The process's listening side: connections, their limits, its end.
+//! The server: it listens, admits connections within their limits, and ends them when it stops.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,12 +13,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::connections::{Connections, Full, Place};
-use crate::given::{Given, name_of};
+use crate::connections::{Admitted, Connections, Full};
 use crate::guard::Guard;
-use crate::impatient::{Impatient, hung_up};
-use crate::respond::{Places, Work};
-use crate::routes::{self, Desk};
+use crate::respond::{QuestionSlots, Work};
+use crate::routes::{self, ServerState};
+use crate::served_table::{ServedTable, name_of};
+use crate::stall_timeout::{StallTimeout, hung_up};
 
 /// What clients may cost.
 #[derive(Clone, Debug)]
@@ -80,11 +80,11 @@ impl Default for Options {
     }
 }
 
-/// Questions for news that wait at a time.
+/// Requests that wait for changes at a time.
 const WATCHERS: usize = 64;
 
-/// How often to look whether a connection can give way.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often to check whether a connection can give way.
+const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
 /// The answer to a client that has too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -99,6 +99,12 @@ pub struct Server {
 
 impl Server {
     /// Opens the tables and listens.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if an address that others reach has no token, or the token is not plain; as of
+    /// [`kubist::Table::open`] if a table cannot be opened; `Unavailable` or `Permission` if the
+    /// address cannot be listened at.
     pub fn start(options: &Options) -> kubist::Result<Server> {
         let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
@@ -111,7 +117,7 @@ impl Server {
         if options.token.as_deref().is_some_and(|token| !token.chars().all(plain)) {
             return Err(kubist::Error::Invalid("a token has letters, digits and - _ . ~ only".into()));
         }
-        let mut tables: Vec<Arc<Given>> = Vec::new();
+        let mut tables: Vec<Arc<ServedTable>> = Vec::new();
         for location in &options.tables {
             let plain = name_of(location);
             let taken = |name: &str| tables.iter().any(|table| table.name == name);
@@ -122,7 +128,7 @@ impl Server {
                 }
                 name = format!("{plain}-{number}");
             }
-            tables.push(Arc::new(Given::open(location, name)?));
+            tables.push(Arc::new(ServedTable::open(location, name)?));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -137,15 +143,15 @@ impl Server {
         let names = tables.iter().map(|table| table.name.clone()).collect();
         let limits = &options.limits;
         let work = Work {
-            places: Places::new(limits.questions),
+            slots: QuestionSlots::new(limits.questions),
             patience: limits.question_patience,
             longest: limits.longest,
             stall: limits.stall,
         };
-        let desk = Arc::new(Desk {
+        let state = Arc::new(ServerState {
             tables,
             guard: Guard { loopback: options.address.is_loopback(), token: options.token.clone() },
-            watchers: Work { places: Places::new(WATCHERS), ..work.clone() },
+            watchers: Work { slots: QuestionSlots::new(WATCHERS), ..work.clone() },
             work,
             body_bytes: limits.body_bytes,
             body_patience: limits.stall,
@@ -154,7 +160,7 @@ impl Server {
         let limits = limits.clone();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                tokio::spawn(accept(listener, desk, limits));
+                tokio::spawn(accept(listener, state, limits));
                 let _ = stopped.await;
             });
             runtime.shutdown_background();
@@ -193,7 +199,7 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>, limits: Limits) {
+async fn accept(listener: TcpListener, state: Arc<ServerState>, limits: Limits) {
     let connections = Connections::new(limits.connections, limits.connections_of_address);
     loop {
         let Ok((socket, client)) = listener.accept().await else {
@@ -201,37 +207,37 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>, limits: Limits) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let place = loop {
+        let admitted = loop {
             match connections.admit(client.ip()) {
-                Ok(place) => break Some(place),
+                Ok(admitted) => break Some(admitted),
                 Err(Full::OfAddress) => break None,
                 // Until one ends, or is found to be slow.
-                Err(Full::OfAll) => drop(tokio::time::timeout(LOOK, connections.one_left()).await),
+                Err(Full::OfAll) => drop(tokio::time::timeout(CHECK_CONNECTIONS, connections.one_left()).await),
             }
         };
-        match place {
-            Some(place) => drop(tokio::spawn(serve(socket, place, desk.clone(), limits.clone()))),
-            // There is room for it in the socket's own memory: nobody is waited for.
+        match admitted {
+            Some(admitted) => drop(tokio::spawn(serve(socket, admitted, state.clone(), limits.clone()))),
+            // The socket's buffer holds it: nothing waits for the client.
             None => drop(socket.try_write(TOO_MANY)),
         }
     }
 }
 
-async fn serve(socket: TcpStream, place: Place, desk: Arc<Desk>, limits: Limits) {
+async fn serve(socket: TcpStream, admitted: Admitted, state: Arc<ServerState>, limits: Limits) {
     // Frames are small and wanted at once.
     let _ = socket.set_nodelay(true);
-    let (socket, connection) = (Arc::new(socket), place.connection.clone());
+    let (socket, connection) = (Arc::new(socket), admitted.connection.clone());
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        let desk = desk.clone();
+        let state = state.clone();
         request.extensions_mut().insert(connection.clone());
-        async move { Ok::<_, Infallible>(routes::answer(desk, request).await) }
+        async move { Ok::<_, Infallible>(routes::answer(state, request).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_header_size(32 * 1024)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(Impatient::new(socket.clone(), connection.clone(), limits.stall)), service);
+        .serve_connection(TokioIo::new(StallTimeout::new(socket.clone(), connection.clone(), limits.stall)), service);
     tokio::select! {
         // An error ends the connection, which its client notices.
         _ = served => {}

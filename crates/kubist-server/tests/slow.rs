@@ -43,11 +43,12 @@ fn half_open_connections_keep_nobody_out() {
     let whole = "GET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let half_a_body = post("/v1/tables/run/count", "{}").replace("length: 2", "length: 200");
     for sent in ["", "GET /v1 HTTP/1.1\r\nhost: loc", &half_a_body, whole] {
-        // Someone waits for news all the while, and is not disturbed.
+        // Someone waits for changes all the while, and is not disturbed.
         let version = world.get("/v1/tables/run").json()["version"].as_str().unwrap().to_string();
         let mut waiting = connect(world.server.address());
-        let news = format!("GET /v1/tables/run/news?version={version}&patience=3 HTTP/1.1\r\nhost: localhost\r\n\r\n");
-        waiting.write_all(news.as_bytes()).unwrap();
+        let changes =
+            format!("GET /v1/tables/run/changes?version={version}&patience=3 HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        waiting.write_all(changes.as_bytes()).unwrap();
         let crowd = crowd(&world, sent);
         for _ in 0..3 {
             assert_eq!(world.post("/v1/tables/run/count", &json!({})).json()["count"], 1_000, "beside {sent:?}");
@@ -61,7 +62,7 @@ fn half_open_connections_keep_nobody_out() {
 
 #[test]
 fn who_reads_slowly_gives_way_to_who_waits() {
-    // One connection more than places, all of which slow readers take.
+    // One connection more than slots, all of which slow readers take.
     let limits = Limits { questions: 2, question_patience: LONG, connections: 3, ..limits() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = post("/v1/tables/run/query", r#"{"format": "csv"}"#);
@@ -97,10 +98,10 @@ fn who_hangs_up_stops_the_work_of_any_question() {
     ];
     for (path, body) in questions {
         let ask = post(&format!("/v1/tables/run/{path}"), body);
-        // Also who has said more than is read of it when it hangs up.
-        for said in [ask.clone(), format!("{ask}{ask}")] {
+        // Also a client that has sent more than is read when it hangs up.
+        for sent in [ask.clone(), format!("{ask}{ask}")] {
             let mut leaving = connect(world.server.address());
-            leaving.write_all(said.as_bytes()).unwrap();
+            leaving.write_all(sent.as_bytes()).unwrap();
             drop(leaving);
             assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200, "after {path}");
         }

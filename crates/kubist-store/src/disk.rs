@@ -87,7 +87,7 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// Why a path leads nowhere: something else stands in a file's or directory's place. The
+/// Why a path leads nowhere: something that is neither a file nor a directory has that name. The
 /// source of an [`io::Error`], whose kind is `IsADirectory` for a directory,
 /// `NotADirectory` for a file on the way, and `InvalidInput` for what no store ever made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -114,27 +114,60 @@ pub(crate) fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
 /// A disk, as one process sees it.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file; fails with [`Irregular`] in the error if the path leads to something else.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if nothing is there; an error that holds [`Irregular`] if something else is; else
+    /// the error of the operating system.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
     /// What is there; `None` if nothing is.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's, but that nothing is there is none.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
     /// Names that are not UTF-8 are left out: the engine never makes any.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's: `NotFound` if there is no such directory.
     fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
 
     /// Makes one directory, whose parent exists.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's: `AlreadyExists` if the name is taken.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable, not what they lead to.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Gives a file a second name; fails with `AlreadyExists` if it is taken.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` if the name is taken; else the operating system's.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Takes a file's name away. The file lives on while it is open.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's: `NotFound` if there is no such file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Removes a directory; fails with `DirectoryNotEmpty` if anything is in it.
+    ///
+    /// # Errors
+    ///
+    /// `DirectoryNotEmpty` if anything is in it; else the operating system's.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
     /// This process; changes in a forked child.
@@ -147,12 +180,24 @@ pub trait Disk: Send + Sync + fmt::Debug {
 /// An open file; closed, and its lock given back, on drop.
 pub trait DiskFile: Send + Sync + fmt::Debug {
     /// The file's length.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn bytes(&self) -> io::Result<u64>;
 
     /// How many bytes were read: 0 only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The same, into the spare capacity of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         let before = bytes.len();
         bytes.resize(bytes.capacity(), 0);
@@ -162,13 +207,25 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     }
 
     /// How many bytes were written.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's: `StorageFull` on a full disk.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Makes the file as long as `bytes`: what is beyond is cut off.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes the file's bytes and length durable. After an error, what is on
     /// disk is unknown, and a second call proves nothing.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Asks for the bytes to be written out soon: a hint, which never fails.
@@ -183,6 +240,10 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn start_reading(&self, _range: Range<u64>) {}
 
     /// Takes the file's exclusive lock, unless another handle has it (`false`).
+    ///
+    /// # Errors
+    ///
+    /// The operating system's, but that another handle has the lock is none.
     fn try_lock(&self) -> io::Result<bool>;
 }
 

@@ -100,12 +100,12 @@ pub enum Error {
         known: u32,
     },
 
-    /// A place on the network does not answer, or not enough of it. Nothing is known of
+    /// A store on the network does not answer, or too few of its hosts do. Nothing is known of
     /// what was asked last. Look after it, then try again.
-    #[error("{place} cannot be reached: {why}")]
+    #[error("{location} cannot be reached: {why}")]
     Unreachable {
         /// Where it is.
-        place: String,
+        location: String,
         /// What was tried, and what came back.
         why: String,
     },
@@ -117,7 +117,7 @@ pub enum Error {
         operation: &'static str,
         /// The file, as a path or an address.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

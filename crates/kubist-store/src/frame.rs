@@ -1,4 +1,4 @@
-//! The frames that a log is made of, and how a torn tail is told from damage.
+//! The frames that a log is made of, and how a torn tail is distinguished from damage.
 //!
 //! ```text
 //! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
@@ -6,7 +6,7 @@
 //!
 //! A frame's head is checksummed on its own, so a damaged length is never
 //! believed and cannot swallow what follows. The head's checksum covers the
-//! position too: bytes of another place or an older log never pass for a frame.
+//! position too: bytes of another position or an older log never pass for a frame.
 //!
 //! An owner begins an entry only after the one before is durable. So at most
 //! one frame, the last, can be unfinished, and **nothing valid follows a torn
@@ -48,7 +48,7 @@ pub(crate) struct Frames {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,
-    /// So many bytes that an unfinished append may have left.
+    /// Bytes that an unfinished append may have left.
     Torn {
         bytes: u64,
     },
@@ -153,7 +153,7 @@ enum Next {
     Unknown,
 }
 
-/// Looks for a whole frame at each place from `from` on. Heads that are right and lead to
+/// Looks for a whole frame at each position from `from` on. Heads that are right and lead to
 /// payloads that are not cost the payload's length each; crafted, they could make that the
 /// square of the log's.
 fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
@@ -267,7 +267,7 @@ mod tests {
             let found = pieces(&bad.into(), START);
             let hit = whole_before(&bounds, bit / 8);
             let whole: Vec<&[u8]> = found.entries.iter().map(|entry| &entry.bytes[..]).collect();
-            let others: Vec<&[u8]> = (0..4).filter(|place| *place != hit).map(|place| PAYLOADS[place]).collect();
+            let others: Vec<&[u8]> = (0..4).filter(|index| *index != hit).map(|index| PAYLOADS[index]).collect();
             assert_eq!(whole, others, "bit {bit}");
             let broken: Vec<u64> = found.broken.iter().map(|broken| broken.position).collect();
             assert_eq!(broken, [START + bounds[hit] as u64], "bit {bit}");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_frames_of_another_place_are_no_frames() {
+    fn zeros_and_frames_of_another_position_are_no_frames() {
         let found = frames(&vec![0; 100].into(), START);
         assert_eq!((found.entries.len(), found.rest), (0, Rest::Torn { bytes: 100 }));
         let found = frames(&log().0.into(), START + 1);

@@ -17,7 +17,8 @@
 //! - a log's owner holds the file's lock, which dies with the process;
 //! - after a failed write or sync, a handle refuses to go on;
 //! - nothing below the directory is reached through a link, and only regular files are
-//!   opened: the table may be a stranger's. What else stands in their place is an error.
+//!   opened, because a table may come from someone who is not trusted. Anything else under such a
+//!   name is an error.
 //!
 //! Folders are made when something is first put into them: opening a directory
 //! for reading changes nothing in it.
@@ -66,6 +67,10 @@ pub struct LocalStore {
 
 /// Opens the store in an existing directory; [`Error::Missing`] if there is
 /// none. An empty directory is an empty store.
+///
+/// # Errors
+///
+/// [`Error::Missing`] if there is none; `Irregular` if it is no directory; `Io`.
 pub fn open_local(path: &Path) -> Result<LocalStore> {
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
@@ -73,17 +78,29 @@ pub fn open_local(path: &Path) -> Result<LocalStore> {
 impl LocalStore {
     /// Opens the store in a directory, making it (durably, and its parents too)
     /// if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// `Irregular` if a link or a file is where a directory should be; `NoSpace`; `Io`.
     pub fn create(path: &Path) -> Result<LocalStore> {
         LocalStore::on_disk(Arc::new(OsDisk::beneath(path)), path)
     }
 
     /// [`LocalStore::create`] on another disk than the machine's.
+    ///
+    /// # Errors
+    ///
+    /// As of [`LocalStore::create`].
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         folders::create_with_parents(&*disk, path)?;
         LocalStore::open_on(disk, path)
     }
 
     /// [`open_local`] on another disk than the machine's.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open_local`].
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         let location = path.display().to_string();
         match disk.find(path) {
@@ -108,6 +125,10 @@ impl LocalStore {
     /// What is odd about a writer's log, in words, one finding each: damage, an
     /// unfinished entry, a missing or unreadable acknowledgement. Empty if all
     /// is well.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if there is no such log; `InvalidName`; `Io`. Damage is a finding, not an error.
     pub fn check_log(&self, writer: &str) -> Result<Vec<String>> {
         logs::check(self, writer)
     }

@@ -1,6 +1,6 @@
 //! Which names a store accepts.
 //!
-//! The rules are those of the strictest place a name may end up in (a file
+//! The rules are those of the strictest system that a name may end up on (a file
 //! name on any system), and they are the same for every engine, so that a name
 //! that works in a test works everywhere. They also keep a name from ever
 //! leaving the store's directory.
@@ -18,6 +18,10 @@ pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Accepts the name of a writer or a segment.
+///
+/// # Errors
+///
+/// `InvalidName`.
 pub fn check_part(name: &str) -> Result<()> {
     match fault_of_part(name) {
         None => Ok(()),
@@ -26,6 +30,10 @@ pub fn check_part(name: &str) -> Result<()> {
 }
 
 /// Accepts the name of an object.
+///
+/// # Errors
+///
+/// `InvalidName`.
 pub fn check_object(name: &str) -> Result<()> {
     if name.len() > MAX_OBJECT_BYTES {
         return Err(invalid(name, format!("longer than {MAX_OBJECT_BYTES} bytes")));

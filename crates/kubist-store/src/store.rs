@@ -1,4 +1,4 @@
-//! The `Store` trait: all that Kubist asks of a place that keeps bytes.
+//! The `Store` trait: all that Kubist asks of what keeps its bytes.
 //!
 //! It is small so that a directory, a database or an object store can stand
 //! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. It is
@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// A place that keeps objects, segments and logs. See the crate's head for what
+/// What keeps objects, segments and logs. See the crate's head for what
 /// every engine guarantees.
 ///
 /// Writer and segment names are 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// not be `logs`, `segments` or `tmp`, and an object's name may not be a folder
 /// of another's. Anything else is [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's place, as the user named it. For messages.
+    /// The store's location, as the user named it. For messages.
     fn location(&self) -> &str;
 
     /// What kind of store this is, for those who plan work on it. Always the same of a handle.
@@ -36,17 +36,36 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// With either answer the object of that name, whoever wrote it, is whole
     /// and survives a crash. After an error it may be there or not: ask again.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `NoSpace`; `Damaged` if the object that is there is; `Io` or `Unreachable` if
+    /// the engine fails.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
     /// The object's value, or `None`. What is seen here may still be lost by a
     /// power failure until its `put_if_absent` returned (to anyone).
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote;
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
     /// The names of all objects that begin with `prefix`, sorted.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Unreachable` if the engine fails; `Irregular` if something else is where a folder
+    /// should be.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
     /// The same, of names that sort behind `after` alone: for who knows all up to there. An
     /// engine that keeps names sorted passes over the others without reading them.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::list`].
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
         let mut names = self.list(prefix)?;
         names.retain(|name| name.as_str() > after);
@@ -55,11 +74,19 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Removes an object; that it is absent is fine. A power failure soon
     /// afterwards may bring it back.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete(&self, name: &str) -> Result<()>;
 
     /// A new segment, owned by the caller. [`Error::Exists`](crate::Error) if
     /// the name is taken. Names must not be used again after a deletion:
     /// readers may hold on to the old bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Exists`; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine fails.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
     /// Reads `ranges` of a segment: exactly one `Bytes` per range, in order.
@@ -67,9 +94,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Bytes are there to read once their owner called `sync`. A range that is
     /// not wholly there is [`Error::Damaged`](crate::Error), an absent segment
     /// [`Error::Missing`](crate::Error).
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`; `Missing`; `Newer`; `Io` or `Unreachable` if the engine fails.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
     /// The same, and tells `watch` of each request to whatever keeps the bytes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::read`].
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.read(segment, ranges)?;
@@ -80,6 +115,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The same of several segments, one answer for each. An engine on a network asks for all
     /// at once.
+    ///
+    /// # Errors
+    ///
+    /// Of the engine as a whole: `Unreachable`. Those of one segment are in its answer.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         Ok(wanted.iter().map(|(segment, ranges)| self.read_watched(segment, ranges, watch)).collect())
     }
@@ -91,13 +130,25 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The end of the segment's last byte, at least what was synced; `None` if
     /// there is no such segment.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
 
     /// The names of all segments, sorted.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Unreachable` if the engine fails.
     fn segments(&self) -> Result<Vec<String>>;
 
     /// Removes a segment; that it is absent is fine. A power failure soon
     /// afterwards may bring it back.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
     /// Takes the log of `writer`, making it if there is none, and makes all of
@@ -132,24 +183,46 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Cuts off an entry that its last owner did not finish. If an entry that
     /// was acknowledged is missing or wrong, nothing is cut and the answer is
     /// [`Error::Damaged`](crate::Error).
+    ///
+    /// # Errors
+    ///
+    /// `Busy`; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine
+    /// fails.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
     /// The names of all writers that have a log, sorted.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Unreachable` if the engine fails.
     fn logs(&self) -> Result<Vec<String>>;
 
     /// All entries that begin at or after `from`: 0, a [`LogEntry::position`],
     /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
     /// Of a log that has lost its end, [`LogTail::next`] may lie before `from`.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine
+    /// fails.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
     /// The same of several logs, one answer for each: a writer, and from where on. An engine
     /// on a network asks for all at once.
+    ///
+    /// # Errors
+    ///
+    /// The first of any of them, as of [`Store::read_log`].
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
     }
 
     /// What is sound of a damaged log from `from` on, as far as the engine can tell: entries
     /// behind damage too, if it can find them.
+    ///
+    /// # Errors
+    ///
+    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is in the answer.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
         match self.read_log(writer, from) {
@@ -166,25 +239,41 @@ pub trait Store: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Where bytes of segments lie, each given by a segment and an offset; empty unless the
-    /// store is on [`Locality::Hosts`].
-    fn homes(&self, _places: &[(&str, u64)]) -> Result<Vec<Home>> {
+    /// Which hosts keep bytes of segments, each given by a segment and an offset; empty unless
+    /// the store is on [`Locality::Hosts`].
+    ///
+    /// # Errors
+    ///
+    /// `Unreachable` if the cluster does not answer.
+    fn replica_locations(&self, _offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
         Ok(Vec::new())
     }
 
     /// Private space for spilling, gone when dropped (or the process dies).
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`; `Io`.
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
 
     /// All that the store keeps, in no order, with the bytes that each takes, those
     /// included that the engine adds. A log may be listed in several parts.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Unreachable` if the engine fails.
     fn sizes(&self) -> Result<Vec<Size>>;
 
     /// Ends the store: removes all segments, logs and temporaries, then these
     /// objects one after the other (a name that ends in a slash: a folder of objects
-    /// that may all be gone), and the place itself if nothing is left in it.
+    /// that may all be gone), and the store's directory or table if nothing is left in it.
     /// What is absent is passed over, so it can be called again after a failure; and
     /// whatever a power failure brings back, it brings the last object back too.
     /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if somebody owns a log; `Io` or `Unreachable` if the engine fails.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
@@ -204,8 +293,8 @@ pub struct Capabilities {
 pub enum Locality {
     /// Equally near to whoever opens the store.
     Here,
-    /// On hosts of the store's own: [`Store::hosts`] names them, and [`Store::homes`] says
-    /// which of them have what. Work can be sent there, and they bound the requests to them.
+    /// On hosts of the store's own: [`Store::hosts`] names them, and
+    /// [`Store::replica_locations`] says which of them keep which bytes. Work can be sent there, and they bound the requests to them.
     Hosts,
 }
 
@@ -245,10 +334,10 @@ impl Fencing {
 /// The bytes of ranges of several segments.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// Where bytes lie on the ring of a cluster.
+/// Which hosts of a cluster keep some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
-    /// The place on the ring: the same for ever, whichever hosts there are.
+pub struct ReplicaLocation {
+    /// The position on the ring. It never changes, whichever hosts there are.
     pub token: i64,
     /// Those that keep it now, the first of the ring first.
     pub hosts: Arc<[String]>,
@@ -259,7 +348,7 @@ pub struct Home {
 pub struct Request {
     /// It was known to be needed.
     pub asked: Instant,
-    /// There was room for it.
+    /// The limiter of requests let it go.
     pub sent: Instant,
     /// The answer was there.
     pub answered: Instant,
@@ -303,9 +392,18 @@ pub enum Kept {
 pub trait Segment: Send {
     /// Appends all parts, one after the other, and gives the offset of the
     /// first byte. Durable, and readable by others, after [`Segment::sync`].
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails.
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64>;
 
     /// Makes everything appended so far durable.
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails.
+    /// What was appended may or may not be durable then.
     fn sync(&mut self) -> Result<()>;
 
     /// The offset that the next `append` will give. Not 0 at the beginning if
@@ -322,6 +420,12 @@ pub trait Segment: Send {
 pub trait LogOwner: Send {
     /// Appends one entry, durable when this returns, and gives the position
     /// after it.
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io`
+    /// or `Unreachable` if the engine fails. The entry may be there or not then; no other is
+    /// appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
     /// The position after the last entry.
@@ -360,7 +464,7 @@ pub struct LogEntry {
 pub struct SoundLog {
     /// The entries that are whole, in the order in which they were appended.
     pub entries: Vec<LogEntry>,
-    /// Places where one was, or several, that are not whole any more.
+    /// Where entries were that are not whole any more.
     pub broken: Vec<BrokenEntry>,
     /// The position after the last whole entry.
     pub next: u64,
@@ -381,8 +485,16 @@ pub struct BrokenEntry {
 /// the process that wrote it.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and gives the offset of the first of them.
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`; `Io`.
     fn append(&self, bytes: &[u8]) -> Result<u64>;
 
     /// The bytes of a range that was appended before.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
 }

@@ -46,7 +46,7 @@ impl Log {
         self.machine.damage(&acknowledgement_file(), |file| file.clear());
     }
 
-    /// Acknowledges so much of the log, and no more.
+    /// Acknowledges this many bytes of the log, and no more.
     fn acknowledge(&self, length: u64) {
         let mut bytes = self.machine.contents(&acknowledgement_file()).unwrap();
         bytes[16..24].copy_from_slice(&length.to_le_bytes());

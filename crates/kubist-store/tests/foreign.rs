@@ -22,14 +22,14 @@ const HANGS: Duration = Duration::from_secs(10);
 
 /// A store with an object of either depth, a log and a segment, and a folder beside it whose
 /// files are somebody else's.
-struct Place {
+struct Workdir {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        let store = LocalStore::create(&place.root()).unwrap();
+impl Workdir {
+    fn new() -> Workdir {
+        let workdir = Workdir { folder: tempfile::tempdir().unwrap() };
+        let store = LocalStore::create(&workdir.root()).unwrap();
         store.put_if_absent("table", b"header").unwrap();
         store.put_if_absent("rewrites/1", b"rewrite").unwrap();
         store.own_log("w").unwrap().append(b"entry").unwrap();
@@ -37,13 +37,13 @@ impl Place {
         segment.append(&[b"rows"]).unwrap();
         segment.sync().unwrap();
         for name in ["tmp", "logs", "segments", "rewrites"] {
-            fs::create_dir_all(place.foreign().join(name)).unwrap();
+            fs::create_dir_all(workdir.foreign().join(name)).unwrap();
         }
         for name in ["0123456789abcdef", "letter", "table", "tmp/letter", "logs/w.log", "logs/w.ack", "segments/s.seg"]
         {
-            fs::write(place.foreign().join(name), format!("somebody's own {name}")).unwrap();
+            fs::write(workdir.foreign().join(name), format!("somebody's own {name}")).unwrap();
         }
-        place
+        workdir
     }
 
     fn root(&self) -> PathBuf {
@@ -139,17 +139,17 @@ fn no_folder_of_the_store_is_reached_through_a_link() {
         ("rewrites", &["get below", "put", "delete"]),
     ] {
         for dangling in [false, true] {
-            let place = Place::new();
-            let at = place.remove(folder);
-            symlink(if dangling { "../nowhere".into() } else { place.foreign().join(folder) }, &at).unwrap();
-            let before = contents(&place.foreign());
-            let refused = ask_everything(&place.open(), &at, Sort::Link);
+            let workdir = Workdir::new();
+            let at = workdir.remove(folder);
+            symlink(if dangling { "../nowhere".into() } else { workdir.foreign().join(folder) }, &at).unwrap();
+            let before = contents(&workdir.foreign());
+            let refused = ask_everything(&workdir.open(), &at, Sort::Link);
             for question in expected {
                 assert!(refused.contains(question), "{question} with {folder} as a link: {refused:?}");
             }
-            let _ = place.open().erase(&["rewrites/".into(), "table".into()]);
-            assert_eq!(contents(&place.foreign()), before, "{folder}");
-            assert!(!place.folder.path().join("nowhere").exists());
+            let _ = workdir.open().erase(&["rewrites/".into(), "table".into()]);
+            assert_eq!(contents(&workdir.foreign()), before, "{folder}");
+            assert!(!workdir.folder.path().join("nowhere").exists());
         }
     }
 }
@@ -157,17 +157,17 @@ fn no_folder_of_the_store_is_reached_through_a_link() {
 #[test]
 fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     for folder in ["tmp", "logs", "segments", "rewrites"] {
-        let place = Place::new();
-        let store = place.open();
+        let workdir = Workdir::new();
+        let store = workdir.open();
         // Everything was looked at, and is known to be a folder.
         store.put_if_absent("rewrites/3", b"3").unwrap();
         drop(store.own_log("w").unwrap());
         store.read_log("w", 0).unwrap();
-        let at = place.remove(folder);
-        symlink(place.foreign().join(folder), &at).unwrap();
-        let before = contents(&place.foreign());
+        let at = workdir.remove(folder);
+        symlink(workdir.foreign().join(folder), &at).unwrap();
+        let before = contents(&workdir.foreign());
         assert!(!ask_everything(&store, &at, Sort::Link).is_empty(), "{folder}");
-        assert_eq!(contents(&place.foreign()), before, "{folder}");
+        assert_eq!(contents(&workdir.foreign()), before, "{folder}");
     }
 }
 
@@ -175,7 +175,7 @@ fn make_pipe(at: &Path) {
     assert!(Command::new("mkfifo").arg(at).status().unwrap().success());
 }
 
-/// Puts something else in a file's place.
+/// Puts something else in a file's workdir.
 fn replace(at: &Path, sort: Sort, foreign: &Path) {
     match sort {
         Sort::Link => symlink(foreign, at).unwrap(),
@@ -198,10 +198,10 @@ fn what_is_no_regular_file_is_refused_at_once() {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
             // A folder of the name is another matter to objects, which have folders themselves.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
-            let place = Place::new();
-            let at = place.remove(file);
-            replace(&at, sort, &place.foreign().join(file));
-            let (before, store) = (contents(&place.foreign()), place.open());
+            let workdir = Workdir::new();
+            let at = workdir.remove(file);
+            replace(&at, sort, &workdir.foreign().join(file));
+            let (before, store) = (contents(&workdir.foreign()), workdir.open());
             let asked_at = at.clone();
             let what = format!("{file} as {sort}");
             let refused = within_bounds(&what, move || ask_everything(&store, &asked_at, sort));
@@ -209,18 +209,18 @@ fn what_is_no_regular_file_is_refused_at_once() {
                 assert!(refused.contains(question), "{question} with {what}: {refused:?}");
             }
             // A log that cannot be read is there all the same.
-            assert!(place.open().logs().unwrap().contains(&"w".to_string()), "{what}");
-            assert_eq!(contents(&place.foreign()), before, "{what}");
+            assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
+            assert_eq!(contents(&workdir.foreign()), before, "{what}");
         }
     }
 }
 
 #[test]
 fn the_sound_part_of_a_log_that_is_a_link_is_none() {
-    let place = Place::new();
-    let at = place.remove("logs/w.log");
-    symlink(place.foreign().join("logs/w.log"), &at).unwrap();
-    let sound = place.open().read_sound_log("w", 0).unwrap();
+    let workdir = Workdir::new();
+    let at = workdir.remove("logs/w.log");
+    symlink(workdir.foreign().join("logs/w.log"), &at).unwrap();
+    let sound = workdir.open().read_sound_log("w", 0).unwrap();
     assert_eq!(sound.entries, []);
     assert!(matches!(sound.damage, Some(Error::Irregular { .. })), "{:?}", sound.damage);
 }
@@ -234,10 +234,10 @@ fn folders_that_are_files_are_not_taken_for_empty() {
         ("segments", |store| store.segment_len("s").map(drop)),
         ("segments", |store| store.delete_segment("s")),
     ] {
-        let place = Place::new();
-        let at = place.remove(folder);
+        let workdir = Workdir::new();
+        let at = workdir.remove(folder);
         fs::write(&at, "a file").unwrap();
-        let answer = ask(&place.open());
+        let answer = ask(&workdir.open());
         let named = matches!(&answer, Err(Error::Irregular { file, found: Sort::File, .. }) if Path::new(file) == at);
         assert!(named, "{folder}: {answer:?}");
     }
@@ -245,8 +245,8 @@ fn folders_that_are_files_are_not_taken_for_empty() {
 
 #[test]
 fn only_temporary_files_are_cleared_away() {
-    let place = Place::new();
-    let tmp = place.root().join("tmp");
+    let workdir = Workdir::new();
+    let tmp = workdir.root().join("tmp");
     let left_behind = tmp.join("00ff00ff00ff00ff");
     fs::write(&left_behind, "of a dead process").unwrap();
     let others = ["letter", "0123456789ABCDEF", "0123456789abcde", "00123456789abcdef", "+123456789abcdef"];
@@ -254,28 +254,28 @@ fn only_temporary_files_are_cleared_away() {
         fs::write(tmp.join(name), "mine").unwrap();
     }
     fs::create_dir(tmp.join("0123456789abcdef")).unwrap();
-    symlink(place.foreign().join("letter"), tmp.join("0123456789abcde0")).unwrap();
+    symlink(workdir.foreign().join("letter"), tmp.join("0123456789abcde0")).unwrap();
     make_pipe(&tmp.join("0123456789abcde1"));
-    let before = contents(&place.foreign());
-    place.open().put_if_absent("a", b"").unwrap();
+    let before = contents(&workdir.foreign());
+    workdir.open().put_if_absent("a", b"").unwrap();
     assert!(!left_behind.exists());
-    let _ = place.open().erase(&["table".into()]);
+    let _ = workdir.open().erase(&["table".into()]);
     assert!(others.iter().all(|name| tmp.join(name).exists()));
     assert!(tmp.join("0123456789abcdef").is_dir());
-    assert_eq!(contents(&place.foreign()), before);
+    assert_eq!(contents(&workdir.foreign()), before);
 }
 
-/// A second name of somebody's file in an acknowledgement's place.
+/// A second name of somebody's file in an acknowledgement's workdir.
 #[test]
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
-    let place = Place::new();
-    let at = place.remove("logs/w.ack");
-    let letter = place.foreign().join("letter");
+    let workdir = Workdir::new();
+    let at = workdir.remove("logs/w.ack");
+    let letter = workdir.foreign().join("letter");
     fs::hard_link(&letter, &at).unwrap();
-    let before = contents(&place.foreign());
-    place.open().own_log("w").unwrap().append(b"more").unwrap();
-    assert_eq!(contents(&place.foreign()), before);
-    assert_eq!(place.open().check_log("w").unwrap(), Vec::<String>::new());
+    let before = contents(&workdir.foreign());
+    workdir.open().own_log("w").unwrap().append(b"more").unwrap();
+    assert_eq!(contents(&workdir.foreign()), before);
+    assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
 /// A thread exchanges folders with links and back while another works in them.
@@ -283,8 +283,8 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
 #[cfg(target_os = "linux")]
 fn a_link_that_comes_and_goes_leads_nowhere() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    let place = Place::new();
-    let (root, foreign) = (place.root(), place.foreign());
+    let workdir = Workdir::new();
+    let (root, foreign) = (workdir.root(), workdir.foreign());
     let before = contents(&foreign);
     let folders = ["tmp", "logs", "segments", "rewrites"];
     for folder in folders {
@@ -302,7 +302,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            let store = place.open();
+            let store = workdir.open();
             for (_, ask) in QUESTIONS {
                 refused += u64::from(matches!(ask(&store), Err(Error::Irregular { .. })));
             }
@@ -317,14 +317,14 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
 
 #[test]
 fn the_directory_itself_may_be_reached_through_a_link() {
-    let place = Place::new();
-    let other = place.folder.path().join("other");
-    symlink(place.root(), &other).unwrap();
+    let workdir = Workdir::new();
+    let other = workdir.folder.path().join("other");
+    symlink(workdir.root(), &other).unwrap();
     let store = open_local(&other).unwrap();
     assert_eq!(store.get("table").unwrap().unwrap(), "header");
     assert_eq!(store.read("s", &[16..20]).unwrap()[0], "rows");
     store.own_log("w").unwrap().append(b"more").unwrap();
     store.put_if_absent("rewrites/2", b"2").unwrap();
     assert_eq!(store.list("").unwrap(), ["rewrites/1", "rewrites/2", "table"]);
-    assert!(place.root().join("rewrites/2").is_file());
+    assert!(workdir.root().join("rewrites/2").is_file());
 }

@@ -52,7 +52,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
                 // Its winner was killed before it was told.
                 (None, Some(value)) => assert!(value.starts_with(b"of process ")),
                 (None, None) => {
-                    assert_eq!(of(false).count(), 0, "{name}, said to be taken, is lost")
+                    assert_eq!(of(false).count(), 0, "{name}, reported as taken, is lost")
                 }
             }
         }

@@ -37,6 +37,10 @@ impl Cancel {
     }
 
     /// `Err(Cancelled)` once it is set.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`.
     pub fn check(&self) -> Result<()> {
         if self.is_set() { Err(Error::Cancelled) } else { Ok(()) }
     }

@@ -4,14 +4,19 @@
 //! column, the row, the value. Nothing in the engine panics on input.
 //!
 //! [`Error::kind`] is what doors decide by: exit codes, HTTP status and exception classes.
-//! No error of another crate becomes one of these by itself: whoever meets it says what it
-//! means, for the same failure of a library is a mistake of the caller in one place and
+//! `# Errors` sections name variants of [`Error`]. They call `Unavailable`, `NoSpace`, `Permission`
+//! and `Unsupported` together a **storage error**: an operation of the storage failed, which says
+//! nothing of the bytes in it.
+//!
+//! No error of a foreign crate becomes one of these by itself: the code that meets it decides what it
+//! means, for the same failure of a library is a mistake of the caller in one context and
 //! damage in another.
 
 use std::fmt::Display;
 use std::io;
 
 use arrow_schema::ArrowError;
+use kubist_expr::ExprError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -80,6 +85,9 @@ pub enum Error {
     /// Fix the input and call again; nothing was written.
     #[error("{0}")]
     Invalid(String),
+    /// A condition or an expression makes no sense: fix it and call again.
+    #[error("{0}")]
+    Expression(#[source] ExprError),
     /// There is no table here.
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
@@ -164,7 +172,7 @@ impl Error {
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Invalid(_) => ErrorKind::InvalidInput,
+            Error::Invalid(_) | Error::Expression(_) => ErrorKind::InvalidInput,
             Error::NotATable { .. } => ErrorKind::NotFound,
             Error::Exists { .. } => ErrorKind::Exists,
             Error::Damaged { .. } => ErrorKind::Corrupt,
@@ -180,12 +188,14 @@ impl Error {
     }
 }
 
-/// A filter or a value that is wrong is the caller's.
-impl From<kubist_expr::ExprError> for Error {
-    fn from(error: kubist_expr::ExprError) -> Error {
+/// A filter or a value that is wrong is the caller's. A batch that does not fit the schema that an
+/// expression was bound to is the engine's.
+impl From<ExprError> for Error {
+    fn from(error: ExprError) -> Error {
         match error {
-            kubist_expr::ExprError::Stopped => Error::Cancelled,
-            mistake => Error::Invalid(mistake.to_string()),
+            ExprError::Stopped => Error::Cancelled,
+            ExprError::Batch { .. } => Error::internal(error),
+            mistake => Error::Expression(mistake),
         }
     }
 }
@@ -212,5 +222,17 @@ mod tests {
             let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
             assert_eq!(source.map(io::Error::kind), Some(of_system));
         }
+    }
+
+    #[test]
+    fn a_wrong_expression_stays_its_own_cause() {
+        let wrong = ExprError::TooDeep { limit: 64 };
+        let error = Error::from(wrong.clone());
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, wrong.to_string()));
+        assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&wrong));
+        assert_eq!(Error::from(ExprError::Stopped).kind(), ErrorKind::Cancelled);
+        let (column, expected) = ("x".to_string(), arrow_schema::DataType::Int64);
+        let misfit = ExprError::Batch { column, expected, found: String::new() };
+        assert_eq!(Error::from(misfit).kind(), ErrorKind::Internal);
     }
 }

@@ -17,8 +17,12 @@ pub fn pieces(length: usize, cancel: &Cancel) -> impl Iterator<Item = Result<Ran
     firsts.map(move |first| cancel.check().map(|()| first..length.min(first + PIECE)))
 }
 
-/// Sorts; equal items may change places. After an error the items are in no order, and some
+/// Sorts; equal items may change their order. After an error the items are in no order, and some
 /// may be there twice.
+///
+/// # Errors
+///
+/// `Cancelled`.
 pub fn sort<T: Copy + Ord>(items: &mut Vec<T>, cancel: &Cancel) -> Result<()> {
     for piece in pieces(items.len(), cancel) {
         items[piece?].sort_unstable();

@@ -9,7 +9,7 @@ pub struct ColumnInfo {
     pub data_type: String,
     pub nullable: bool,
     pub unit: Option<String>,
-    /// What else is said about the column.
+    /// The column's other metadata.
     pub metadata: Metadata,
     /// It came after the creation: data may lack it, and has its default then.
     pub added: bool,

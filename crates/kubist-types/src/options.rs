@@ -46,10 +46,10 @@ pub struct TableOptions {
     /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
     /// Arrow metadata, under `unit`; one that is there already counts too.
     pub units: Vec<(String, String)>,
-    /// What else is to be said about the table: the run, the code, the geometry.
+    /// The table's metadata: the run, the code, the geometry.
     pub metadata: Metadata,
     /// Open a table that is already here if it agrees, instead of refusing. Columns that
-    /// were added to it since may be missing here, and what is said about it stays.
+    /// were added to it since may be missing here, and its metadata stays.
     pub exist_ok: bool,
 }
 

@@ -10,11 +10,17 @@
 //!
 //! An end of a box is `null` where it is open, a boolean, a number or text. What JSON has no
 //! word for is an object with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of
-//! more than 64 bits, `{"binary": [0, 255]}`, `{"null": {}}`. A column that is bounded more
-//! than once has a list of such pairs, joined by AND.
+//! more than 64 bits, `{"binary": [0, 255]}`, `{"null": {}}`.
+//!
+//! Here is the only declaration of these names. [`QuerySpec::schemas`] gives it as JSON Schema, from
+//! which `make generate` writes what the other languages know of a query.
+
+mod described;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
+use self::described::described;
 use crate::options::Value;
 
 /// The number of the form below. What a later one says is refused, never half understood.
@@ -30,59 +36,86 @@ pub struct Bound {
     pub high: Option<Value>,
 }
 
-/// The `rows` lowest priorities in every cell of a regular grid.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PerCell {
-    pub rows: u64,
-    /// Dimension and cell width, in the column's unit; anchored to the lower
-    /// end of the dimension's domain, never to the box.
-    #[serde(with = "widths")]
-    pub widths: Vec<(String, f64)>,
+described! {
+    /// The records of lowest priority in every cell of a regular grid.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct PerCell requires ["rows", "widths"] {
+        /// At most this many records of a cell; 1 or more.
+        "rows": pub rows: u64 = {"type": "integer", "minimum": 1},
+        /// Dimension to the width of a cell, in the column's unit, above 0. Cells begin at the lower
+        /// end of the dimension's domain, never at the box.
+        #[serde(with = "words::widths")]
+        "widths": pub widths: Vec<(String, f64)> = {
+            "type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}, "minProperties": 1
+        },
+    }
 }
 
-/// Which records of a snapshot are asked for. The default asks for everything.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct QuerySpec {
-    /// The form in which it is written.
-    #[serde(rename = "spec")]
-    pub version: SpecVersion,
-    /// Closed ranges, joined by AND; on columns that are no dimension too.
-    #[serde(rename = "box", with = "bounds", skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<Bound>,
-    /// In (0, 1]: only records whose priority is below it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
-    /// Only records with `lo <= priority < hi`, `0 <= lo < hi <= 1`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<(f64, f64)>,
-    /// Only the so many lowest priorities of what is left, in ascending order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u64>,
-    /// Applied before `limit`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_cell: Option<PerCell>,
-    /// The columns to return, in this order; `None`: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub columns: Option<Vec<String>>,
-    /// An SQL boolean expression over the columns.
-    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
-    pub filter: Option<String>,
-    /// Only rows of complete steps in this closed range; a missing end is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<(Option<i64>, Option<i64>)>,
-    /// The name of one more column: the probability with which each record came into the
-    /// answer, whatever the others drew. Null where a limit kept only some of several
-    /// records of one priority: these have no part in an estimate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inclusion: Option<String>,
+described! {
+    /// Which records of a snapshot are asked for; by default all of them.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct QuerySpec requires [] {
+        /// The form in which this is written; 1 by default.
+        "spec": pub version: SpecVersion = {"enum": [VERSION]},
+        /// Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an
+        /// open end. A column that is bounded more than once has a list of such pairs.
+        #[serde(with = "words::bounds", skip_serializing_if = "Vec::is_empty")]
+        "box": pub bounds: Vec<Bound> = {
+            "type": "object",
+            "additionalProperties": {"anyOf": [
+                {"$ref": "#/components/schemas/Range"},
+                {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Range"}}
+            ]}
+        },
+        /// In (0, 1]: only records whose priority is below it, a uniform sample of that share.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "precision": pub precision: Option<f64> = {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        /// Only records with `low <= priority < high`, where `0 <= low < high <= 1`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "window": pub window: Option<(f64, f64)> = {
+            "type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number", "minimum": 0, "maximum": 1}
+        },
+        /// At most this many records: those of lowest priority among what is left, in
+        /// ascending order.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "limit": pub limit: Option<u64> = {"type": "integer", "minimum": 0},
+        /// Only the records of lowest priority in each cell of a regular grid. It applies
+        /// before `limit`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "per_cell": pub per_cell: Option<PerCell> = {"$ref": "#/components/schemas/PerCell"},
+        /// The columns to return, in this order; without it all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "columns": pub columns: Option<Vec<String>> = {"type": "array", "items": {"type": "string"}},
+        /// An SQL condition over any columns.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "where": pub filter: Option<String> = {"type": "string"},
+        /// Only rows of complete steps in this closed range; `null` is an open end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "steps": pub steps: Option<(Option<i64>, Option<i64>)> = {
+            "type": "array", "minItems": 2, "maxItems": 2, "items": {"type": ["integer", "null"]}
+        },
+        /// The name of one more column: the probability with which each record came into the
+        /// answer, whatever the others drew. It is null where a limit kept only some of several
+        /// records of one priority: these have no part in an estimate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "inclusion": pub inclusion: Option<String> = {"type": "string", "minLength": 1},
+    }
 }
 
 impl QuerySpec {
-    /// The names of all that it can say, as they stand in JSON.
-    pub const NAMES: [&str; 10] =
-        ["spec", "box", "precision", "window", "limit", "per_cell", "columns", "where", "steps", "inclusion"];
+    /// The schemas of a query's JSON, by their names below `#/components/schemas`: what the
+    /// description of the HTTP interface, the types of the page and those of Python are made of.
+    pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+        vec![
+            ("OtherEnd", words::end::other_schema()),
+            ("End", words::end::schema()),
+            ("Range", words::bounds::schema()),
+            ("PerCell", PerCell::schema()),
+            ("QuerySpec", QuerySpec::schema()),
+        ]
+    }
 
     /// Everything, to be restricted by the methods below.
     pub fn new() -> QuerySpec {
@@ -100,7 +133,7 @@ impl QuerySpec {
         self
     }
 
-    /// Only records for which this SQL expression holds, beside what was said before.
+    /// Only records for which this SQL expression holds, beside the conditions set before.
     pub fn filter(mut self, expression: impl Into<String>) -> QuerySpec {
         let expression = expression.into();
         self.filter = Some(match self.filter {
@@ -120,7 +153,7 @@ impl QuerySpec {
         QuerySpec { window: Some((low, high)), ..self }
     }
 
-    /// Only the so many lowest priorities.
+    /// At most this many records, those of lowest priority.
     pub fn limit(self, rows: u64) -> QuerySpec {
         QuerySpec { limit: Some(rows), ..self }
     }
@@ -164,225 +197,6 @@ impl TryFrom<u32> for SpecVersion {
         match found {
             VERSION => Ok(SpecVersion),
             other => Err(format!("spec: this version of Kubist reads form {VERSION} of a query, not {other}")),
-        }
-    }
-}
-
-/// An end of a range as JSON has it.
-mod end {
-    use serde::{Deserialize, Serialize};
-    use serde_json::Value as Json;
-
-    use crate::options::Value;
-
-    /// What JSON has no word for.
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase", deny_unknown_fields)]
-    enum Other {
-        Null {},
-        Int(String),
-        Float(String),
-        Binary(Vec<u8>),
-    }
-
-    pub fn to_json(end: Option<&Value>) -> Json {
-        let of_integer = |value: i128| {
-            let signed = i64::try_from(value).map(Json::from);
-            signed.or_else(|_| u64::try_from(value).map(Json::from)).ok()
-        };
-        let other = match end {
-            None => return Json::Null,
-            Some(Value::Bool(value)) => return Json::Bool(*value),
-            Some(Value::Text(text)) => return Json::String(text.clone()),
-            Some(Value::Float(value)) if value.is_finite() => return Json::from(*value),
-            Some(Value::Float(value)) => Other::Float(value.to_string()),
-            Some(Value::Int(value)) => match of_integer(*value) {
-                Some(number) => return number,
-                None => Other::Int(value.to_string()),
-            },
-            Some(Value::Binary(bytes)) => Other::Binary(bytes.clone()),
-            Some(Value::Null) => Other::Null {},
-        };
-        serde_json::to_value(other).unwrap_or_default()
-    }
-
-    pub fn of_json(said: Json) -> Result<Option<Value>, String> {
-        let wrong = |said: &Json| format!("an end of a range is a number, text or a boolean, not {said}");
-        Ok(Some(match said {
-            Json::Null => return Ok(None),
-            Json::Bool(value) => Value::Bool(value),
-            Json::String(text) => Value::Text(text),
-            Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-                (Some(whole), ..) => Value::Int(whole.into()),
-                (_, Some(whole), _) => Value::Int(whole.into()),
-                (_, _, Some(real)) => Value::Float(real),
-                _ => return Err("a number that fits no type".into()),
-            },
-            said @ Json::Object(_) => match serde_json::from_value(said.clone()).map_err(|_| wrong(&said))? {
-                Other::Null {} => Value::Null,
-                Other::Int(digits) => Value::Int(digits.parse().map_err(|_| wrong(&said))?),
-                Other::Float(digits) => Value::Float(digits.parse().map_err(|_| wrong(&said))?),
-                Other::Binary(bytes) => Value::Binary(bytes),
-            },
-            said => return Err(wrong(&said)),
-        }))
-    }
-}
-
-/// Ranges as an object: column to `[low, high]`, or to a list of such.
-mod bounds {
-    use std::fmt;
-
-    use serde::de::{Error as _, MapAccess, Visitor};
-    use serde::ser::SerializeMap;
-    use serde::{Deserializer, Serializer};
-    use serde_json::{Value as Json, json};
-
-    use super::{Bound, end};
-
-    pub fn serialize<S: Serializer>(bounds: &[Bound], to: S) -> Result<S::Ok, S::Error> {
-        let mut columns: Vec<&str> = Vec::new();
-        for bound in bounds {
-            if !columns.contains(&bound.column.as_str()) {
-                columns.push(&bound.column);
-            }
-        }
-        let mut map = to.serialize_map(Some(columns.len()))?;
-        for column in columns {
-            let of_column = bounds.iter().filter(|bound| bound.column == column);
-            let mut ranges: Vec<Json> = of_column
-                .map(|bound| json!([end::to_json(bound.low.as_ref()), end::to_json(bound.high.as_ref())]))
-                .collect();
-            match ranges.len() {
-                1 => map.serialize_entry(column, &ranges.remove(0))?,
-                _ => map.serialize_entry(column, &ranges)?,
-            }
-        }
-        map.end()
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Bound>, D::Error> {
-        from.deserialize_map(Columns)
-    }
-
-    struct Columns;
-
-    impl<'de> Visitor<'de> for Columns {
-        type Value = Vec<Bound>;
-
-        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-            out.write_str("an object: column to [low, high]")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Bound>, A::Error> {
-            let mut bounds = Vec::new();
-            while let Some((column, said)) = map.next_entry::<String, Json>()? {
-                let wrong = |why: String| A::Error::custom(format!("box: {column:?}: {why}"));
-                let ranges = match said {
-                    Json::Array(ranges) if !ranges.is_empty() && ranges.iter().all(Json::is_array) => ranges,
-                    range => vec![range],
-                };
-                for range in ranges {
-                    let ends = match range {
-                        Json::Array(ends) => <[Json; 2]>::try_from(ends).map_err(|ends| ends.len().to_string()),
-                        other => Err(other.to_string()),
-                    };
-                    let [low, high] = ends.map_err(|found| wrong(format!("it needs [low, high], not {found}")))?;
-                    let end = |said| end::of_json(said).map_err(wrong);
-                    bounds.push(Bound { column: column.clone(), low: end(low)?, high: end(high)? });
-                }
-            }
-            Ok(bounds)
-        }
-    }
-}
-
-/// Widths of cells as an object: dimension to width.
-mod widths {
-    use std::fmt;
-
-    use serde::de::{MapAccess, Visitor};
-    use serde::{Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(widths: &[(String, f64)], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(widths.iter().map(|(name, width)| (name, width)))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
-        from.deserialize_map(Dimensions)
-    }
-
-    struct Dimensions;
-
-    impl<'de> Visitor<'de> for Dimensions {
-        type Value = Vec<(String, f64)>;
-
-        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-            out.write_str("an object: dimension to the width of a cell")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<(String, f64)>, A::Error> {
-            let mut widths = Vec::new();
-            while let Some(entry) = map.next_entry()? {
-                widths.push(entry);
-            }
-            Ok(widths)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn full() -> QuerySpec {
-        QuerySpec::new()
-            .between("x", Value::Float(0.1), Value::Float(f64::INFINITY))
-            .between("x", None, Value::Int(7))
-            .between("key", Value::Int(i128::MIN), Value::Int(u64::MAX.into()))
-            .between("name", Value::Text("null".into()), Value::Binary(vec![0, 255]))
-            .between("wet", Value::Bool(true), Value::Null)
-            .filter("y > 1")
-            .precision(0.3)
-            .window(0.1, 1.0 / 3.0)
-            .limit(u64::MAX)
-            .per_cell(2, vec![("y".into(), 0.5), ("x".into(), 0.25)])
-            .columns(["y", "x"])
-            .steps(None, 3)
-            .inclusion("p")
-    }
-
-    #[test]
-    fn what_is_written_is_read_back() {
-        for spec in [QuerySpec::new(), full()] {
-            let text = serde_json::to_string(&spec).unwrap();
-            assert_eq!(serde_json::from_str::<QuerySpec>(&text).unwrap(), spec, "{text}");
-        }
-        assert_eq!(serde_json::to_string(&QuerySpec::new()).unwrap(), r#"{"spec":1}"#);
-        assert_eq!(serde_json::from_str::<QuerySpec>("{}").unwrap(), QuerySpec::new());
-    }
-
-    #[test]
-    fn its_names_are_those_of_its_fields() {
-        let written = serde_json::to_value(full()).unwrap();
-        let mut names = QuerySpec::NAMES.map(String::from);
-        names.sort();
-        assert!(written.as_object().unwrap().keys().eq(names.iter()));
-    }
-
-    #[test]
-    fn what_it_does_not_know_is_refused() {
-        for (text, why) in [
-            (r#"{"spec": 2}"#, "form 1"),
-            (r#"{"boxx": {}}"#, "boxx"),
-            (r#"{"box": {"x": [0]}}"#, "[low, high]"),
-            (r#"{"box": {"x": [[], 1]}}"#, "an end of a range"),
-            (r#"{"box": {"x": [{"float": "much"}, 1]}}"#, "an end of a range"),
-            (r#"{"box": {"x": [{"double": "1"}, 1]}}"#, "an end of a range"),
-            (r#"{"per_cell": {"rows": 1, "widths": {}, "more": 1}}"#, "more"),
-        ] {
-            let error = serde_json::from_str::<QuerySpec>(text).unwrap_err().to_string();
-            assert!(error.contains(why), "{text}: {error}");
         }
     }
 }

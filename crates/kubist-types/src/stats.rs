@@ -27,7 +27,7 @@ pub struct Stats {
     pub bytes_read: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
-    /// Runs of which a lookup said which zones hold the values asked for, if any do; the
+    /// Runs of which a lookup told which zones hold the values asked for, if any do; the
     /// others were read by their zone maps.
     pub runs_looked_up: u64,
     /// How often the store was asked for bytes, each time for all that was known to be

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 
 use crate::bucket::Buckets;
 use crate::keys::Keys;
-use kubist_catalog::frame::{Frame, Places};
+use kubist_catalog::frame::{Frame, Positions};
 use kubist_format::encode::encode_column;
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Error, Result};
@@ -70,7 +70,7 @@ pub struct EncodedRun {
 impl SortedRows {
     /// Sorts stored rows, fewer than 2^32, of one schema.
     pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
-        let Places { keys, priorities } = frame.places(batches);
+        let Positions { keys, priorities } = frame.positions(batches);
         cancel.check()?;
         let buckets = Buckets::new(&keys);
         let (batch, keys, priorities) = match &buckets {

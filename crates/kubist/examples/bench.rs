@@ -106,7 +106,7 @@ fn queries(at: &str, boxes: usize) {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after =
-        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
+        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|index| arguments[index + 1].clone());
     let rows: usize = after("--rows").map_or(20_000_000, |rows| rows.parse().expect("a number of rows"));
     let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench"), PathBuf::from);
     let at = at.to_str().expect("a path in UTF-8");

@@ -113,10 +113,10 @@ fn main() -> Result<(), Failure> {
     let keyspace_at = argument("--at").ok_or("--at cassandra://hosts/keyspace is missing")?;
     let (rows, single, repeats) =
         (number("--rows", 10_000_000), number("--single-rows", 500_000), number("--repeats", 5));
-    let (place, settings) = keyspace_at.split_once('?').unwrap_or((&keyspace_at, ""));
-    let at = format!("{place}/bench?{settings}");
-    let place = place.strip_prefix("cassandra://").ok_or("--at begins with cassandra://")?;
-    let (hosts, keyspace) = place.split_once('/').ok_or("--at ends with a keyspace")?;
+    let (address, settings) = keyspace_at.split_once('?').unwrap_or((&keyspace_at, ""));
+    let at = format!("{address}/bench?{settings}");
+    let address = address.strip_prefix("cassandra://").ok_or("--at begins with cassandra://")?;
+    let (hosts, keyspace) = address.split_once('/').ok_or("--at ends with a keyspace")?;
     let hosts: HashSet<&str> = hosts.split(',').collect();
 
     match Table::drop_at(&at, true) {

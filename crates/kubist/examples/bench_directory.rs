@@ -71,7 +71,7 @@ fn main() {
         return read(&at);
     }
     let table =
-        Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty place");
+        Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty folder");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (begin, mut made, mut commits) = (Instant::now(), 0, 0);
     // How many runs a commit makes is known after the first.

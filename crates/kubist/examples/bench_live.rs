@@ -53,7 +53,7 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// Commits at most so many rows a second; the rate that it came to, without what
+/// Commits at most this many rows a second; the rate that it came to, without what
 /// `after` each commit took.
 fn commit_all(
     table: &Table,
@@ -274,7 +274,7 @@ fn watching(path: &str) {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after =
-        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
+        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|index| arguments[index + 1].clone());
     let number = |flag: &str, usual: usize| after(flag).map_or(usual, |text| text.parse().expect("a number"));
     let size = Size { commits: number("--commits", 2000), rows: number("--rows", 10_000) };
     let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench-live"), PathBuf::from);

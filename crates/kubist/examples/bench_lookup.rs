@@ -4,7 +4,7 @@
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
 //!
 //! Particles move on smooth paths through a box; rows of 36 bytes (an int64 id, the
-//! time, a place, a velocity), ingested step by step in bounded memory, in one commit
+//! time, a position, a velocity), ingested step by step in bounded memory, in one commit
 //! or several. Prints storage and time with the lookup, and with `--compare` also what
 //! a table without it needs. Pages hold about 3,000 rows; a page counts once, however
 //! many of its rows are asked for.
@@ -33,30 +33,30 @@ fn schema() -> SchemaRef {
 
 /// Where each particle begins, and how fast it moves, in boxes a run.
 struct Particles {
-    places: Vec<[f32; 3]>,
+    positions: Vec<[f32; 3]>,
     velocities: Vec<[f32; 3]>,
 }
 
 impl Particles {
     fn new(count: usize) -> Particles {
         let mut rng = SmallRng::seed_from_u64(5);
-        let places = (0..count).map(|_| std::array::from_fn(|_| rng.random())).collect();
+        let positions = (0..count).map(|_| std::array::from_fn(|_| rng.random())).collect();
         let velocities = (0..count).map(|_| std::array::from_fn(|_| rng.random::<f32>() * 4.0 - 2.0)).collect();
-        Particles { places, velocities }
+        Particles { positions, velocities }
     }
 
     /// All of them at one time in `[0, 1]`; walls reflect, and the stream meanders.
     fn at(&self, time: f32) -> RecordBatch {
         let mut columns: [Vec<f32>; 6] = Default::default();
-        for (place, velocity) in self.places.iter().zip(&self.velocities) {
+        for (position, velocity) in self.positions.iter().zip(&self.velocities) {
             for d in 0..3 {
-                let meander = 0.02 * (40.0 * (time + place[d])).sin();
-                let way = (place[d] + velocity[d] * time + meander).rem_euclid(2.0);
+                let meander = 0.02 * (40.0 * (time + position[d])).sin();
+                let way = (position[d] + velocity[d] * time + meander).rem_euclid(2.0);
                 columns[d].push(if way > 1.0 { 2.0 - way } else { way });
                 columns[3 + d].push(if way > 1.0 { -velocity[d] } else { velocity[d] });
             }
         }
-        let count = self.places.len();
+        let count = self.positions.len();
         let pid = Arc::new(Int64Array::from_iter_values(0..count as i64)) as ArrayRef;
         let time = Arc::new(Float32Array::from_value(time, count)) as ArrayRef;
         let numbers = columns.into_iter().map(|column| Arc::new(Float32Array::from(column)) as ArrayRef);
@@ -158,21 +158,21 @@ fn main() {
     let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench-lookup"), PathBuf::from);
     let _ = std::fs::remove_dir_all(&at);
     let particles = Particles::new(count);
-    let place = |name: &str| at.join(name).to_str().expect("a text path").to_string();
+    let table = |name: &str| at.join(name).to_str().expect("a text path").to_string();
     println!("{count} particles x {steps} steps in {commits} commits");
-    ingest(&place("with"), &particles, steps, commits, &["pid"]);
+    ingest(&table("with"), &particles, steps, commits, &["pid"]);
     let compare = arguments.iter().any(|argument| argument == "--compare");
     if compare {
         println!("\nwithout a lookup");
-        ingest(&place("without"), &particles, steps, commits, &[]);
+        ingest(&table("without"), &particles, steps, commits, &[]);
     }
     println!(
         "\n{:24} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9}",
         "one particle (medians)", "returned", "read", "pages", "runs", "MB read", "ms", "most ms"
     );
-    measure(&place("with"), count, "lookup", ASKED);
+    measure(&table("with"), count, "lookup", ASKED);
     if compare {
-        measure(&place("without"), count, "scan", 3);
+        measure(&table("without"), count, "scan", 3);
     }
     let _ = std::fs::remove_dir_all(&at);
 }

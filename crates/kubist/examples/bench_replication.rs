@@ -41,7 +41,7 @@ fn boxes(table: &Table, bulk: &Table, wanted: u64, precision: Option<f64>, boxes
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after =
-        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|place| arguments[place + 1].clone());
+        |flag: &str| arguments.iter().position(|argument| argument == flag).map(|index| arguments[index + 1].clone());
     let rows: usize = after("--rows").map_or(20_000_000, |text| text.parse().expect("a number"));
     let at = after("--at").map_or_else(|| std::env::temp_dir().join("kubist-bench-replication"), PathBuf::from);
     if Path::new(&at).exists() {
@@ -57,7 +57,8 @@ fn main() {
         let replication: Replication = policy.parse().expect("a policy");
         let path = at.join(policy);
         let options = TableOptions { replication, ..options() };
-        let table = Table::create(path.to_str().expect("a path in UTF-8"), schema(), &options).expect("an empty place");
+        let table =
+            Table::create(path.to_str().expect("a path in UTF-8"), schema(), &options).expect("an empty folder");
         let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
         for first in (0..rows).step_by(BATCH_ROWS) {
             writer.append(&batch(first, BATCH_ROWS.min(rows - first))).expect("rows of the schema");

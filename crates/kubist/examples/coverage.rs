@@ -64,8 +64,8 @@ fn population(rows: usize) -> RecordBatch {
     let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
     order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
     let mut ranks = vec![0.0; rows];
-    for (place, row) in order.into_iter().enumerate() {
-        let of_density = Normal::standard().inverse_cdf((place as f64 + 0.5) / rows as f64);
+    for (rank, row) in order.into_iter().enumerate() {
+        let of_density = Normal::standard().inverse_cdf((rank as f64 + 0.5) / rows as f64);
         let mixed = CORRELATION * of_density + (1.0 - CORRELATION * CORRELATION).sqrt() * normal(&mut random);
         ranks[row] = Normal::standard().cdf(mixed).clamp(1e-12, 1.0 - 1e-12);
     }
@@ -153,21 +153,29 @@ fn kinds(rows: usize) -> Vec<Kind> {
         };
     let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.precision = Some(n / of);
     for boxed in [false, true] {
-        let (of, place) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
+        let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
         for (name, n) in
             [("normal", 100.0), ("uniform", 100.0), ("normal", 2000.0), ("uniform", 2000.0), ("lognormal1", 2000.0)]
         {
-            add("means", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
+            add("means", format!("{name}, {region}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
         }
         for name in ["lognormal2", "pareto"] {
-            add("tails", format!("{name}, {place}"), &format!("mean({name})"), false, boxed, &share(2000.0, of), false);
+            add(
+                "tails",
+                format!("{name}, {region}"),
+                &format!("mean({name})"),
+                false,
+                boxed,
+                &share(2000.0, of),
+                false,
+            );
             let tails = |options: &mut EstimateOptions| {
                 share(2000.0, of)(options);
                 options.tails = Some(0.005);
             };
             add(
                 "tails",
-                format!("{name}, {place}, tails=0.005"),
+                format!("{name}, {region}, tails=0.005"),
                 &format!("mean({name})"),
                 false,
                 boxed,
@@ -196,13 +204,13 @@ fn kinds(rows: usize) -> Vec<Kind> {
                 share(n, of)(options);
                 options.query.filter = Some("pid >= 0".into());
             };
-            add("others", format!("{aggregate}, {place}"), aggregate, false, boxed, &change, false);
+            add("others", format!("{aggregate}, {region}"), aggregate, false, boxed, &change, false);
         }
         for (name, error) in [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05)] {
             let goal = |options: &mut EstimateOptions| options.error = Some(error);
             add(
                 "goals",
-                format!("{name}, {place}, error={error}"),
+                format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
                 false,
                 boxed,
@@ -211,7 +219,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             );
             add(
                 "watched",
-                format!("{name}, {place}, error={error}"),
+                format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
                 false,
                 boxed,
@@ -291,7 +299,7 @@ fn main() {
     let kinds = kinds(rows);
     let mut cells: Vec<Cell> = kinds.iter().map(|_| Cell::default()).collect();
     let mut truths: BTreeMap<usize, f64> = BTreeMap::new();
-    let (begin, mut told) = (Instant::now(), Instant::now());
+    let (begin, mut reported) = (Instant::now(), Instant::now());
     for seed in from..from + seeds {
         for trajectories in [false, true] {
             let identity: &[&str] = if trajectories { &["pid"] } else { &["pid", "time"] };
@@ -310,18 +318,18 @@ fn main() {
                 asked(&snapshot, kind, truth, &mut cells[number]);
             }
         }
-        if told.elapsed() > Duration::from_secs(10) {
+        if reported.elapsed() > Duration::from_secs(10) {
             let done = seed + 1 - from;
             let left = begin.elapsed().as_secs_f64() / done as f64 * (seeds - done) as f64;
             eprintln!("{done} of {seeds} seeds, {left:.0} s left");
-            told = Instant::now();
+            reported = Instant::now();
         }
     }
     println!(
         "# Coverage\n\nHow often intervals of 95 % hold the truth, measured: `make coverage` stores one population of\n\
          clustered points under many seeds, estimates from each, and compares with the exact value. Values\n\
          have the distribution named and go with the density of points (correlation {CORRELATION} of the ranks).\n\
-         {seeds} seeds, {rows} records; a box holds about a quarter of them. With so many seeds chance alone\n\
+         {seeds} seeds, {rows} records; a box holds about a quarter of them. With this many seeds chance alone\n\
          moves a share of 95 % by {:.1} points (two standard errors). \"Mean error\" is that of the value, in\n\
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p kubist --example micro -- WORK TIMES
 //!
-//! Does one of `commit`, `scan`, `box`, `sample`, `where` so many times, on a table of
+//! Does one of `commit`, `scan`, `box`, `sample`, `where` a number of times, on a table of
 //! 200,000 clustered rows that it makes first.
 
 mod common;

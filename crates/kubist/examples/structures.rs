@@ -20,8 +20,8 @@ const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 
 fn schema(dimensions: usize) -> SchemaRef {
     let id = Field::new("id", DataType::Int64, false);
-    let places = NAMES[..dimensions].iter().map(|name| Field::new(*name, DataType::Float64, false));
-    Arc::new(Schema::new(std::iter::once(id).chain(places).collect::<Vec<_>>()))
+    let coordinates = NAMES[..dimensions].iter().map(|name| Field::new(*name, DataType::Float64, false));
+    Arc::new(Schema::new(std::iter::once(id).chain(coordinates).collect::<Vec<_>>()))
 }
 
 /// A table of these points after the optimizer, made by one commit.
@@ -39,8 +39,9 @@ fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table 
     let table = Table::create_in(Arc::new(MemoryStore::new("structures")), schema.clone(), &options).expect("options");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let id = Arc::new(Int64Array::from_iter_values(0..points[0].len() as i64)) as ArrayRef;
-    let places = points.iter().map(|column| Arc::new(Float64Array::from(column.clone())) as ArrayRef);
-    let batch = RecordBatch::try_new(schema, std::iter::once(id).chain(places).collect()).expect("columns that fit");
+    let coordinates = points.iter().map(|column| Arc::new(Float64Array::from(column.clone())) as ArrayRef);
+    let batch =
+        RecordBatch::try_new(schema, std::iter::once(id).chain(coordinates).collect()).expect("columns that fit");
     writer.append(&batch).expect("rows of the schema");
     writer.commit().expect("a commit");
     drop(writer);
@@ -60,8 +61,8 @@ fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) ->
         let right = (0..2).map(|d| ((point[d] >= low[d] + half) as usize) << d).sum::<usize>();
         quarters[right].push(point);
     }
-    let below = quarters.into_iter().enumerate().map(|(place, points)| {
-        let corner = std::array::from_fn(|d| low[d] + half * (place >> d & 1) as f64);
+    let below = quarters.into_iter().enumerate().map(|(child, points)| {
+        let corner = std::array::from_fn(|d| low[d] + half * (child >> d & 1) as f64);
         quadtree(points, capacity, corner, half)
     });
     1 + below.sum::<u64>()

@@ -3,7 +3,7 @@
 use kubist_model::{Fit, Measured};
 use serde::{Deserialize, Serialize};
 
-/// The scalability model of one place, and what it was fitted to. Sizes are in bytes.
+/// The scalability model of one location, and what it was fitted to. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// Without a password.

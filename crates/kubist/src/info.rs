@@ -36,7 +36,7 @@ pub struct Info {
     pub rows_to_move: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
-    /// What places a row, in the order of the keys.
+    /// The dimensions, in the order of the keys.
     pub dimensions: Vec<DimensionInfo>,
     /// Columns that tell records apart: what a sample keeps or drops together.
     pub identity: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Info {
     pub replication: String,
     /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
-    /// What is said about the table.
+    /// Metadata of the table.
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
@@ -93,7 +93,12 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let directory = snapshot.view.runs.whole(core, cancel)?;
     let schema = &snapshot.view.schema;
     let frame = core.newest_frame(schema)?;
-    let planner = CompactionPlanner::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.heat);
+    let planner = CompactionPlanner::new(
+        &snapshot.view,
+        &directory,
+        &Capacity::new(core.header.capacity),
+        &core.read_amplification,
+    );
     let dimensions = schema.dimensions.iter().enumerate().map(|(d, column)| {
         let said = core.header.dimensions.get(d).filter(|_| schema.newest_grid() == 0);
         let scale = frame.as_ref().map(|frame| &frame.scales[d]);

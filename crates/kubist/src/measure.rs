@@ -1,4 +1,4 @@
-//! What requests to a place cost, measured: the constants of the scalability model.
+//! What requests to a store cost, measured: the constants of the scalability model.
 //!
 //! It writes some 20 MiB of bytes that no compression shortens into a store of its own beside
 //! the location, reads them in requests of many sizes, with 1 to 64 of them on their way, and
@@ -37,7 +37,7 @@ const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
 /// Blocks of a cluster begin at multiples of it, and a read begins with a block.
 const STRIDE: u64 = 32 * KIB;
-/// So much of a segment is one partition.
+/// The bytes of a segment that are one partition.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
 /// Small blocks of each size.
@@ -48,6 +48,11 @@ const DECODED_ROWS: i64 = 400_000;
 
 impl Fitted {
     /// Measures for about 20 s.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the location makes no sense; `Cancelled`; `Exists` if a store of the
+    /// measurement's name is there; a storage error.
     pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
         let table = match Table::open(location) {
             Ok(table) => {
@@ -88,7 +93,7 @@ struct Field {
     /// The same store, by how many requests it has on their way.
     by_level: BTreeMap<u32, Arc<dyn Store>>,
     /// Of each size a segment and where requests may begin.
-    places: BTreeMap<u64, (String, Vec<u64>)>,
+    begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
 impl Field {
@@ -97,7 +102,7 @@ impl Field {
         let location = table_location(location)?;
         let at = |in_flight: u32| location.beside(&suffix, in_flight as usize);
         let whole = at(LEVELS[LEVELS.len() - 1])?.vacant()?;
-        let mut field = Field { whole, by_level: BTreeMap::new(), places: BTreeMap::new() };
+        let mut field = Field { whole, by_level: BTreeMap::new(), begins_of_size: BTreeMap::new() };
         field.write().map_err(store_error)?;
         for level in LEVELS {
             let store = match field.whole.capabilities().latency {
@@ -119,8 +124,8 @@ impl Field {
             if size >= STRIDE {
                 // None touches another, or a store would read them as one.
                 let stride = (2 * size).min(PARTITION);
-                let begins = (0..WHOLE / stride).map(|place| start + place * stride);
-                self.places.insert(size, ("whole".into(), begins.collect()));
+                let begins = (0..WHOLE / stride).map(|index| start + index * stride);
+                self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
                 continue;
             }
             let name = format!("small-{size}");
@@ -133,14 +138,14 @@ impl Field {
                 segment.append(&[&noise.bytes(STRIDE - size)])?;
             }
             segment.sync()?;
-            self.places.insert(size, (name, begins));
+            self.begins_of_size.insert(size, (name, begins));
         }
         Ok(())
     }
 
     fn measure(&self, size: u64, in_flight: u32) -> Result<Measured> {
         let store = &self.by_level[&in_flight];
-        let (segment, begins) = &self.places[&size];
+        let (segment, begins) = &self.begins_of_size[&size];
         let (threads, at_once) = match store.capabilities().latency {
             Latency::Memory | Latency::Device => (in_flight, 1),
             Latency::Network => {
@@ -201,12 +206,12 @@ impl Noise {
         words.collect()
     }
 
-    /// So many ranges that begin at different ones of these places, or at all of them.
+    /// `count` ranges that begin at different ones of these offsets, or at all of them.
     fn some_of(&mut self, begins: &[u64], count: usize, size: u64) -> Vec<Range<u64>> {
         let first = self.next() as usize;
         let step = begins.len() / count.min(begins.len());
-        let places = (0..count.min(begins.len())).map(|place| begins[(first + place * step) % begins.len()]);
-        places.map(|begin| begin..begin + size).collect()
+        let chosen = (0..count.min(begins.len())).map(|index| begins[(first + index * step) % begins.len()]);
+        chosen.map(|begin| begin..begin + size).collect()
     }
 }
 

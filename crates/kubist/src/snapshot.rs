@@ -40,12 +40,12 @@ impl Snapshot {
         self.0.view.schema.user.clone()
     }
 
-    /// The same, with what is said about each.
+    /// The same, with the metadata of each.
     pub fn columns(&self) -> Vec<ColumnInfo> {
         self.0.view.schema.describe()
     }
 
-    /// What is said about the table.
+    /// Metadata of the table.
     pub fn metadata(&self) -> &Metadata {
         &self.0.view.schema.metadata
     }
@@ -157,7 +157,7 @@ impl Snapshot {
         kubist_estimate::estimate(&self.0, options)
     }
 
-    /// The same; `tell` hears of coarser figures on the way. They are no place to stop: for
+    /// The same; `tell` is called with coarser figures on the way. They must not decide when to stop: for
     /// that there is [`Snapshot::estimates`].
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// A storage error.
     pub fn info(&self) -> Result<Info> {
         self.info_with(&Cancel::default())
     }

@@ -129,8 +129,8 @@ impl Table {
     /// read page by page, as far as each question needs it, and so are checkpoints written.
     /// 262,144 unless said otherwise. The optimizer, `verify`, `info` and the like read all of
     /// it all the same.
-    pub fn hold_at_most(&self, runs: u64) {
-        self.core.hold_at_most(runs);
+    pub fn limit_runs_in_memory(&self, runs: u64) {
+        self.core.limit_runs_in_memory(runs);
     }
 
     /// Where the table is, as the caller named it.
@@ -151,8 +151,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `NotATable` if it was dropped, `Damaged` if a log or a rewrite cannot be read, `Io` if
-    /// the store fails.
+    /// `NotATable` if it was dropped, `Damaged` if a log or a rewrite cannot be read, or a
+    /// storage error.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.snapshot_with(&Cancel::default())
     }
@@ -262,7 +262,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Invalid` options, `Cancelled`, or what the store says; the table is sound in any case.
+    /// `Invalid` options, `Cancelled`, or a storage error; the table is sound in any case.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
         optimize::optimize(&self.core, options, progress)
     }
@@ -295,7 +295,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or what the store says.
+    /// `Cancelled`, or a storage error.
     pub fn retract(&self, step: i64, cancel: &Cancel) -> Result<Retraction> {
         retract::retract(&self.core, step, cancel)
     }
@@ -306,7 +306,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// A storage error.
     pub fn checkpoint(&self) -> Result<bool> {
         self.checkpoint_with(&Cancel::default())
     }
@@ -315,7 +315,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or what the store says.
+    /// `Cancelled`, or a storage error.
     pub fn checkpoint_with(&self, cancel: &Cancel) -> Result<bool> {
         write_checkpoint::write(&self.core, cancel)
     }
@@ -325,7 +325,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// A storage error.
     pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
         self.clean_with(retention, &Cancel::default())
     }
@@ -334,7 +334,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or what the store says.
+    /// `Cancelled`, or a storage error.
     pub fn clean_with(&self, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
         clean::clean(&self.core, retention, cancel)
     }

@@ -94,7 +94,7 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     assert_eq!(names(&before.schema()), ["id", "x"]);
     assert_eq!(before.query(&Query::default()).unwrap().schema().fields().len(), 2);
     let asked = before.query(&Query { filter: Some("age > 1".into()), ..Default::default() });
-    assert!(matches!(asked, Err(Error::Invalid(_))));
+    assert!(matches!(asked, Err(Error::Expression(_))));
     assert_eq!(before.rows().unwrap(), 1000);
     let check = |table: &Table| {
         let now = table.snapshot().unwrap();

@@ -248,7 +248,7 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
         let (store, _) = made(8, 1_000);
         // Its list of runs lies in pages.
         let written = Table::open_in(store.clone()).and_then(|table| {
-            table.hold_at_most(1);
+            table.limit_runs_in_memory(1);
             table.checkpoint_with(&cancel)
         });
         sound(&store);

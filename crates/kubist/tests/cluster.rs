@@ -39,7 +39,7 @@ fn rounds() -> usize {
     std::env::var("ROUNDS").map_or(2, |rounds| rounds.parse().unwrap())
 }
 
-/// A place where nothing is yet.
+/// A location where nothing is yet.
 fn fresh(name: &str) -> String {
     let hosts = std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts");
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();

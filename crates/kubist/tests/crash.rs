@@ -3,7 +3,7 @@
 //! and the table is sound. Commits, rewrites, checkpoints and cleaning are all
 //! interrupted, and so is what comes after.
 //!
-//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
 mod common;
 
@@ -97,7 +97,7 @@ impl Model {
                 return Ok(());
             }
             let table = open(machine, plant)?;
-            table.hold_at_most(*[0, 20, 1 << 18].choose(random).unwrap());
+            table.limit_runs_in_memory(*[0, 20, 1 << 18].choose(random).unwrap());
             match random.random_range(0..10) {
                 0 => drop(table.checkpoint()?),
                 1 => drop(table.clean(Duration::ZERO)?),

@@ -45,7 +45,7 @@ fn build(at: &Path) {
     };
     let table = Table::create(at.to_str().unwrap(), schema.clone(), &options).unwrap();
     // Its checkpoint has pages.
-    table.hold_at_most(0);
+    table.limit_runs_in_memory(0);
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..COMMITS {
         let ids = commit * ROWS..(commit + 1) * ROWS;

@@ -100,7 +100,7 @@ fn pages_of_runs_answer_as_all_runs_do() {
     let mut rng = SmallRng::seed_from_u64(2);
     for held in [0, 1 << 18] {
         let paged = Table::open(&at).unwrap();
-        paged.hold_at_most(held);
+        paged.limit_runs_in_memory(held);
         let paged = paged.snapshot().unwrap();
         assert_eq!(paged.rows().unwrap(), whole.rows().unwrap());
         for _ in 0..120 {
@@ -141,7 +141,7 @@ fn a_table_in_pages_is_written_and_rewritten() {
     let at = folder.path().join("t").display().to_string();
     build(&at);
     let table = Table::open(&at).unwrap();
-    table.hold_at_most(100);
+    table.limit_runs_in_memory(100);
     let mut writer = table.writer(&WriterOptions { name: Some("late".into()), ..Default::default() }).unwrap();
     let mut truth = COMMITS * ROWS;
     let mut rng = SmallRng::seed_from_u64(4);
@@ -173,7 +173,7 @@ fn pages_outlive_the_handles_that_need_them() {
     let at = folder.path().join("t").display().to_string();
     let writes = build(&at);
     let reads = Table::open(&at).unwrap();
-    reads.hold_at_most(0);
+    reads.limit_runs_in_memory(0);
     let pinned = reads.snapshot().unwrap();
     let mut writer = writes.writer(&WriterOptions { name: Some("late".into()), ..Default::default() }).unwrap();
     for round in 0..4 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use kubist::store::MemoryStore;
 use kubist::{
-    Bound, Dimension, Domain, Error, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table, TableOptions,
+    Bound, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table, TableOptions,
     Value, WriterOptions,
 };
 use rand::rngs::SmallRng;
@@ -31,9 +31,10 @@ fn world(seed: u64, rows: usize, steps: i64) -> World {
     let mut world = World { x: vec![], y: vec![], value: vec![], kind: vec![], on: vec![], pid: vec![] };
     for row in 0..rows {
         let crowded = random.random_bool(0.5);
-        let place = |random: &mut SmallRng| if crowded { 0.3 + 0.02 * random.random::<f64>() } else { random.random() };
-        world.x.push(place(&mut random));
-        world.y.push(place(&mut random));
+        let coordinate =
+            |random: &mut SmallRng| if crowded { 0.3 + 0.02 * random.random::<f64>() } else { random.random() };
+        world.x.push(coordinate(&mut random));
+        world.y.push(coordinate(&mut random));
         let noise: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
         let value = 5.0 + noise + if crowded { 3.0 } else { 0.0 };
         world.value.push(match random.random_range(0..50) {
@@ -126,8 +127,8 @@ fn near(found: Option<f64>, expected: f64) {
 
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let place = (values.len() - 1) as f64 * share;
-    let (low, part) = (place as usize, place.fract());
+    let rank = (values.len() - 1) as f64 * share;
+    let (low, part) = (rank as usize, rank.fract());
     values[low] + if part > 0.0 { part * (values[low + 1] - values[low]) } else { 0.0 }
 }
 
@@ -135,8 +136,8 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
 fn what_is_read_whole_is_plain_arithmetic() {
     let world = world(1, ROWS, 10);
     let snapshot = table(&world, &["row"], 0);
-    for (place, boxed) in [(((0.0, 1.0), (0.0, 1.0)), false), (((0.25, 0.31), (0.1, 0.6)), true)] {
-        let ((x0, x1), (y0, y1)) = place;
+    for ((x_ends, y_ends), boxed) in [(((0.0, 1.0), (0.0, 1.0)), false), (((0.25, 0.31), (0.1, 0.6)), true)] {
+        let ((x0, x1), (y0, y1)) = (x_ends, y_ends);
         let inside = |row: usize| (x0..=x1).contains(&world.x[row]) && (y0..=y1).contains(&world.y[row]);
         let mut options = all(&[
             "count()",
@@ -158,7 +159,7 @@ fn what_is_read_whole_is_plain_arithmetic() {
             "mean(2 * value + x)",
         ]);
         if boxed {
-            options.query.bounds = bounds(place.0, place.1);
+            options.query.bounds = bounds(x_ends, y_ends);
         }
         let estimate = snapshot.estimate(&options).unwrap();
         assert_eq!(estimate.stopped, Stop::Exact);
@@ -224,8 +225,8 @@ fn groups_and_bins_add_up() {
     assert_eq!(batch.num_rows(), expected.len() * 6);
     let kinds = batch.column_by_name("kind").unwrap().as_any().downcast_ref::<Int32Array>().unwrap().clone();
     let ons = batch.column_by_name("on").unwrap().as_any().downcast_ref::<BooleanArray>().unwrap().clone();
-    for (place, ((kind, on), (count, sum, known))) in expected.iter().enumerate() {
-        let row = place * 6;
+    for (index, ((kind, on), (count, sum, known))) in expected.iter().enumerate() {
+        let row = index * 6;
         assert_eq!((kinds.value(row), ons.is_valid(row).then(|| ons.value(row))), (*kind, *on));
         near(estimate.figures[row].value, *count as f64);
         near(estimate.figures[row + 1].value, sum / *known as f64);
@@ -448,7 +449,7 @@ fn questions_that_make_no_sense_are_refused() {
     let world = world(9, 25_000, 1);
     let snapshot = table(&world, &["row"], 0);
     let refused = |options: &EstimateOptions| match snapshot.estimate(options) {
-        Err(Error::Invalid(message)) => message,
+        Err(error) if error.kind() == ErrorKind::InvalidInput => error.to_string(),
         other => panic!("{other:?}"),
     };
     let with = |change: &dyn Fn(&mut EstimateOptions)| {
@@ -486,7 +487,7 @@ fn questions_that_make_no_sense_are_refused() {
     }
 }
 
-/// Of intervals of 95 % that many seeds make so many hold the truth: between the ends that
+/// The number of intervals of 95 % that hold the truth, over many seeds: between the ends that
 /// chance leaves with a probability of 1 in 100,000.
 fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
     let world = world(11, 20_000, steps);

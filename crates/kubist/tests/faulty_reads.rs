@@ -3,6 +3,9 @@
 //! is none or not told that is one, never a row twice: what is not known is said to be, or the
 //! command ends with an error.
 
+#[path = "common/forward.rs"]
+mod forward;
+
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,9 +17,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use kubist::store::{
-    Error as StoreError, LocalStore, LogOwner, LogTail, MemoryStore, Result, Scratch, Segment, Size, SoundLog, Store,
-};
+use forward::forward;
+use kubist::store::{Error as StoreError, LocalStore, LogTail, MemoryStore, Result, SoundLog, Store};
 use kubist::{
     Cancel, CommitOptions, Dimension, Domain, Error, ErrorKind, OptimizeOptions, Query, Replication, SalvageReport,
     Table, TableOptions, VerifyOptions, VerifyReport, WriterOptions,
@@ -89,7 +91,7 @@ enum Fault {
     None,
     /// Every n-th, once.
     Every(u64),
-    /// Those of a byte of a segment, after so many of them succeeded.
+    /// Those of a byte of a segment, after a number of them succeeded.
     Byte {
         segment: String,
         byte: u64,
@@ -133,7 +135,7 @@ impl Faulty {
             source: io::Error::from_raw_os_error(5),
         });
         let unreachable =
-            || Err(StoreError::Unreachable { place: self.store.location().into(), why: "no node answers".into() });
+            || Err(StoreError::Unreachable { location: self.store.location().into(), why: "no node answers".into() });
         match &self.fault {
             Fault::Every(n) if read % n == 0 => failed,
             Fault::Byte { segment, byte, after } if segment == name => {
@@ -150,15 +152,10 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn capabilities(&self) -> kubist_store::Capabilities {
-        self.store.capabilities()
-    }
-    fn location(&self) -> &str {
-        self.store.location()
-    }
-    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        self.store.put_if_absent(name, value)
-    }
+    forward!(store:
+        capabilities location put_if_absent delete create_segment delete_segment own_log scratch sizes erase
+    );
+
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
         self.pass(name, &[])?;
         self.store.get(name)
@@ -166,12 +163,6 @@ impl Store for Faulty {
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.pass(prefix, &[])?;
         self.store.list(prefix)
-    }
-    fn delete(&self, name: &str) -> Result<()> {
-        self.store.delete(name)
-    }
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.store.create_segment(name)
     }
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.pass(segment, ranges)?;
@@ -185,12 +176,6 @@ impl Store for Faulty {
         self.pass("segments", &[])?;
         self.store.segments()
     }
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.store.delete_segment(segment)
-    }
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_log(writer)
-    }
     fn logs(&self) -> Result<Vec<String>> {
         self.pass("logs", &[])?;
         self.store.logs()
@@ -202,15 +187,6 @@ impl Store for Faulty {
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.pass(writer, &[])?;
         self.store.read_sound_log(writer, from)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.store.sizes()
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)
     }
 }
 
@@ -279,7 +255,7 @@ impl Truth {
         assert!(report.findings.iter().all(|found| truth.findings.contains(found)), "{fault:?}: {report:#?}");
         assert!(report.losses.iter().all(|lost| truth.losses.contains(lost)), "{fault:?}: {report:#?}");
         assert!(report.rows <= truth.rows && report.rows_lost <= truth.rows_lost, "{fault:?}: {report:#?}");
-        assert!(report.rows_mendable <= truth.rows_mendable, "{fault:?}: {report:#?}");
+        assert!(report.rows_recoverable <= truth.rows_recoverable, "{fault:?}: {report:#?}");
         match report.unread.is_empty() {
             true => assert_eq!(json(&report), json(truth), "{fault:?}"),
             false => assert!(!report.is_sound()),
@@ -317,7 +293,7 @@ fn tables(folder: &Path) -> [Truth; 2] {
     assert!(truths[0].saved.is_whole() && truths[0].looked.iter().all(VerifyReport::is_sound));
     assert_eq!(truths[0].ids.len() as i64, COMMITS * ROWS);
     let (looked, saved) = (&truths[1].looked[1], &truths[1].saved);
-    assert!(looked.rows_lost > 0 && looked.rows_mendable > 0 && saved.rows_mended > 0, "{saved:#?}");
+    assert!(looked.rows_lost > 0 && looked.rows_recoverable > 0 && saved.rows_recovered > 0, "{saved:#?}");
     truths
 }
 

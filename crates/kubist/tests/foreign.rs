@@ -19,24 +19,24 @@ use kubist::{Error, NewColumn, OptimizeOptions, Query, Result, Table, Value, Ver
 const HANGS: Duration = Duration::from_secs(60);
 
 /// A table with commits, a rewrite, a checkpoint and notes, and a folder of somebody else's.
-struct Place {
+struct Workdir {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        let table = Table::create(&place.location(), schema(), &options()).unwrap();
+impl Workdir {
+    fn new() -> Workdir {
+        let workdir = Workdir { folder: tempfile::tempdir().unwrap() };
+        let table = Table::create(&workdir.location(), schema(), &options()).unwrap();
         let mut log = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
         (0..8).for_each(|number| drop(commit(&mut log, 0, number).unwrap()));
         drop(log);
         optimize(&table).unwrap();
         table.clean(Duration::from_secs(86_400)).unwrap();
-        fs::create_dir_all(place.foreign()).unwrap();
+        fs::create_dir_all(workdir.foreign()).unwrap();
         for name in ["0123456789abcdef", "letter", "w.log", "00000000000000000001"] {
-            fs::write(place.foreign().join(name), format!("somebody's own {name}")).unwrap();
+            fs::write(workdir.foreign().join(name), format!("somebody's own {name}")).unwrap();
         }
-        place
+        workdir
     }
 
     fn table(&self) -> PathBuf {
@@ -96,11 +96,11 @@ const COMMANDS: [Command; 9] = [
 ];
 
 /// Does everything, and gives what was refused because of what stands at `at`.
-fn do_everything(place: &Place, at: &Path, sort: &str) -> Vec<&'static str> {
+fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (what, command) in COMMANDS {
         let (sender, receiver) = mpsc::channel();
-        let location = place.location();
+        let location = workdir.location();
         std::thread::spawn(move || sender.send(command(&location)));
         let done = receiver.recv_timeout(HANGS);
         match done.unwrap_or_else(|_| panic!("{what} with {} as {sort} does not end", at.display())) {
@@ -133,18 +133,18 @@ fn no_command_follows_a_folder_that_is_a_link() {
         ("garbage", &["clean"]),
         ("leases", &["optimize"]),
     ] {
-        let place = Place::new();
-        let at = place.table().join(folder);
+        let workdir = Workdir::new();
+        let at = workdir.table().join(folder);
         if at.exists() {
             fs::remove_dir_all(&at).unwrap();
         }
-        symlink(place.foreign(), &at).unwrap();
-        let before = contents(&place.foreign());
-        let refused = do_everything(&place, &at, "a symbolic link");
+        symlink(workdir.foreign(), &at).unwrap();
+        let before = contents(&workdir.foreign());
+        let refused = do_everything(&workdir, &at, "a symbolic link");
         for command in expected {
             assert!(refused.contains(command), "{command} with {folder}: {refused:?}");
         }
-        assert_eq!(contents(&place.foreign()), before, "{folder}");
+        assert_eq!(contents(&workdir.foreign()), before, "{folder}");
     }
 }
 
@@ -152,46 +152,48 @@ fn no_command_follows_a_folder_that_is_a_link() {
 fn no_command_reads_or_waits_for_what_is_no_file() {
     for file in ["table", "logs/rank-0.log", "logs/rank-0.ack", "rewrites/", "checkpoints/", "segments/"] {
         for sort in ["a symbolic link", "a named pipe", "a directory"] {
-            let place = Place::new();
+            let workdir = Workdir::new();
             let at = match file.strip_suffix('/') {
-                None => place.table().join(file),
+                None => workdir.table().join(file),
                 // The last one: a rewrite's segment, the newest checkpoint.
-                Some(folder) => {
-                    fs::read_dir(place.table().join(folder)).unwrap().map(|entry| entry.unwrap().path()).max().unwrap()
-                }
+                Some(folder) => fs::read_dir(workdir.table().join(folder))
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path())
+                    .max()
+                    .unwrap(),
             };
             fs::remove_file(&at).unwrap();
             // What a checkpoint holds of the rewrites is not read again.
             if file == "rewrites/" {
-                fs::remove_dir_all(place.table().join("checkpoints")).unwrap();
+                fs::remove_dir_all(workdir.table().join("checkpoints")).unwrap();
             }
             match sort {
-                "a symbolic link" => symlink(place.foreign().join("letter"), &at).unwrap(),
+                "a symbolic link" => symlink(workdir.foreign().join("letter"), &at).unwrap(),
                 "a named pipe" => assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success()),
                 _ => fs::create_dir(&at).unwrap(),
             }
-            let before = contents(&place.foreign());
-            let refused = do_everything(&place, &at, sort);
+            let before = contents(&workdir.foreign());
+            let refused = do_everything(&workdir, &at, sort);
             // Objects have folders themselves: one of an object's name is no object.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let told = ["query", "verify"].iter().any(|command| refused.contains(command))
                 || is_object && sort == "a directory";
             assert!(told, "{file} as {sort}: {refused:?}");
-            assert_eq!(contents(&place.foreign()), before, "{file} as {sort}");
+            assert_eq!(contents(&workdir.foreign()), before, "{file} as {sort}");
         }
     }
 }
 
 #[test]
 fn a_table_whose_link_is_taken_away_is_as_before() {
-    let place = Place::new();
-    let tmp = place.table().join("tmp");
+    let workdir = Workdir::new();
+    let tmp = workdir.table().join("tmp");
     fs::remove_dir_all(&tmp).unwrap();
-    symlink(place.foreign(), &tmp).unwrap();
-    let table = Table::open(&place.location()).unwrap();
+    symlink(workdir.foreign(), &tmp).unwrap();
+    let table = Table::open(&workdir.location()).unwrap();
     table.writer(&WriterOptions { name: Some(name(1)), ..Default::default() }).unwrap_err();
     fs::remove_file(&tmp).unwrap();
-    let table = Table::open(&place.location()).unwrap();
+    let table = Table::open(&workdir.location()).unwrap();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap()[&0], 8);
     assert_eq!(table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings, Vec::<String>::new());
 }
@@ -211,8 +213,8 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             ("create with exist_ok", Table::create(&location, schema(), &create).map(drop)),
             ("drop", Table::drop_at(&location, true).map(drop)),
         ] {
-            let said = matches!(&answer, Err(error @ (Error::Unavailable(_) | Error::Permission(_))) if error.to_string().contains(&location));
-            assert!(said, "{what} {path}: {answer:?}");
+            let unavailable = matches!(&answer, Err(error @ (Error::Unavailable(_) | Error::Permission(_))) if error.to_string().contains(&location));
+            assert!(unavailable, "{what} {path}: {answer:?}");
         }
     }
     // What certainly leads nowhere is said to.
@@ -220,6 +222,6 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
     fs::write(folder.path().join("file"), "").unwrap();
     for (path, why) in [("dangling", "link that leads nowhere"), ("nothing", "there is nothing"), ("file", "a file")] {
         let opened = Table::open(folder.path().join(path).to_str().unwrap());
-        assert!(matches!(&opened, Err(Error::NotATable { why: said, .. }) if said.contains(why)), "{opened:?}");
+        assert!(matches!(&opened, Err(Error::NotATable { why: found, .. }) if found.contains(why)), "{opened:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! them, answers as then, and goes on with them; and it writes what it wrote then.
 //!
 //! A set is a folder `v1`, `v2`, ...; `v1.1` is a second set of the same format, of code that
-//! places rows in another way. A set is never changed: `make golden VERSION=n` makes a new one.
+//! lays rows out in another way. A set is never changed: `make golden VERSION=n` makes a new one.
 
 #[path = "golden/canonical.rs"]
 mod canonical;
@@ -20,7 +20,7 @@ use set::{copied, files, newest, sets};
 use tables::TABLES;
 
 fn compare(found: &[Answered], kept: &[Answered], what: &str) {
-    assert_eq!(found.len(), kept.len(), "{what}: so many questions");
+    assert_eq!(found.len(), kept.len(), "{what}: the number of questions");
     for (found, kept) in found.iter().zip(kept) {
         assert_eq!(found.question, kept.question, "{what}");
         assert!(

@@ -3,7 +3,7 @@
 //! optimizers rewrite the same rows and give the table other grids, steps are retracted, checkpoints are written,
 //! files are cleaned away at once, and readers look on.
 //!
-//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone. Of all that happens only
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
 //! the clock does not follow from the seed: it names segments, and ends a wait.
 
 mod common;
@@ -97,7 +97,7 @@ fn live(process: Arc<SimProcess>, seed: u64, number: u64, fault: Option<Fault>, 
     let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
     let worked = (|| {
         let table = open(process, fault)?;
-        table.hold_at_most(held);
+        table.limit_runs_in_memory(held);
         match number {
             0..3 => write(&table, number as i64, known),
             3 | 4 => optimize(&table, &mut random, known),

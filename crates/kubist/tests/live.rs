@@ -1,6 +1,6 @@
 //! Live tables: steps, tokens, retraction, and everybody at work at once.
 
-mod place;
+mod fresh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use fresh::fresh_store;
 use kubist::{
     Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
-use place::fresh_store;
 
 fn schema() -> SchemaRef {
     let field = |name: &str, data_type| Field::new(name, data_type, false);
@@ -43,11 +43,11 @@ fn table() -> Table {
 
 /// Rows `ids`, scattered by a hash of the id.
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
-    let place = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
+    let position = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
-        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| place(id, 0)))),
-        Arc::new(Float32Array::from_iter_values(ids.map(|id| place(id, 20)))),
+        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| position(id, 0)))),
+        Arc::new(Float32Array::from_iter_values(ids.map(|id| position(id, 20)))),
     ];
     RecordBatch::try_new(schema(), columns).unwrap()
 }

@@ -57,13 +57,13 @@ fn step(step: i32) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// Steps in so many commits.
+/// Steps in `commits` commits.
 fn fill(table: &Table, steps: std::ops::Range<i32>, commits: usize) {
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let of_commit = steps.len() / commits;
-    for (place, number) in steps.enumerate() {
+    for (index, number) in steps.enumerate() {
         writer.append(&step(number)).unwrap();
-        if (place + 1) % of_commit == 0 {
+        if (index + 1) % of_commit == 0 {
             writer.commit().unwrap();
         }
     }
@@ -193,12 +193,12 @@ fn damaged_postings_cost_speed_and_not_answers() {
     };
     let file = format!("{at}/segments/{}.seg", lookup.segment);
     let sound = std::fs::read(&file).unwrap();
-    let place = &lookup.columns[0];
+    let postings = &lookup.columns[0];
     let mut rng = SmallRng::seed_from_u64(1);
     for round in 0..60 {
         let byte = match round % 2 {
-            0 => place.offset + rng.random_range(0..place.blocks_length),
-            _ => place.offset + place.blocks_length + rng.random_range(0..place.directory_length as u64),
+            0 => postings.offset + rng.random_range(0..postings.blocks_length),
+            _ => postings.offset + postings.blocks_length + rng.random_range(0..postings.directory_length as u64),
         };
         let mut damaged = sound.clone();
         damaged[byte as usize] ^= 1 << rng.random_range(0..8);

@@ -238,8 +238,8 @@ fn a_log_that_others_know_more_of_is_damaged() {
         let what = case.what;
         let error = Table::open(name).err().unwrap_or_else(|| panic!("{what} went unnoticed"));
         assert!(matches!(error, Error::Damaged { .. }), "{what}: {error:?}");
-        let said = error.to_string();
-        assert!(said.contains(name) && case.says.iter().all(|part| said.contains(part)), "{what}: {said}");
+        let message = error.to_string();
+        assert!(message.contains(name) && case.says.iter().all(|part| message.contains(part)), "{what}: {message}");
         let report = Table::verify_at(name, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
         assert!(
             report.findings.iter().any(|finding| case.says.iter().all(|part| finding.contains(part))),
@@ -299,7 +299,7 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
     }
 }
 
-/// A source, and a fresh process of a machine that fails after so many calls.
+/// A source, and a fresh process of a machine that fails after a number of calls.
 fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
     let at = Path::new("/data/new");
     let mut outcomes = [0; 2];
@@ -421,7 +421,7 @@ fn salvage_falls_back_to_what_a_rewrite_replaced() {
         }
         let saved = salvage(&at, &folder.path().join("saved"));
         assert_eq!((saved.rows, saved.rows_lost), (8000, 0), "{saved:?}");
-        assert!(saved.rows_mended > 0 && !saved.losses.is_empty(), "{saved:?}");
+        assert!(saved.rows_recovered > 0 && !saved.losses.is_empty(), "{saved:?}");
         let saved = Table::open(folder.path().join("saved").to_str().unwrap()).unwrap();
         assert_eq!(ids(&saved), (0..8000).collect::<Vec<_>>());
     }

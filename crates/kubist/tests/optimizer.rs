@@ -147,7 +147,7 @@ fn the_outlook_rises_over_empty_children() {
     let height = plain.snapshot().unwrap().info().unwrap().height;
     assert!(optimize(&copied, "outlook").rows_copied > 0);
     let pages = |table: &Table| {
-        let asked = (0..40).map(|place| ask(table, &small_box([0.0015 * place as f64, 0.03], 0.002)));
+        let asked = (0..40).map(|step| ask(table, &small_box([0.0015 * step as f64, 0.03], 0.002)));
         let (ids, pages): (Vec<_>, Vec<_>) = asked.map(|(ids, stats)| (ids, stats.pages_read)).unzip();
         (ids, pages.into_iter().sum::<u64>())
     };
@@ -157,7 +157,7 @@ fn the_outlook_rises_over_empty_children() {
 }
 
 #[test]
-fn what_queries_find_expensive_is_mended_behind_them() {
+fn what_queries_find_expensive_is_optimized_behind_them() {
     let table = table("heat");
     let mut rng = SmallRng::seed_from_u64(5);
     for number in 0..60 {
@@ -174,7 +174,7 @@ fn what_queries_find_expensive_is_mended_behind_them() {
         assert_eq!(ask(&table, &query).0, expected);
         debt() < before / 2
     });
-    assert!(asked.is_some(), "nothing was mended");
+    assert!(asked.is_some(), "nothing was optimized");
     drop(healing);
     assert_eq!(ask(&table, &Query::default()).0, all);
 }

@@ -2,7 +2,7 @@
 //! dimensions, every supported type, nulls, NaN, infinities, values outside the
 //! domain, identical points, big and small commits, spilled and not.
 
-mod place;
+mod fresh;
 mod values;
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use arrow_array::types::Int64Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
+use fresh::fresh_store;
 use kubist::{
     Bound, Cancel, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query, ScaleKind, Table,
     TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use kubist_index::priority::{Threshold, is_identity_type, priorities};
-use place::fresh_store;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -42,8 +42,8 @@ fn table(rng: &mut SmallRng) -> Case {
     for name in &dimensions {
         fields.push(Field::new(name, dimension_types().choose(rng).unwrap().clone(), true));
     }
-    for place in 0..rng.random_range(0..3) {
-        fields.push(Field::new(format!("c{place}"), other_types().choose(rng).unwrap().clone(), true));
+    for column in 0..rng.random_range(0..3) {
+        fields.push(Field::new(format!("c{column}"), other_types().choose(rng).unwrap().clone(), true));
     }
     let mut schema = Arc::new(Schema::new(fields));
     let identity: Vec<String> = match rng.random_range(0..4) {
@@ -73,7 +73,7 @@ fn table(rng: &mut SmallRng) -> Case {
     let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
     // Some read their list of runs page by page.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
-    table.hold_at_most(held);
+    table.limit_runs_in_memory(held);
     let mut batches = Vec::new();
     let mut numbers = vec!["rid".to_string()];
     let mut added = Vec::new();
@@ -89,13 +89,13 @@ fn table(rng: &mut SmallRng) -> Case {
             let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(rid..rid + rows as i64))];
             rid += rows as i64;
             let mut given = vec![0];
-            for (place, field) in schema.fields().iter().enumerate().skip(1) {
+            for (column, field) in schema.fields().iter().enumerate().skip(1) {
                 if let Some((_, default)) = added.iter().find(|(name, _)| name == field.name() && rng.random_bool(0.3))
                 {
                     columns.push(repeated(default, rows));
                     continue;
                 }
-                given.push(place);
+                given.push(column);
                 let made = array(rng, field.data_type(), rows);
                 columns.push(match same && rows > 0 {
                     true => arrow_select::take::take(&made, &UInt32Array::from(vec![0; rows]), None).unwrap(),
@@ -129,7 +129,7 @@ fn table(rng: &mut SmallRng) -> Case {
         }
         if rng.random_bool(0.3) {
             table = Table::open_in(store.clone()).unwrap();
-            table.hold_at_most(held);
+            table.limit_runs_in_memory(held);
         }
         assert_eq!(
             committed.rows,
@@ -450,7 +450,7 @@ fn per_cell_equals_brute_force() {
             domains[*d].is_some_and(|(_, high)| is_far(*d, *width, high)) || matching.iter().any(of_row)
         });
         if far {
-            let refused = matches!(&answer, Err(kubist::Error::Invalid(said)) if said.contains("wider cells"));
+            let refused = matches!(&answer, Err(kubist::Error::Invalid(message)) if message.contains("wider cells"));
             assert!(refused, "seed {seed}: {query:?}");
             continue;
         }

@@ -6,7 +6,7 @@
 //! something stops itself at a given call to the disk, says so, and waits for
 //! whatever its parent sends: SIGCONT or SIGKILL.
 //!
-//! `ROUNDS=n` plays so many rounds of killing, `SEED=n` chooses which.
+//! `ROUNDS=n` plays n rounds of killing, `SEED=n` chooses which.
 
 mod common;
 
@@ -153,7 +153,7 @@ fn keep(table: &Table, retention: Duration) -> u64 {
 
 struct Child {
     process: std::process::Child,
-    said: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Child {
@@ -165,8 +165,8 @@ impl Child {
             command.env(format!("KUBIST_{name}"), value.to_string());
         }
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(process.stdout.take().unwrap()).lines();
-        Child { process, said }
+        let output = BufReader::new(process.stdout.take().unwrap()).lines();
+        Child { process, output }
     }
 
     fn writer(table: &str, writer: i64, first: i64, count: i64, stop_at: i64, calls: i64) -> Child {
@@ -180,7 +180,7 @@ impl Child {
 
     /// The next thing that it says; `None` once it has ended.
     fn hear(&mut self) -> Option<String> {
-        self.said.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
+        self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
     fn send(&self, signal: Signal) {
@@ -190,9 +190,9 @@ impl Child {
     /// Everything it still says; it must end well.
     fn finish(mut self) -> Vec<String> {
         drop(self.process.stdin.take());
-        let said = std::iter::from_fn(|| self.hear()).collect();
-        assert!(self.process.wait().unwrap().success(), "{said:?}");
-        said
+        let output = std::iter::from_fn(|| self.hear()).collect();
+        assert!(self.process.wait().unwrap().success(), "{output:?}");
+        output
     }
 }
 
@@ -213,13 +213,13 @@ fn everybody_at_once() {
     let optimizer = Child::optimizer(location, -1, 1000, -1);
     let writers: Vec<Child> = (0..WRITERS).map(|writer| Child::writer(location, writer, 0, COMMITS, -1, -1)).collect();
     for writer in writers {
-        let done = writer.finish().iter().filter(|said| said.starts_with("done")).count();
+        let done = writer.finish().iter().filter(|output| output.starts_with("done")).count();
         assert_eq!(done as i64, COMMITS);
     }
     for reader in readers {
-        let said = reader.finish();
-        let looked: Vec<u64> = said[0].split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
-        assert!(looked[0] > 1, "{said:?}");
+        let output = reader.finish();
+        let looked: Vec<u64> = output[0].split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+        assert!(looked[0] > 1, "{output:?}");
         println!("a reader saw {} snapshots; {} more had expired", looked[0], looked[1]);
     }
     println!("the optimizer {:?}", optimizer.finish());
@@ -244,8 +244,8 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
         (0..6).for_each(|number| drop(common::commit(&mut writer, 0, number).unwrap()));
         drop(writer);
         let mut child = Child::optimizer(location, 1, 3_600_000, calls);
-        let stopped = std::iter::from_fn(|| child.hear()).find(|said| !said.starts_with("begin"));
-        if stopped.is_some_and(|said| said.starts_with("stopped")) {
+        let stopped = std::iter::from_fn(|| child.hear()).find(|output| !output.starts_with("begin"));
+        if stopped.is_some_and(|output| output.starts_with("stopped")) {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
             for hours in 1..3 {
                 let cleaned = kubist_maintain::clean::clean_as_of(
@@ -315,9 +315,9 @@ impl Campaign {
         self.acknowledge(other, &bystander.finish());
     }
 
-    fn acknowledge(&mut self, writer: usize, said: &[String]) {
-        for said in said {
-            if let Some(commit) = said.strip_prefix("done ") {
+    fn acknowledge(&mut self, writer: usize, output: &[String]) {
+        for output in output {
+            if let Some(commit) = output.strip_prefix("done ") {
                 assert_eq!(commit.parse(), Ok(self.acknowledged[writer]));
                 self.acknowledged[writer] += 1;
             }
@@ -331,8 +331,8 @@ impl Campaign {
         let most = if victim == first { 9 } else { 6 };
         let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..most) };
         let child = Child::writer(&self.location, writer as i64, first, 4, victim, calls);
-        let said = self.play(child, fate, victim);
-        self.acknowledge(writer, &said);
+        let output = self.play(child, fate, victim);
+        self.acknowledge(writer, &output);
     }
 
     fn play_optimizer(&mut self, fate: Fate) {
@@ -343,10 +343,10 @@ impl Campaign {
 
     /// All that the child said until its end.
     fn play(&mut self, mut child: Child, fate: Fate, victim: i64) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         let begins = format!("begin {victim}");
         while let Some(now) = child.hear() {
-            said.push(now.clone());
+            output.push(now.clone());
             match fate {
                 Fate::KilledAnywhere if now == begins => {
                     // Not to wait for anything: to be somewhere in the midst of it.
@@ -366,14 +366,14 @@ impl Campaign {
         let ended = child.process.wait().unwrap();
         if !ended.success() {
             use std::os::unix::process::ExitStatusExt;
-            assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{said:?}");
+            assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{output:?}");
             self.killed += 1;
             // A dead optimizer's leases would keep others away for some time.
             let _ = std::fs::remove_dir_all(Path::new(&self.location).join("leases"));
-            let last = said.iter().rfind(|said| !said.starts_with("stopped")).unwrap();
+            let last = output.iter().rfind(|output| !output.starts_with("stopped")).unwrap();
             self.killed_in_flight += last.starts_with("begin") as u64;
         }
-        said
+        output
     }
 
     fn work_meanwhile(&mut self, stopped: &str) {
@@ -432,8 +432,8 @@ fn killed_and_stopped_processes_lose_nothing() {
     sound(&table);
     // Commits that were in flight when their writer died are retried, and count once.
     for writer in 0..3 {
-        let said = Child::writer(&location, writer, campaign.acknowledged[writer as usize], 1, -1, -1).finish();
-        campaign.acknowledge(writer as usize, &said);
+        let output = Child::writer(&location, writer, campaign.acknowledged[writer as usize], 1, -1, -1).finish();
+        campaign.acknowledge(writer as usize, &output);
     }
     let expected = (0..3).map(|writer| (writer, campaign.acknowledged[writer as usize])).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);

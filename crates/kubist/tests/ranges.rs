@@ -37,9 +37,9 @@ fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// A hot place at (0.8, 0.8); some points have no heat, and some NaN, all in the left half.
+/// A hot spot at (0.8, 0.8); some points have no heat, and some NaN, all in the left half.
 fn heat(id: i64) -> Option<f32> {
-    let (x, y) = place(id);
+    let (x, y) = position(id);
     match id % 37 {
         3 if x < 0.5 => None,
         5 if x < 0.5 => Some(f32::NAN),
@@ -48,18 +48,18 @@ fn heat(id: i64) -> Option<f32> {
 }
 
 fn name(id: i64) -> &'static str {
-    if place(id).0 < 0.2 { "left" } else { "right" }
+    if position(id).0 < 0.2 { "left" } else { "right" }
 }
 
-fn place(id: i64) -> (f64, f64) {
+fn position(id: i64) -> (f64, f64) {
     ((id % SIDE) as f64 / SIDE as f64, (id / SIDE) as f64 / SIDE as f64)
 }
 
 fn rows(ids: impl Iterator<Item = i64> + Clone) -> RecordBatch {
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
-        Arc::new(Float64Array::from_iter_values(ids.clone().map(|id| place(id).0))),
-        Arc::new(Float64Array::from_iter_values(ids.clone().map(|id| place(id).1))),
+        Arc::new(Float64Array::from_iter_values(ids.clone().map(|id| position(id).0))),
+        Arc::new(Float64Array::from_iter_values(ids.clone().map(|id| position(id).1))),
         Arc::new(Float32Array::from_iter(ids.clone().map(heat))),
         Arc::new(StringArray::from_iter_values(ids.map(name))),
     ];
@@ -106,7 +106,7 @@ type Holds = fn(i64) -> bool;
 
 const CONDITIONS: [(&str, Holds); 6] = [
     ("heat > 0.9", |id| heat(id).is_some_and(|heat| heat > 0.9)),
-    ("heat > 0.9 AND x > 0.8", |id| heat(id).is_some_and(|heat| heat > 0.9) && place(id).0 > 0.8),
+    ("heat > 0.9 AND x > 0.8", |id| heat(id).is_some_and(|heat| heat > 0.9) && position(id).0 > 0.8),
     ("heat > 0.9 OR id < 40", |id| heat(id).is_some_and(|heat| heat > 0.9) || id < 40),
     ("heat IS NULL", |id| heat(id).is_none()),
     ("isnan(heat)", |id| heat(id).is_some_and(f32::is_nan)),
@@ -134,7 +134,7 @@ fn findings(table: &Table) -> [Vec<String>; 2] {
 fn say(table: &Table, change: impl Fn(usize, &mut Run<Location>)) {
     let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().to_vec();
     let mut runs = inputs.clone();
-    runs.iter_mut().enumerate().for_each(|(place, run)| change(place, Arc::make_mut(run)));
+    runs.iter_mut().enumerate().for_each(|(position, run)| change(position, Arc::make_mut(run)));
     let replacement = Replacement { inputs, runs, ..Replacement::default() };
     assert!(publish(table.core(), replacement, &Default::default()).unwrap());
 }
@@ -195,7 +195,7 @@ fn runs_of_which_nothing_is_said_are_judged_by_their_zone_maps() {
     let known = check(&table);
     // As of somebody who does not know of ranges, some of them and all.
     for every in [2, 1] {
-        say(&table, |place, run| run.payload.ranges = run.payload.ranges.take().filter(|_| place % every != 0));
+        say(&table, |position, run| run.payload.ranges = run.payload.ranges.take().filter(|_| position % every != 0));
         let judged = check(&table);
         assert!(judged.iter().zip(&known).all(|(stats, known)| stats.rows_returned == known.rows_returned));
         assert!(table.checkpoint().unwrap());
@@ -208,7 +208,7 @@ fn runs_of_which_nothing_is_said_are_judged_by_their_zone_maps() {
 fn wrong_ranges_are_found() {
     let table = table(1);
     let of_next = table.snapshot().unwrap().pinned().directory().unwrap().runs().to_vec();
-    say(&table, |place, run| run.payload.ranges = of_next[(place + 1) % of_next.len()].payload.ranges.clone());
+    say(&table, |position, run| run.payload.ranges = of_next[(position + 1) % of_next.len()].payload.ranges.clone());
     for found in findings(&table) {
         assert!(found.iter().any(|what| what.contains("other ends or nulls of column \"heat\"")), "{found:?}");
     }

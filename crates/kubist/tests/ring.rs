@@ -1,6 +1,9 @@
 //! A table on a cluster, played by a store in memory that says where things lie: parts of a
 //! query that are read where they lie, and where the time of a query goes.
 
+#[path = "common/forward.rs"]
+mod forward;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +13,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
+use forward::forward;
 use kubist::model::{Fit, Model};
-use kubist::store::{
-    Capabilities, Home, Latency, Locality, LogOwner, LogTail, MemoryStore, Request, Result, Scratch, Segment, Size,
-    Store, Watch,
-};
+use kubist::store::{Capabilities, Latency, Locality, MemoryStore, ReplicaLocation, Request, Result, Store, Watch};
 use kubist::{
     Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
     Value, WriterOptions,
@@ -29,11 +30,16 @@ const PARTITION: u64 = 8 << 10;
 #[derive(Debug)]
 struct Ring(MemoryStore);
 
-fn host(place: usize) -> String {
-    format!("10.0.0.{}", place % HOSTS)
+fn host(index: usize) -> String {
+    format!("10.0.0.{}", index % HOSTS)
 }
 
 impl Store for Ring {
+    forward!(0:
+        location put_if_absent get list delete create_segment read segment_len segments delete_segment
+        own_log logs read_log scratch sizes erase
+    );
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { locality: Locality::Hosts, latency: Latency::Network, ..self.0.capabilities() }
     }
@@ -42,88 +48,24 @@ impl Store for Ring {
         (0..HOSTS).map(host).collect()
     }
 
-    fn homes(&self, places: &[(&str, u64)]) -> Result<Vec<Home>> {
-        let home = |(segment, offset): &(&str, u64)| {
+    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+        let location = |(segment, offset): &(&str, u64)| {
             let token = name_hash(&format!("{segment} {}", offset / PARTITION)) as i64;
             let first = (token as i128 - i64::MIN as i128) as usize >> 58;
-            Home { token, hosts: (first..first + KEPT_BY).map(host).collect() }
+            ReplicaLocation { token, hosts: (first..first + KEPT_BY).map(host).collect() }
         };
-        Ok(places.iter().map(home).collect())
+        Ok(offsets.iter().map(location).collect())
     }
 
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.0.read(segment, ranges)?;
         for (range, bytes) in ranges.iter().zip(&found) {
-            let host = self.homes(&[(segment, range.start)])?[0].hosts[0].clone();
+            let host = self.replica_locations(&[(segment, range.start)])?[0].hosts[0].clone();
             let sent = Instant::now();
             watch(Request { asked, sent, answered: Instant::now(), bytes: bytes.len() as u64, host: Some(host) });
         }
         Ok(found)
-    }
-
-    fn location(&self) -> &str {
-        self.0.location()
-    }
-
-    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        self.0.put_if_absent(name, value)
-    }
-
-    fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        self.0.get(name)
-    }
-
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.0.list(prefix)
-    }
-
-    fn delete(&self, name: &str) -> Result<()> {
-        self.0.delete(name)
-    }
-
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.0.create_segment(name)
-    }
-
-    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.0.read(segment, ranges)
-    }
-
-    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
-        self.0.segment_len(segment)
-    }
-
-    fn segments(&self) -> Result<Vec<String>> {
-        self.0.segments()
-    }
-
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.0.delete_segment(segment)
-    }
-
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.0.own_log(writer)
-    }
-
-    fn logs(&self) -> Result<Vec<String>> {
-        self.0.logs()
-    }
-
-    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.0.read_log(writer, from)
-    }
-
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.0.scratch()
-    }
-
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.0.sizes()
-    }
-
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.0.erase(objects)
     }
 }
 

@@ -46,7 +46,7 @@ fn build(at: &Path) {
     };
     let table = Table::create(at.to_str().unwrap(), schema(), &options).unwrap();
     // Its checkpoint has pages.
-    table.hold_at_most(0);
+    table.limit_runs_in_memory(0);
     for commit in 0..COMMITS {
         let name = Some(format!("rank-{}", commit % 2));
         let mut writer = table.writer(&WriterOptions { name, ..Default::default() }).unwrap();
@@ -84,9 +84,9 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
     let mut found = Vec::new();
     for batch in snapshot.query(query).unwrap() {
         let batch = batch.unwrap();
-        let (places, names) = (batch["x"].as_primitive::<Float32Type>(), batch["name"].as_string::<i32>());
+        let (xs, names) = (batch["x"].as_primitive::<Float32Type>(), batch["name"].as_string::<i32>());
         for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {
-            assert_eq!(x(*id), places.iter().nth(row).unwrap(), "row {id}");
+            assert_eq!(x(*id), xs.iter().nth(row).unwrap(), "row {id}");
             assert_eq!(names.value(row), format!("droplet {}", id % 13));
             found.push(*id);
         }
@@ -162,7 +162,7 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
     assert!(matches!(salvage(&sound, &whole), Err(Error::Exists { .. })));
 
     let mut random = SmallRng::seed_from_u64(4);
-    let (mut cases, mut mended, mut lost) = (0, 0, 0);
+    let (mut cases, mut recovered, mut lost) = (0, 0, 0);
     let mut unsavable = BTreeMap::<String, u64>::new();
     for file in files(&sound) {
         let bytes = std::fs::read(&file).unwrap();
@@ -186,13 +186,17 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
             match salvage(&sound, &to) {
                 Ok(report) => {
                     check(&to, &report, &truth, &what);
-                    mended += report.rows_mended;
+                    recovered += report.rows_recovered;
                     lost += report.rows_lost;
                     if name.ends_with(".seg") {
                         // The deep look knew.
                         let looked = verified(&sound).unwrap();
                         let losses: u64 = report.losses.iter().map(|loss| loss.rows).sum();
-                        assert_eq!((looked.rows_lost, looked.rows_mendable), (losses, report.rows_mended), "{what}");
+                        assert_eq!(
+                            (looked.rows_lost, looked.rows_recoverable),
+                            (losses, report.rows_recovered),
+                            "{what}"
+                        );
                         assert_eq!(looked.losses, report.losses, "{what}");
                     }
                     std::fs::remove_dir_all(&to).unwrap();
@@ -205,10 +209,10 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
             std::fs::write(&file, &bytes).unwrap();
         }
     }
-    println!("{cases} cases: {mended} rows mended, {lost} lost; not to be saved: {unsavable:?}");
+    println!("{cases} cases: {recovered} rows recovered, {lost} lost; not to be saved: {unsavable:?}");
     // Only the header is needed.
     assert!(unsavable.keys().all(|name| name == "table"), "{unsavable:?}");
-    assert!(mended > 1000 && lost > 0);
+    assert!(recovered > 1000 && lost > 0);
 }
 
 #[test]

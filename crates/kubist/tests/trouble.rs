@@ -2,7 +2,7 @@
 //! failure says so, a writer then refuses to go on, readers go on, the table stays
 //! sound, and a new writer continues once the trouble is over.
 //!
-//! `SEEDS=n` plays so many seeds, `SEED=n` that one alone.
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
 mod common;
 

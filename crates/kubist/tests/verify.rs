@@ -104,8 +104,8 @@ fn left(table: &Table) -> (CubeId, RecordBatch) {
     let frame = grid(table);
     let cube = frame.geometry.children(CubeId::root(0)).next().unwrap();
     let (_, rows) = only_run(table);
-    let places = frame.places(std::slice::from_ref(&rows));
-    let inside = (0..rows.num_rows()).filter(|row| frame.geometry.contains_key(cube, places.keys[*row]));
+    let positions = frame.positions(std::slice::from_ref(&rows));
+    let inside = (0..rows.num_rows()).filter(|row| frame.geometry.contains_key(cube, positions.keys[*row]));
     let rows: Vec<RecordBatch> = inside.map(|row| rows.slice(row, 1)).collect();
     (cube, concat_batches(&rows[0].schema(), &rows).unwrap())
 }

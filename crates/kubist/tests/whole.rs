@@ -40,9 +40,12 @@ fn schema() -> Arc<Schema> {
 }
 
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
-    let place = |factor: i64| Float64Array::from_iter_values(ids.clone().map(|id| (id * factor % 1009) as f64));
-    let columns: Vec<ArrayRef> =
-        vec![Arc::new(Int64Array::from_iter_values(ids.clone())), Arc::new(place(7919)), Arc::new(place(104_729))];
+    let coordinate = |factor: i64| Float64Array::from_iter_values(ids.clone().map(|id| (id * factor % 1009) as f64));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(ids.clone())),
+        Arc::new(coordinate(7919)),
+        Arc::new(coordinate(104_729)),
+    ];
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
@@ -153,10 +156,10 @@ fn a_copy_has_everything_that_the_rows_have() {
         let (old, new): (Vec<i64>, Vec<i64>) =
             ids(&copy.snapshot().unwrap(), &half).into_iter().partition(|id| *id < 20_000);
         assert_eq!(sorted(old), sorted(ids(&snapshot, &half)));
-        let places =
+        let positions =
             |ids: &[i64], first: i64| ids.iter().map(|id| id - first).collect::<std::collections::BTreeSet<_>>();
         let ada_before: Vec<i64> = ids(&snapshot, &half).into_iter().filter(|id| *id < 1000).collect();
-        assert_ne!(places(&new, 20_000).range(..1000).copied().collect::<Vec<_>>(), sorted(ada_before));
+        assert_ne!(positions(&new, 20_000).range(..1000).copied().collect::<Vec<_>>(), sorted(ada_before));
         assert_eq!(copy.retract(1, &Default::default()).unwrap().rows, 3000);
         assert_eq!(copy.snapshot().unwrap().rows().unwrap(), 12_000);
         sound(&copy);
@@ -401,9 +404,9 @@ fn all_files_have_a_cause() {
     assert_eq!(sum, 7500.0 * 0.5);
 }
 
-/// A handle that outlives its table must not write into the one that took its place.
+/// A handle that outlives its table must not write into another at its location.
 #[test]
-fn a_handle_knows_its_table_from_another_in_its_place() {
+fn a_handle_knows_its_table_from_another_at_its_location() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("t").display().to_string();
     let old = Table::create(&name, schema(), &options(&["id"])).unwrap();

@@ -2,8 +2,9 @@
 
 It draws a uniform sample: of the precision asked for, or of as many points as are wanted at
 most, whichever is less. In ParaView's window it refines, each record read once: what is there
-is shown, and the rest comes on a thread of its own. Ranks of a parallel server read disjoint
-parts of one moment (`Table.splits`). A table may also lie behind an address.
+is shown, and the rest comes on a thread of its own. Ranks of a parallel server open the snapshot
+that the first rank's token names, and read disjoint parts of it (`Table.splits`). A table may
+also lie behind an address.
 
 ParaView runs this file with its own Python, which needs NumPy; the package is found beside
 the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
@@ -35,7 +36,7 @@ import kubist  # noqa: E402
 from kubist.paraview.reading import (  # noqa: E402
     FIRST_POINTS,
     Answer,
-    News,
+    Changes,
     Question,
     axes_of,
     distinct,
@@ -43,6 +44,7 @@ from kubist.paraview.reading import (  # noqa: E402
     literal,
     open_at,
     quoted,
+    same_snapshot,
     seconds,
     together,
 )
@@ -54,12 +56,13 @@ class KubistTable(VTKPythonAlgorithmBase):
     def __init__(self):
         super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkPolyData")
         self._path, self._table, self._snapshot = "", None, None
+        self._token = ""
         self._precision, self._most = 1.0, 1_000_000
         self._where = ""
         self._axes, self._time = ["", "", ""], ""
         self._use_box, self._position, self._length = 0, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
         self._live, self._progressive = 0, 1
-        self._news = None
+        self._changes = None
         self._times = self._shown_times = None
         self._answer, self._asked = None, None
         self._selection = vtkDataArraySelection()
@@ -83,6 +86,30 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._path = path
             self._open()
             self.Modified()
+
+    @smproperty.stringvector(
+        name="SnapshotToken",
+        label="Snapshot Token",
+        default_values="",
+        panel_visibility="advanced",
+    )
+    def SetSnapshotToken(self, token):
+        """The token of the snapshot to show; empty: the newest when the table is opened."""
+        token = token or ""
+        if token != self._token:
+            self._token = token
+            if self._table is not None:
+                self._show(self._first())
+
+    @smproperty.stringvector(
+        name="ShownToken",
+        label="Shown Token",
+        information_only="1",
+        panel_visibility="advanced",
+    )
+    def GetShownToken(self):
+        """The token of the snapshot that is shown, for other programs and later sessions."""
+        return "" if self._snapshot is None else self._snapshot.token
 
     @smproperty.doublevector(name="Precision", default_values=[1.0])
     @smdomain.doublerange(min=0.0, max=1.0)
@@ -211,6 +238,10 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._look()
         self.Modified()
 
+    def _first(self):
+        """The snapshot of the token that was given, or else the newest."""
+        return self._table.at(self._token) if self._token else self._table.snapshot()
+
     @smproperty.doublevector(
         name="TimestepValues", information_only="1", si_class="vtkSITimeStepsProperty"
     )
@@ -219,9 +250,9 @@ class KubistTable(VTKPythonAlgorithmBase):
 
     def GetNeedsUpdate(self):
         """Asked now and then by ParaView's window: is there more to show?"""
-        news = self._newest()
-        if news is not None:
-            self._show(news)
+        changes = self._newest()
+        if changes is not None:
+            self._show(changes)
         elif self._answer is not None and self._answer.has_more():
             self.Modified()
         else:
@@ -233,28 +264,28 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _newest(self):
         """What has been committed since, while it is followed."""
         if not self._live or self._table is None:
-            self._forget_news()
+            self._forget_changes()
             return None
         if self._answer is not None and not self._answer.is_read():
             return None  # what is being read is shown first
-        if self._news is None:
-            self._news = News(self._table, self._snapshot)
-        return self._news.take()
+        if self._changes is None:
+            self._changes = Changes(self._table, self._snapshot)
+        return self._changes.take()
 
-    def _forget_news(self):
-        if self._news is not None:
-            self._news.stop()
-        self._news = None
+    def _forget_changes(self):
+        if self._changes is not None:
+            self._changes.stop()
+        self._changes = None
 
     def _open(self):
         """A file of the table is as good as its directory: file dialogs choose files."""
         self._table = self._snapshot = None
         self._drop_answer()
-        self._forget_news()
+        self._forget_changes()
         if not self._path:
             return
         self._table = open_at(self._path)
-        self._snapshot = self._table.snapshot()
+        self._snapshot = self._first()
         names = [column.name for column in self._snapshot.info().columns]
         for name in names:
             self._selection.AddArray(name)
@@ -296,26 +327,43 @@ class KubistTable(VTKPythonAlgorithmBase):
         if self._snapshot is None:
             return 1
         keys = vtkStreamingDemandDrivenPipeline
-        place = None
-        if self._shown_times is not None:
-            wanted = self._shown_times[0]
-            if out.Has(keys.UPDATE_TIME_STEP()):
-                wanted = out.Get(keys.UPDATE_TIME_STEP())
-            place = int(np.abs(self._shown_times - wanted).argmin())
-            data.GetInformation().Set(data.DATA_TIME_STEP(), self._shown_times[place])
-        question = self._question(place)
+        time = out.Get(keys.UPDATE_TIME_STEP()) if out.Has(keys.UPDATE_TIME_STEP()) else None
         try:
-            frames = self._frames(question)
+            self._agree()
+            place, question, frames = self._read(time)
         except kubist.SnapshotExpired:
             # Its files were cleaned away: then the newest is shown.
-            self._snapshot = self._table.snapshot()
-            frames = self._frames(question)
+            self._drop_answer()
+            self._show(self._table.snapshot())
+            self._agree()
+            place, question, frames = self._read(time)
+        if place is not None:
+            data.GetInformation().Set(data.DATA_TIME_STEP(), self._shown_times[place])
         self._fill(data, frames, question)
         return 1
 
+    def _agree(self):
+        """All ranks show the snapshot of the first."""
+        world = ranks()
+        if world is None:
+            return
+        snapshot = same_snapshot(world, self._table, self._snapshot)
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
+            self._look()
+
+    def _read(self, time):
+        """Which of the times is shown, what is asked of it, and what is there of the answer."""
+        place = None
+        if self._shown_times is not None:
+            wanted = self._shown_times[0] if time is None else time
+            place = int(np.abs(self._shown_times - wanted).argmin())
+        question = self._question(place)
+        return place, question, self._frames(question)
+
     def _frames(self, question):
         """What is there of the answer; it is asked for if it is another one."""
-        if self._asked != (question.key(), id(self._snapshot)):
+        if self._asked != (question.key(), self._snapshot.token):
             self._ask(question)
         return self._answer.take(10.0 if self._in_window() else None)
 
@@ -351,31 +399,27 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _ask(self, question):
         self._drop_answer()
         snapshot = self._snapshot
-        controller = vtkMultiProcessController.GetGlobalController()
-        ranks = 1 if controller is None else controller.GetNumberOfProcesses()
+        world = ranks()
 
         def whole(low, high):
             return snapshot.query(
                 box=question.box, where=question.where, columns=question.columns, window=(low, high)
             )
 
-        if ranks > 1:
-            self._answer = self._shared_answer(controller, ranks, question, whole)
+        if world is not None:
+            self._answer = self._shared_answer(world, question, whole)
         else:
             share, points = question.share(snapshot)
             first = share * FIRST_POINTS / max(points, 1) if self._in_window() else share
             self._answer = Answer(whole, levels(share, first))
-        self._asked = (question.key(), id(snapshot))
+        self._asked = (question.key(), snapshot.token)
         if self._in_window():
             self._answer.begin()
-        elif ranks == 1:
+        elif world is None:
             self._answer.read()
 
-    def _shared_answer(self, controller, ranks, question, whole):
-        """This rank's part of what rank 0 cuts, all of one moment; it is read already."""
-        from vtkmodules.vtkParallelMPI4Py import vtkMPI4PyCommunicator
-
-        world = vtkMPI4PyCommunicator.ConvertToPython(controller.GetCommunicator())
+    def _shared_answer(self, world, question, whole):
+        """This rank's part of what the first rank cuts; it is read already."""
         snapshot = self._snapshot
 
         def cut():
@@ -384,9 +428,9 @@ class KubistTable(VTKPythonAlgorithmBase):
             share, _ = question.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
                 # A server answers no parts: one rank shows all of it.
-                return [share, *[None] * (ranks - 1)]
+                return [share, *[None] * (world.size - 1)]
             parts = snapshot.splits(
-                ranks,
+                world.size,
                 box=question.box,
                 where=question.where,
                 columns=question.columns,
@@ -428,6 +472,16 @@ class KubistTable(VTKPythonAlgorithmBase):
         for name in question.columns:
             if self._selection.ArrayIsEnabled(name):
                 data.GetPointData().AddArray(as_vtk(name, column(name)))
+
+
+def ranks():
+    """All ranks of a parallel server; None where there is one."""
+    controller = vtkMultiProcessController.GetGlobalController()
+    if controller is None or controller.GetNumberOfProcesses() == 1:
+        return None
+    from vtkmodules.vtkParallelMPI4Py import vtkMPI4PyCommunicator
+
+    return vtkMPI4PyCommunicator.ConvertToPython(controller.GetCommunicator())
 
 
 def as_vtk(name, values):

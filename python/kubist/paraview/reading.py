@@ -20,7 +20,7 @@ from kubist._pushdown import quoted
 __all__ = [
     "FIRST_POINTS",
     "Answer",
-    "News",
+    "Changes",
     "Question",
     "axes_of",
     "distinct",
@@ -28,6 +28,7 @@ __all__ = [
     "literal",
     "open_at",
     "quoted",
+    "same_snapshot",
     "seconds",
     "together",
 ]
@@ -47,7 +48,7 @@ FIRST_POINTS = 100_000
 
 
 PATIENCE = 1.0
-"""Seconds until a server that did not answer is asked for news again."""
+"""Seconds until a server that did not answer is asked for changes again."""
 
 
 def open_at(place: str) -> Table | RemoteTable:
@@ -229,8 +230,14 @@ def together(world: Any, work: Callable[[], Made]) -> Made:
     return cast(Made, made)
 
 
-class News:
-    """The newest moment of a table, once there is one that nobody has taken yet.
+def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
+    """The snapshot of the first rank, on every rank: its token leads there."""
+    token = world.bcast(snapshot.token, root=0)
+    return together(world, lambda: snapshot if snapshot.token == token else table.at(token))
+
+
+class Changes:
+    """The newest snapshot of a table, once there is one that was not taken yet.
 
     It is waited for on a thread, so that a server that is slow to answer, or gone, holds up
     nobody. The thread ends with this object.
@@ -242,12 +249,12 @@ class News:
         threading.Thread(target=self._following.follow, daemon=True).start()
 
     def take(self) -> Snapshot | None:
-        """The newest moment, the first time that it is asked for."""
+        """The newest snapshot, the first time that it is asked for."""
         return self._following.take()
 
 
 class _Following:
-    """What the thread and the reader of its news have in common."""
+    """What the thread and the reader of the changes share."""
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table
@@ -259,7 +266,7 @@ class _Following:
     def follow(self) -> None:
         while True:
             with self._changed:
-                # A moment that nobody takes need not be kept at hand by a server.
+                # A server need not keep a snapshot that nobody takes.
                 self._changed.wait_for(lambda: self._stopped or self._newest is None)
                 if self._stopped:
                     return

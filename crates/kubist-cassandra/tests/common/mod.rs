@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kubist_cassandra::{CassandraStore, Place};
+use kubist_cassandra::{CassandraStore, Location};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -27,11 +27,11 @@ pub fn hosts() -> String {
     std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts: see scripts/cassandra.py")
 }
 
-/// A place where nothing is, with these settings.
-pub fn fresh(settings: &str) -> Place {
+/// A location where nothing is, with these settings.
+pub fn fresh(settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let table = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    Place::parse(&format!("cassandra://{}/kubist_tests/{table}?{settings}", hosts())).unwrap()
+    Location::parse(&format!("cassandra://{}/kubist_tests/{table}?{settings}", hosts())).unwrap()
 }
 
 pub fn store() -> Arc<CassandraStore> {
@@ -58,10 +58,10 @@ impl Database {
         self.runtime.block_on(self.session.query_unpaged(cql, values)).unwrap();
     }
 
-    /// The id under which a place's table is kept.
-    pub fn id(&self, place: &Place) -> uuid::Uuid {
-        let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", place.keyspace);
-        let found = self.runtime.block_on(self.session.query_unpaged(cql, (&place.table,))).unwrap();
+    /// The id under which a location's table is kept.
+    pub fn id(&self, location: &Location) -> uuid::Uuid {
+        let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", location.keyspace);
+        let found = self.runtime.block_on(self.session.query_unpaged(cql, (&location.table,))).unwrap();
         found.into_rows_result().unwrap().single_row::<(uuid::Uuid,)>().unwrap().0
     }
 }

@@ -88,7 +88,7 @@ pub struct Explain {
     /// At most this many records: those of lowest priority, a uniform sample
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// What `kubist model fit -o` wrote for this place: says how long it should have taken
+    /// What `kubist model fit -o` wrote for this location: says how long it should have taken
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
     /// Draw when each request was in which stage into a PNG file
@@ -222,7 +222,7 @@ pub struct Verify {
 /// Save what is sound of a damaged table into a new one
 ///
 /// Takes every page that can be read, lost records from replicas where there are any,
-/// and older states where newer ones cannot be read. Says for each damaged place what
+/// and older states where newer ones cannot be read. Says for each damaged location what
 /// it cost, and what cannot be known; the exit code is then 1. If the storage fails, several
 /// times, nobody knows what is lost: then the exit code is 4, and there is no new table. The
 /// damaged table is not changed.

@@ -240,7 +240,7 @@ impl From<Kind> for kubist::ScaleKind {
 /// Improve the layout after many small commits
 ///
 /// Small commits rest high in the tree, and cubes gather many runs; queries then
-/// read more than they return. This places such records anew. Others may write and
+/// read more than they return. This moves such records. Others may write and
 /// read meanwhile, and it can be stopped at any moment.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -253,7 +253,7 @@ Exit codes: see kubist --help")]
 pub struct Optimize {
     /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Rewrite a part once so large a share of its records lies in the wrong place
+    /// Rewrite a part once this share of its records lies in the wrong cube
     /// (usually 5%, and 50% with --watch, which writes less)
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
     pub debt: Option<f64>,

@@ -55,13 +55,13 @@ impl From<Output> for Ran {
 }
 
 /// A folder to work in.
-pub struct Place {
+pub struct Workdir {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    pub fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
+impl Workdir {
+    pub fn new() -> Workdir {
+        Workdir { folder: tempfile::tempdir().unwrap() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -106,13 +106,13 @@ fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Ve
     let ended = loop {
         match lines.recv_timeout(PATIENCE) {
             Ok(line) => {
-                let Some(said) = line.strip_prefix("hostile: ") else { continue };
-                let mut parts = said.splitn(3, ' ');
+                let Some(output) = line.strip_prefix("hostile: ") else { continue };
+                let mut parts = output.splitn(3, ' ');
                 let (word, number) = (parts.next().unwrap_or(""), parts.next().and_then(|number| number.parse().ok()));
                 if word == "end" {
                     break None;
                 }
-                assert_ne!(word, "unprepared", "{}: {said}", kind.name);
+                assert_ne!(word, "unprepared", "{}: {output}", kind.name);
                 at = number.unwrap_or(at);
                 begun = word == "begin";
                 let outcome =

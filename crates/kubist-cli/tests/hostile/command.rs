@@ -50,10 +50,10 @@ pub fn judged(folder: &Path, arguments: &[&str]) -> std::result::Result<i32, Ver
     let mut child = start(folder, arguments);
     let told = |what: &str| format!("kubist {}: {what}", arguments.join(" "));
     let Some(status) = end(&mut child) else { return Err((Outcome::Hang, told("did not end"))) };
-    let said = std::fs::read(folder.join("stderr")).expect("what it said");
-    let said = String::from_utf8_lossy(&said);
-    let code = status.code().filter(|code| CODES.contains(code) && !said.contains("panicked"));
-    code.ok_or_else(|| (Outcome::Abort, told(&format!("{status}: {}", said.chars().take(300).collect::<String>()))))
+    let output = std::fs::read(folder.join("stderr")).expect("what it said");
+    let output = String::from_utf8_lossy(&output);
+    let code = status.code().filter(|code| CODES.contains(code) && !output.contains("panicked"));
+    code.ok_or_else(|| (Outcome::Abort, told(&format!("{status}: {}", output.chars().take(300).collect::<String>()))))
 }
 
 /// The rows of a sound table; 0 where there is none.

@@ -30,7 +30,7 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
 /// Numbers at which programs stumble.
 const ODD: [u64; 10] = [0, 1, 127, 255, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
 
-/// Changes a few bytes or numbers in their places.
+/// Changes a few bytes or numbers without moving others.
 fn change(bytes: &mut [u8], random: &mut StdRng) {
     for _ in 0..random.random_range(1..4) {
         if bytes.is_empty() {

@@ -30,25 +30,25 @@ impl Attack for Flips {
         if bytes.is_empty() {
             return FINE;
         }
-        let place = random.random_range(0..bytes.len());
-        bytes[place] ^= 1 << random.random_range(0..8);
+        let offset = random.random_range(0..bytes.len());
+        bytes[offset] ^= 1 << random.random_range(0..8);
         let salvages = random.random_ratio(1, 20);
-        let told = |what: &str| format!("{what} ({}, byte {place})", file.display());
+        let damage = |what: &str| format!("{what} ({}, byte {offset})", file.display());
         truth::with(file, &bytes, || {
             let verdict = match truth::answers(&known.at) {
                 Ok(found) => match difference(&found, &known.answers) {
                     None => FINE,
-                    Some((true, what)) => (Outcome::Lost, told(&what)),
-                    Some((false, what)) => (Outcome::Wrong, told(&what)),
+                    Some((true, what)) => (Outcome::Lost, damage(&what)),
+                    Some((false, what)) => (Outcome::Wrong, damage(&what)),
                 },
                 Err(Error::Damaged { .. } | Error::Newer(_) | Error::NotATable { .. }) if !is_noticed(&known.at) => {
-                    (Outcome::Lost, told("a query fails, and verify finds nothing"))
+                    (Outcome::Lost, damage("a query fails, and verify finds nothing"))
                 }
                 Err(Error::Damaged { .. } | Error::Newer(_) | Error::NotATable { .. }) => FINE,
-                Err(error) => (Outcome::Wrong, told(&format!("an error that is not about damage: {error}"))),
+                Err(error) => (Outcome::Wrong, damage(&format!("an error that is not about damage: {error}"))),
             };
             match verdict.0 == Outcome::Fine && salvages {
-                true => self.salvage(known, &told),
+                true => self.salvage(known, file, &damage),
                 false => verdict,
             }
         })
@@ -57,27 +57,37 @@ impl Attack for Flips {
 
 impl Flips {
     /// What is saved is true, and what is not saved is counted.
-    fn salvage(&self, known: &Known, told: &dyn Fn(&str) -> String) -> Verdict {
+    fn salvage(&self, known: &Known, file: &Path, damage: &dyn Fn(&str) -> String) -> Verdict {
         let to = self.folder.path().join("saved");
         let _ = fs::remove_dir_all(&to);
         let (from, to) = (known.at.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
-        // Without a header nothing can be saved.
-        let Ok(report) = Table::salvage(from, to, &Default::default(), &mut |_, _| {}) else { return FINE };
+        let report = match Table::salvage(from, to, &Default::default(), &mut |_, _| {}) {
+            Ok(report) => report,
+            // Without a header nothing can be saved.
+            Err(_) if file.ends_with("table") => return FINE,
+            Err(error) => return (Outcome::Lost, damage(&format!("nothing is saved: {error}"))),
+        };
         let saved = match truth::answers(Path::new(to)) {
             Ok(answers) => answers.into_iter().next().unwrap_or_default(),
-            Err(error) => return (Outcome::Wrong, told(&format!("the salvaged table cannot be read: {error}"))),
+            Err(error) => return (Outcome::Wrong, damage(&format!("the salvaged table cannot be read: {error}"))),
         };
-        let truth = &known.answers[0];
+        let (mut truth, columns) = (known.answers[0].clone(), truth::columns(Path::new(to)));
+        if columns.len() < known.columns.len() {
+            if report.alterations_lost == 0 || columns != known.columns[..columns.len()] {
+                return (Outcome::Lost, damage(&format!("columns are gone, and no alteration: {columns:?}")));
+            }
+            truth = truth::without(&truth, &known.columns[columns.len()]);
+        }
         let strange = saved.iter().find(|row| truth.binary_search(row).is_err());
         if let Some(row) = strange {
-            return (Outcome::Wrong, told(&format!("salvaged a row that never was: {row}")));
+            return (Outcome::Wrong, damage(&format!("salvaged a row that never was: {row}")));
         }
         if saved.windows(2).any(|pair| pair[0] == pair[1] && truth.windows(2).all(|pair| pair[0] != pair[1])) {
-            return (Outcome::Wrong, told("salvaged a row twice"));
+            return (Outcome::Wrong, damage("salvaged a row twice"));
         }
         let missing = truth.len() - saved.len();
         match missing > 0 && report.is_whole() || (missing as u64) < report.rows_lost {
-            true => (Outcome::Lost, told(&format!("{missing} rows missing, {} told", report.rows_lost))),
+            true => (Outcome::Lost, damage(&format!("{missing} rows missing, {} reported", report.rows_lost))),
             false => FINE,
         }
     }

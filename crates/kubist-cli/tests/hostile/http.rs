@@ -47,9 +47,9 @@ fn serve(folder: &Path) -> (Child, String) {
     let server = command::start(folder, &["view", "table"]);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(30) {
-        let said = fs::read_to_string(folder.join("stdout")).unwrap_or_default();
+        let output = fs::read_to_string(folder.join("stdout")).unwrap_or_default();
         let address =
-            said.lines().find_map(|line| line.split_once("http://").map(|(_, rest)| rest.trim_end_matches('/')));
+            output.lines().find_map(|line| line.split_once("http://").map(|(_, rest)| rest.trim_end_matches('/')));
         if let Some(address) = address.map(|address| address.split(['/', '?', ' ']).next().unwrap_or(address)) {
             return (server, address.to_string());
         }
@@ -67,7 +67,7 @@ fn request(address: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// Sends bytes and reads what comes, at most so much and for so long.
+/// Sends bytes and reads the answer, up to a bound of bytes and of time.
 fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<u8>> {
     let mut connection = TcpStream::connect(address)?;
     connection.set_read_timeout(Some(patience))?;
@@ -197,7 +197,7 @@ impl Attack for Http {
                     "/v1/tables/../../etc/passwd",
                     "/v1/tables/%00",
                     "/%2e%2e/%2e%2e",
-                    "/v1/tables/table/news?patience=1e99&version=x",
+                    "/v1/tables/table/changes?patience=1e99&version=x",
                     "//",
                     "/v1/tables/table/query?ask=%7B",
                 ]
@@ -218,11 +218,11 @@ impl Http {
     /// A good question, asked by somebody else.
     fn still_answers(&mut self, after: u32) -> Verdict {
         let told = |what: &str| format!("{what} after an attack of kind {after}");
-        let said = |answer: &[u8]| String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
+        let shown = |answer: &[u8]| String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
         let verdict = match sent(&self.address, request(&self.address, "count", "{}").as_bytes(), PATIENCE) {
-            Ok(answer) if said(&answer).contains(&format!("\"count\":{}", self.rows)) => return FINE,
-            Ok(answer) if answer.starts_with(b"HTTP/1.1 200") => (Outcome::Wrong, told(&said(&answer))),
-            Ok(answer) => (Outcome::Hang, told(&format!("a good question is refused: {}", said(&answer)))),
+            Ok(answer) if shown(&answer).contains(&format!("\"count\":{}", self.rows)) => return FINE,
+            Ok(answer) if answer.starts_with(b"HTTP/1.1 200") => (Outcome::Wrong, told(&shown(&answer))),
+            Ok(answer) => (Outcome::Hang, told(&format!("a good question is refused: {}", shown(&answer)))),
             Err(error) => match self.server.try_wait() {
                 Ok(None) => (Outcome::Hang, told(&format!("a good question is not answered: {error}"))),
                 ended => (Outcome::Abort, told(&format!("the server ended: {ended:?}"))),

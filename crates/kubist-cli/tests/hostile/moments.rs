@@ -52,7 +52,7 @@ fn wait(random: &mut StdRng, most: u64) {
 }
 
 impl Moments {
-    /// A fresh copy of the table in a place of its own.
+    /// A fresh copy of the table in a folder of its own.
     fn fresh(&self, name: &str) -> PathBuf {
         let at = self.folder.join(name);
         let _ = fs::remove_dir_all(&at);
@@ -86,7 +86,7 @@ impl Moments {
         if ended.success() && rows != whole {
             return Err((Outcome::Lost, told(format!("it succeeded, and {rows} of {whole} rows are there"))));
         }
-        // Again, unless all of it is there; a place that is taken by a whole table may be refused.
+        // Again, unless all of it is there; a location that has a whole table may be refused.
         let code = judged(&self.folder, arguments)?;
         let rows = sound_rows(&to)?;
         match rows == whole || (arguments[0] == "ingest" && rows == 2 * whole) {

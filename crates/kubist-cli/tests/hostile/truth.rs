@@ -13,6 +13,8 @@ use crate::values::rows;
 pub struct Known {
     pub at: PathBuf,
     pub files: Vec<PathBuf>,
+    /// The names of its columns; those that were added come last.
+    pub columns: Vec<String>,
     pub answers: Vec<Vec<String>>,
 }
 
@@ -26,11 +28,28 @@ pub fn tables(folder: &Path) -> Vec<Known> {
         golden.write(&fresh);
         found.extend([kept, fresh].map(|at| Known {
             files: set::listed(&at),
+            columns: columns(&at),
             answers: answers(&at).expect("a sound table"),
             at,
         }));
     }
     found
+}
+
+/// The names of the columns of a sound table.
+pub fn columns(at: &Path) -> Vec<String> {
+    let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a sound table");
+    let schema = table.snapshot().expect("a snapshot").schema();
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+/// Rows without the columns from one on, in the order of their text.
+pub fn without(rows: &[String], column: &str) -> Vec<String> {
+    let cell = format!(" {column}=");
+    let mut cut: Vec<String> =
+        rows.iter().map(|row| row.rsplit_once(&cell).expect("a row of all columns").0.into()).collect();
+    cut.sort_unstable();
+    cut
 }
 
 /// The rows that a few questions find, each in the order of their text.
@@ -62,7 +81,7 @@ pub fn is_noticed(at: &Path) -> bool {
     report.map_or(true, |report| !report.findings.is_empty())
 }
 
-/// Puts other bytes in the place of a file's while something is done.
+/// Replaces a file's bytes by others while something is done.
 pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     let whole = fs::read(file).expect("a file of the table");
     fs::write(file, bytes).expect("the changed file");

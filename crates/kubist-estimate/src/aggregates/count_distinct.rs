@@ -22,7 +22,7 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`count_distinct(x)`",
         "different values; nulls are not counted, NaN is one value",
-        "from what was seen once and more often; wide, as it has to be",
+        "from the numbers of values seen once and more often; wide",
     ],
     is_named: |name| name == "count_distinct",
     bind: |call: &Call| {
@@ -35,13 +35,13 @@ pub const DEFINITION: Definition = Definition {
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    let (place, field) = fields.find(plain).ok_or_else(|| {
+    let (column, field) = fields.find(plain).ok_or_else(|| {
         let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         format!("there is no column {plain:?}; there are {}", names.join(", "))
     })?;
     match is_identity_type(field.data_type()) {
-        true => Ok(Bound { column: Some(place), ..Bound::new(vec![], CountDistinct) }),
-        false => Err(format!("column {plain:?} is of type {}, whose values cannot be told apart", field.data_type())),
+        true => Ok(Bound { column: Some(column), ..Bound::new(vec![], CountDistinct) }),
+        false => Err(format!("column {plain:?} is of type {}, whose values cannot be compared", field.data_type())),
     }
 }
 
@@ -61,7 +61,7 @@ impl Aggregate for CountDistinct {
 /// Of one identity, of several, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// So many values are told apart, of all groups together.
+/// The most different values that are kept, of all groups together.
 const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]
@@ -104,7 +104,7 @@ impl Distinct {
 
 impl Accumulator for Distinct {
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
-        if let Some((hashes, array)) = records.told_apart {
+        if let Some((hashes, array)) = records.distinct {
             self.add_hashes(hashes, rows.filter(|row| array.is_valid(*row)), priorities);
         }
     }

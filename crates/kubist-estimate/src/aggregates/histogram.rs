@@ -58,8 +58,8 @@ fn two_directions(call: &Call) -> Result<Vec<Bins>, String> {
     }
 }
 
-fn bins(call: &Call, place: usize, range: Option<(f64, f64)>) -> Result<Bins, String> {
-    let bins = call.number(place)?;
+fn bins(call: &Call, argument: usize, range: Option<(f64, f64)>) -> Result<Bins, String> {
+    let bins = call.number(argument)?;
     if !(1.0..=MOST_BINS).contains(&bins) || bins.fract() != 0.0 {
         return Err(format!("a histogram has 1 to {MOST_BINS} bins, found {bins}"));
     }
@@ -112,8 +112,8 @@ struct Axis {
 
 impl Axis {
     fn bin(&self, value: f64) -> usize {
-        let place = (value - self.low) / (self.high - self.low) * self.bins as f64;
-        (place.max(0.0) as usize).min(self.bins - 1)
+        let bin = (value - self.low) / (self.high - self.low) * self.bins as f64;
+        (bin.max(0.0) as usize).min(self.bins - 1)
     }
 
     /// The ends of a bin.

@@ -63,10 +63,10 @@ impl Aggregate for Quantile {
     }
 }
 
-/// So many values are kept as they are, of all groups together, and the least of each.
+/// The most values that are kept, of all groups together, and the least of each group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Beyond, those within so many standard errors of the quantile.
+/// Beyond that number, values within this many standard errors of the quantile are kept.
 const SAFE: f64 = 10.0;
 
 #[derive(Clone, Debug)]
@@ -169,8 +169,8 @@ impl Ordered {
             return None;
         }
         let rank = rank.clamp(0.0, last);
-        let place = rank as usize;
-        let (_, (value, _), after) = self.values.select_nth_unstable_by(place, |a, b| a.0.total_cmp(&b.0));
+        let below = rank as usize;
+        let (_, (value, _), after) = self.values.select_nth_unstable_by(below, |a, b| a.0.total_cmp(&b.0));
         let (value, part) = (*value, rank.fract());
         if part == 0.0 {
             return Some(value);
@@ -318,8 +318,8 @@ mod tests {
         assert!(thinned.values.len() < 200_000, "{}", thinned.values.len());
         all.sort_by(f64::total_cmp);
         let rank = thinned.quantile(1.0, 0.05, false);
-        let place = 0.9 * (all.len() - 1) as f64;
-        let (low, high) = (all[place as usize], all[place as usize + 1]);
+        let at = 0.9 * (all.len() - 1) as f64;
+        let (low, high) = (all[at as usize], all[at as usize + 1]);
         assert!((low..=high).contains(&rank.value.unwrap()));
         let sampled = thinned.quantile(0.5, 0.05, true);
         assert!(sampled.low < low && high < sampled.high);

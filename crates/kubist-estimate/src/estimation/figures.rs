@@ -25,33 +25,33 @@ impl Estimation {
             p: self.share().min(1.0),
             alpha,
             rows: self.rows.map(|rows| rows as f64),
-            clustered: self.lesson.as_ref().is_some_and(|lesson| lesson.clustered),
+            clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some(),
         }
     }
 
-    /// The error probability of this look.
+    /// The error probability of this stage.
     fn alpha(&self) -> f64 {
-        let (alpha, look) = (1.0 - self.options.confidence, self.looks.max(1) as f64);
-        if self.watched { alpha / (look * (look + 1.0)) } else { alpha }
+        let (alpha, stage) = (1.0 - self.options.confidence, self.stages.max(1) as f64);
+        if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
     /// All figures as of now, in no order of groups.
     pub(super) fn figures(&mut self) -> Vec<Figure> {
         let conditions = self.conditions(self.alpha());
-        let Some(lesson) = self.lesson.clone() else { return self.nothing() };
+        let Some(pilot) = self.pilot.clone() else { return self.nothing() };
         let (task, share) = (self.task.clone(), self.share());
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
-            let accumulators = self.task.empty(&lesson);
+            let accumulators = self.task.empty(&pilot);
             self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
-        for (place, group) in self.accumulated.groups.iter_mut().enumerate() {
+        for (index, group) in self.accumulated.groups.iter_mut().enumerate() {
             for (asked, accumulator) in task.aggregates.iter().zip(&mut group.accumulators) {
                 figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
                     aggregate: asked.name.clone(),
-                    group: place,
+                    group: index,
                     bin: found.bin,
                     value: found.interval.value,
                     low: found.interval.low,
@@ -105,7 +105,7 @@ impl Estimation {
         let task = self.task.clone();
         for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
-            let column = self.snapshot.view.schema.places[column];
+            let column = self.snapshot.view.schema.stored_index[column];
             let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
             if figures.iter().any(alike) {
                 let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
@@ -129,18 +129,18 @@ impl Estimation {
                 }
                 continue;
             };
-            let column = self.snapshot.view.schema.places[column];
+            let column = self.snapshot.view.schema.stored_index[column];
             let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
-            if let (Some(end), true, [(place, figure)]) =
+            if let (Some(end), true, [(index, figure)]) =
                 (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
                 && !figure.exact
                 && self.whole_range()
             {
-                let (place, seen) = (*place, figure.value);
+                let (index, seen) = (*index, figure.value);
                 let found = self.in_time(|| zones::exact(&self.whole, column, end, seen, self.deadline))?;
                 if let Some((value, stats)) = found {
                     self.stats.add(&stats);
-                    let figure = &mut figures[place];
+                    let figure = &mut figures[index];
                     if let Some(value) = value {
                         (figure.value, figure.low, figure.high) = (Some(value), value, value);
                     }
@@ -158,7 +158,7 @@ impl Estimation {
                 continue;
             };
             let alpha = self.alpha();
-            let together = self.lesson.as_ref().map_or(1.0, |lesson| lesson.together);
+            let together = self.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && properties.alike_asks_zones {
                     // All alike: of those that were missed no more is known than where they lie.
@@ -194,16 +194,16 @@ impl Estimation {
             (keys, texts.collect::<Vec<String>>())
         };
         order.sort_by_cached_key(shown);
-        let places = arrow_array::UInt32Array::from_iter_values(order.iter().map(|row| *row as u32));
+        let order_of_groups = arrow_array::UInt32Array::from_iter_values(order.iter().map(|row| *row as u32));
         let mut rank = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(place, row)| rank[*row] = place);
+        order.iter().enumerate().for_each(|(index, row)| rank[*row] = index);
         figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
         // Aggregates stay in the order they were asked for within each group.
         figures.sort_by_key(|figure| figure.group);
         let grouped = !self.groups.fields().is_empty();
         let share = self.share().min(1.0);
         let found = self.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
-        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &places, None));
+        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &order_of_groups, None));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(groups.num_rows()));
         self.stats.rows_returned = self.accumulated.rows();
         self.stats.seconds = self.begin.elapsed().as_secs_f64();
@@ -229,7 +229,7 @@ impl Estimation {
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
         let conditions = self.conditions(self.alpha());
-        if self.lesson.is_none() {
+        if self.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
         }
         if conditions.p >= 1.0 {

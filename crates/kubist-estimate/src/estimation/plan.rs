@@ -6,9 +6,10 @@ use std::time::Instant;
 use super::Estimation;
 use crate::figure::{Figure, Stop};
 
-/// Read so much further than the spread so far calls for, because it is not the last word.
+/// A stage reads this much further than the spread so far calls for, because the spread is itself
+/// an estimate.
 const MARGIN: f64 = 1.1;
-/// And at least, and at most, so much further in one step.
+/// The factors by which a stage reads further, at least and at most.
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Without a goal, or with a watcher, steps grow like this.
@@ -17,7 +18,8 @@ const GROWTH: f64 = 4.0;
 const NEARLY_ALL: f64 = 0.5;
 /// The part of the time left that the next step may take, as far as can be foreseen.
 const PART_OF_TIME: f64 = 0.5;
-/// The part of the rows or bytes left: deeper in the tree more are looked at for each.
+/// The part of the rows or bytes left that is planned for: deeper in the tree more are examined
+/// for each row that is used.
 const PART_OF_REST: f64 = 0.75;
 
 /// Records that are read before accumulators that keep every value are thinned, at most.

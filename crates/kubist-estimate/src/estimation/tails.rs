@@ -35,7 +35,7 @@ impl Tails {
                 )));
             }
             for (argument, expression) in asked.bound.arguments.iter().enumerate() {
-                let name = expression.column().map(|place| visible.field(place).name().clone());
+                let name = expression.column().map(|column| visible.field(column).name().clone());
                 columns.extend(name.map(|name| (number, argument, name)));
             }
         }
@@ -49,16 +49,16 @@ impl Tails {
     }
 
     /// The condition that a record lies in a tail.
-    fn condition(&self, pilot: &[Values]) -> Option<String> {
+    fn condition(&self, sample: &[Values]) -> Option<String> {
         let ends = self.columns.iter().filter_map(|(aggregate, argument, name)| {
-            let parts = pilot.iter().flat_map(|part| part.argument(*aggregate, *argument));
+            let parts = sample.iter().flat_map(|part| part.argument(*aggregate, *argument));
             let mut values: Vec<f64> = parts.copied().filter(|value| value.is_finite()).collect();
-            let place = (values.len() as f64 * self.share) as usize;
-            if values.len() < 2 * (place + 1) {
+            let rank = (values.len() as f64 * self.share) as usize;
+            if values.len() < 2 * (rank + 1) {
                 return None;
             }
             values.sort_unstable_by(f64::total_cmp);
-            let (low, high) = (values[place], values[values.len() - 1 - place]);
+            let (low, high) = (values[rank], values[values.len() - 1 - rank]);
             let name = name.replace('"', "\"\"");
             // The ends themselves are read whole too. They are order statistics of the sample,
             // and only without them is the rest a sample like any other: the k-th of the drawn
@@ -72,9 +72,9 @@ impl Tails {
 
 impl Estimation {
     /// Reads the tails that the pilot shows, and from then on samples only the rest.
-    pub(super) fn read_tails(&mut self, pilot: &[Values]) -> Result<bool> {
-        let (Some(lesson), false) = (self.lesson.clone(), self.share() >= 1.0) else { return Ok(true) };
-        let Some(condition) = self.tails.as_ref().and_then(|tails| tails.condition(pilot)) else { return Ok(true) };
+    pub(super) fn read_tails(&mut self, sample: &[Values]) -> Result<bool> {
+        let (Some(pilot), false) = (self.pilot.clone(), self.share() >= 1.0) else { return Ok(true) };
+        let Some(condition) = self.tails.as_ref().and_then(|tails| tails.condition(sample)) else { return Ok(true) };
         let with = |condition: String| -> Result<Arc<LogicalPlan>> {
             let query = &self.options.query;
             let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));
@@ -90,8 +90,8 @@ impl Estimation {
         let (tail, rest) = (with(condition.clone())?, with(format!("({condition}) IS NOT TRUE"))?);
         let (low, at) = (self.low, self.at);
         let both = self.in_time(|| {
-            let mut all = self.accumulate(&tail, &lesson, 0.0, 1.0, true)?;
-            let sampled = self.accumulate(&rest, &lesson, low, at, false)?;
+            let mut all = self.accumulate(&tail, &pilot, 0.0, 1.0, true)?;
+            let sampled = self.accumulate(&rest, &pilot, low, at, false)?;
             all.0.merge(&self.task, sampled.0)?;
             all.1.add(&sampled.1);
             Ok(all)

@@ -41,7 +41,7 @@ pub enum Cell {
     F16(f16),
     F32(f32),
     F64(f64),
-    /// A count of units of so many nanoseconds, and what it counts.
+    /// A count of units of this many nanoseconds, and what it counts.
     Time(i128, i128, Clock),
     Text(String),
     Bytes(Vec<u8>),
@@ -233,8 +233,8 @@ where
             return None;
         }
         let same = |entry: &Cell| format!("{entry:?}") == format!("{cell:?}");
-        let places: Vec<usize> = (0..entries.len()).filter(|i| same(&entries[*i])).collect();
-        Some(K::Native::try_from(rng.pick(&places)).unwrap())
+        let same_entries: Vec<usize> = (0..entries.len()).filter(|i| same(&entries[*i])).collect();
+        Some(K::Native::try_from(rng.pick(&same_entries)).unwrap())
     });
     let keys: PrimitiveArray<K> = keys.collect();
     Arc::new(DictionaryArray::new(keys, array(rng, &entries, values, pool)))

@@ -96,14 +96,14 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
             let last = _mm256_shuffle_epi8(_mm256_set_m128i(load(3), load(2)), last_shuffle);
             let first = _mm256_add_epi64(_mm256_and_si256(_mm256_srlv_epi64(first, first_shifts), mask), base);
             let last = _mm256_add_epi64(_mm256_and_si256(_mm256_srlv_epi64(last, last_shifts), mask), base);
-            let place: *mut __m256i = target.as_mut_ptr().cast();
+            let into: *mut __m256i = target.as_mut_ptr().cast();
             if size_of::<W>() == 8 {
-                _mm256_storeu_si256(place, first);
-                _mm256_storeu_si256(place.add(1), last);
+                _mm256_storeu_si256(into, first);
+                _mm256_storeu_si256(into.add(1), last);
             } else {
                 let (first, last) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(last));
                 let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(first, last));
-                _mm256_storeu_si256(place, _mm256_permute4x64_epi64::<0xd8>(mixed));
+                _mm256_storeu_si256(into, _mm256_permute4x64_epi64::<0xd8>(mixed));
             }
             source = source.add(width as usize);
         }

@@ -55,12 +55,12 @@ pub fn encode(mut parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let (keys, zone_count) = (keys as u32, zones.iter().sum());
     let encoded: Vec<Blocks> = parts.par_iter().map(|pairs| encode_blocks(pairs, keys, zone_count)).collect();
     let mut directory = vec![0; 4];
-    let count: usize = encoded.iter().map(|blocks| blocks.places.len()).sum();
+    let count: usize = encoded.iter().map(|blocks| blocks.located.len()).sum();
     for word in [zones.len() as u32, count as u32, keys] {
         directory.extend_from_slice(&word.to_le_bytes());
     }
     zones.iter().for_each(|zones| put_varint(*zones, &mut directory));
-    let words = encoded.iter().flat_map(|blocks| &blocks.places).flatten();
+    let words = encoded.iter().flat_map(|blocks| &blocks.located).flatten();
     words.for_each(|word| directory.extend_from_slice(&word.to_le_bytes()));
     let checksum = crc32c::crc32c(&directory[4..]);
     directory[..4].copy_from_slice(&checksum.to_le_bytes());
@@ -71,7 +71,7 @@ pub fn encode(mut parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
 #[derive(Default)]
 struct Blocks {
     bytes: Vec<u8>,
-    places: Vec<[u32; 3]>,
+    located: Vec<[u32; 3]>,
 }
 
 fn key_of(pair: &u64) -> u32 {
@@ -103,7 +103,7 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
             blocks.bytes.extend_from_slice(&count.to_le_bytes());
             blocks.bytes.append(&mut std::mem::take(&mut bits).finish());
             let block = &blocks.bytes[begin..];
-            blocks.places.push([first, block.len() as u32, crc32c::crc32c(block)]);
+            blocks.located.push([first, block.len() as u32, crc32c::crc32c(block)]);
             count = 0;
         }
     }
@@ -116,6 +116,10 @@ pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
     /// Reads a directory of `runs` runs whose blocks take `blocks_length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
         let short = |_: Short| "the directory of a lookup ends too early".to_string();
@@ -150,7 +154,7 @@ impl Directory {
         Ok(Directory { firsts, keys, blocks })
     }
 
-    /// The blocks, by place, that may hold one of some ascending keys.
+    /// The blocks, by index, that may hold one of some ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let block = |key: &u32| self.blocks.partition_point(|block| block.first_key <= *key).checked_sub(1);
         let mut blocks: Vec<usize> = keys.iter().filter_map(block).collect();
@@ -160,6 +164,10 @@ impl Directory {
 
     /// Calls `found(key, zones)` for each key of a block whose bytes these are, or those
     /// of them that stand in ascending `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes: they do not have the block's checksum, or are no postings.
     pub fn read_block(
         &self,
         block: usize,
@@ -167,8 +175,8 @@ impl Directory {
         wanted: Option<&[u32]>,
         found: &mut dyn FnMut(u32, &[u32]),
     ) -> Result<(), String> {
-        let place = &self.blocks[block];
-        if bytes.len() != place.length as usize || crc32c::crc32c(bytes) != place.checksum {
+        let listed = &self.blocks[block];
+        if bytes.len() != listed.length as usize || crc32c::crc32c(bytes) != listed.checksum {
             return Err(format!("the checksum of block {block} of a lookup does not match"));
         }
         self.decode_block(block, bytes, wanted, found)
@@ -189,8 +197,8 @@ impl Directory {
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
         let mut left = MOST_ZONES;
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
-        for place in 0..count {
-            if place > 0 {
+        for number in 0..count {
+            if number > 0 {
                 let gap = bits.gap(gap_bits(self.keys))?;
                 key = key.checked_add(gap)?.checked_add(1).filter(|key| *key <= end)?;
             }
@@ -263,7 +271,7 @@ impl Writer {
         }
     }
 
-    /// So many zeros, then a one.
+    /// `count` zeros, then a one.
     fn put_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.put(0, 32);
@@ -414,8 +422,8 @@ mod tests {
     fn read(directory: &Directory, blocks: &[u8], wanted: &[u32]) -> Result<BTreeMap<u32, Vec<u32>>, String> {
         let mut all = BTreeMap::new();
         for block in directory.blocks_of(wanted) {
-            let place = &directory.blocks[block];
-            let bytes = &blocks[place.offset as usize..][..place.length as usize];
+            let listed = &directory.blocks[block];
+            let bytes = &blocks[listed.offset as usize..][..listed.length as usize];
             directory.read_block(block, bytes, Some(wanted), &mut |key, zones| {
                 assert!(all.insert(key, zones.to_vec()).is_none());
             })?;
@@ -466,8 +474,8 @@ mod tests {
             prop_assert!(read(&sound, &blocks, &keys).is_err());
             // Also behind a right checksum.
             for block in 0..sound.blocks.len() {
-                let place = &sound.blocks[block];
-                let bytes = &blocks[place.offset as usize..][..place.length as usize];
+                let listed = &sound.blocks[block];
+                let bytes = &blocks[listed.offset as usize..][..listed.length as usize];
                 let _ = sound.decode_block(block, bytes, None, &mut |_, _| {});
             }
             let byte = flip.index(directory.len());

@@ -88,7 +88,7 @@ pub fn scan(
     skip: &(dyn Fn(&ZoneMap, usize) -> bool + Send + Sync),
 ) -> Result<Scanned> {
     query.cancel.check()?;
-    let (maps, cost) = query.snapshot.maps(visits.iter().map(|visit| &visit.run))?;
+    let (maps, cost) = query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { query, visits, maps, loaded, cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
@@ -156,7 +156,7 @@ impl Reading<'_> {
         for (run, (map, visit)) in self.maps.iter().zip(self.visits).enumerate() {
             self.query.cancel.check()?;
             zones.clear();
-            zones.extend(columns.iter().map(|column| match schema.places[*column] {
+            zones.extend(columns.iter().map(|column| match schema.stored_index[*column] {
                 place if place < map.columns.len() => ZonesOfRun::Written(map, place, &map.columns[place]),
                 place => ZonesOfRun::Default(schema.zone_of_default(place)),
             }));
@@ -234,7 +234,7 @@ impl Reading<'_> {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
         let asked = query.predicate.columns().into_iter();
-        let mut columns: BTreeSet<usize> = asked.map(|column| schema.places[column]).collect();
+        let mut columns: BTreeSet<usize> = asked.map(|column| schema.stored_index[column]).collect();
         let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
         let by_priority =
             open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
@@ -335,7 +335,7 @@ impl Reading<'_> {
             let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
             (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
         });
-        self.query.snapshot.core.heat.add(wasted);
+        self.query.snapshot.core.read_amplification.add(wasted);
     }
 
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {

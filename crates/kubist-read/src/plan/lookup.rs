@@ -69,7 +69,7 @@ impl LogicalPlan {
             }
             let of_run = visit.run.payload.lookup.as_ref().and_then(|lookup| {
                 let answer = &answers[keys.binary_search(&lookup.key()).ok()?];
-                Some(answer.as_ref().as_ref()?.get(&(lookup.place_of(visit.run.id) as u32)))
+                Some(answer.as_ref().as_ref()?.get(&(lookup.index_of(visit.run.id) as u32)))
             });
             match of_run {
                 None => narrowed.push(visit.clone()),

@@ -13,10 +13,10 @@ use kubist_catalog::core::Core;
 use kubist_catalog::error::bad_entry;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_format::alteration;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
-use kubist_format::names::CHECKPOINTS;
-use kubist_format::names::{REWRITES, number_of};
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
@@ -35,9 +35,9 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         Ok(snapshot) => Some(snapshot),
         Err(error) => report.note(error).map(|()| None)?,
     };
-    let mut said = HashMap::new();
+    let mut stated = HashMap::new();
     for writer in core.store.logs().map_err(store_error)? {
-        if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut said, cancel) {
+        if let Err(error) = check_log(core, &writer, snapshot.as_ref(), &mut stated, cancel) {
             report.note(error)?;
         }
     }
@@ -45,7 +45,7 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
     names.sort_unstable_by_key(|name| number_of(name));
     for name in &names {
         cancel.check()?;
-        if let Err(error) = check_rewrite(core, name, &mut said) {
+        if let Err(error) = check_rewrite(core, name, &mut stated) {
             report.note(error)?;
         }
     }
@@ -55,6 +55,7 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
         }
     }
+    check_alterations(core, snapshot.as_ref(), report)?;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
         cancel.check()?;
         let whole = |held: Option<checkpoint::Held>| held.map(|held| held.whole(core, cancel)).transpose();
@@ -63,26 +64,32 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         }
     }
     if let Some(snapshot) = &snapshot {
-        if let Err(error) = check_cutoffs(snapshot, &said, report, cancel) {
+        if let Err(error) = check_cutoffs(snapshot, &stated, report, cancel) {
             report.note(error)?;
         }
     }
     Ok(snapshot)
 }
 
-type Said = HashMap<CubeId, Threshold>;
+type Stated = HashMap<CubeId, Threshold>;
 
-fn note(cutoffs: &[(CubeId, Threshold)], said: &mut Said) {
+fn note(cutoffs: &[(CubeId, Threshold)], stated: &mut Stated) {
     for (cube, cutoff) in cutoffs {
-        let lowest = said.entry(*cube).or_insert(*cutoff);
+        let lowest = stated.entry(*cube).or_insert(*cutoff);
         *lowest = (*lowest).min(*cutoff);
     }
 }
 
-fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut Said, cancel: &Cancel) -> Result<()> {
+fn check_log(
+    core: &Core,
+    writer: &str,
+    snapshot: Option<&Snapshot>,
+    stated: &mut Stated,
+    cancel: &Cancel,
+) -> Result<()> {
     cancel.check()?;
     let read = core.store.read_log(writer, 0).map_err(store_error)?;
-    let place = |at: u64, what: String| {
+    let damaged = |at: u64, what: String| {
         bad_entry(core.store.location(), &format!("log of {writer}"), at, EntryError::Bad(what))
     };
     let known = snapshot.and_then(|snapshot| {
@@ -94,27 +101,40 @@ fn check_log(core: &Core, writer: &str, snapshot: Option<&Snapshot>, said: &mut 
         let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
         let entry = core.decoded(|forest| CommitEntry::decode(&found.bytes, forest)).map_err(bad)?;
         if entry.sequence != number as u64 + 1 {
-            return Err(place(found.position, format!("it has commit {} at place {}", entry.sequence, number + 1)));
+            return Err(damaged(found.position, format!("it has commit {} as number {}", entry.sequence, number + 1)));
         }
         // What came after the snapshot may have lowered cutoffs further.
         if known.is_some_and(|known| found.position < known) {
             cutoffs.extend(entry.commit.cutoffs);
         }
     }
-    note(&cutoffs, said);
+    note(&cutoffs, stated);
     Ok(())
 }
 
-fn check_rewrite(core: &Core, name: &str, said: &mut Said) -> Result<()> {
+fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {
     let Some(bytes) = core.store.get(name).map_err(store_error)? else { return Ok(()) };
     let bad = |error| bad_entry(core.store.location(), name, 0, error);
     let entry = core.decoded(|forest| RewriteEntry::decode(&bytes, forest)).map_err(bad)?;
-    note(&entry.rewrite.cutoffs, said);
+    note(&entry.rewrite.cutoffs, stated);
+    Ok(())
+}
+
+/// Readers take alterations up to the first that is not there.
+fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut VerifyReport) -> Result<()> {
+    let Some(snapshot) = snapshot else { return Ok(()) };
+    let names = core.store.list(ALTERATIONS).map_err(store_error)?;
+    let last = names.iter().map(|name| number_of(name)).max().unwrap_or(0);
+    let missing = alteration::name_of(snapshot.view.schema.version + 1);
+    // One that was made meanwhile is there.
+    if last > snapshot.view.schema.version && core.store.get(&missing).map_err(store_error)?.is_none() {
+        report.find(format!("{}/{missing} is missing, and later ones are there", core.store.location()));
+    }
     Ok(())
 }
 
 /// I3, as far as entries are left that say something of it.
-fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
+fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
     let directory = snapshot.view.runs.whole(core, cancel)?;
     for (cube, cutoff) in directory.cutoffs() {
@@ -122,7 +142,7 @@ fn check_cutoffs(snapshot: &Snapshot, said: &Said, report: &mut VerifyReport, ca
             report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
         }
     }
-    for (cube, lowest) in said.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
+    for (cube, lowest) in stated.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
         // A rewrite that was published meanwhile is not in the snapshot.
         if core.view(cancel)?.runs.whole(core, cancel)?.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));

@@ -43,7 +43,7 @@ impl Sum {
 /// What the postings say of each run, by stored column, and what its rows do.
 #[derive(Default)]
 pub struct Postings {
-    said: HashMap<(RunId, u32), Sum>,
+    stated: HashMap<(RunId, u32), Sum>,
     held: HashMap<(RunId, u32), Sum>,
     /// Runs of which not all rows could be read.
     lost: HashSet<RunId>,
@@ -61,8 +61,9 @@ impl Postings {
         if report.deep {
             // A run without any value has no pairs.
             let covered = runs.iter().filter_map(|run| Some((run.id, run.payload.lookup.as_ref()?)));
-            let all = covered.flat_map(|(run, lookup)| lookup.columns.iter().map(move |place| (run, place.column)));
-            postings.said = all.map(|of| (of, Sum::default())).collect();
+            let all =
+                covered.flat_map(|(run, lookup)| lookup.columns.iter().map(move |of_column| (run, of_column.column)));
+            postings.stated = all.map(|of| (of, Sum::default())).collect();
         }
         for (first, lookup) in covering(runs.iter().map(|run| run.as_ref())) {
             cancel.check()?;
@@ -73,7 +74,7 @@ impl Postings {
                         false => report.miss(error.to_string()),
                     }
                     let covered = first.0..first.0 + lookup.runs as u128;
-                    postings.said.retain(|(run, _), _| !covered.contains(&run.0));
+                    postings.stated.retain(|(run, _), _| !covered.contains(&run.0));
                 }
                 read => read?,
             }
@@ -83,17 +84,17 @@ impl Postings {
     }
 
     fn read_one(&mut self, snapshot: &Snapshot, first: RunId, lookup: &Lookup) -> Result<()> {
-        for place in &lookup.columns {
-            let said = &mut self.said;
+        for of_column in &lookup.columns {
+            let stated = &mut self.stated;
             let mut count = |directory: &Directory, key: u32, zones: &[u32]| {
                 for zone in zones {
                     let run = directory.firsts.partition_point(|first| first <= zone) - 1;
-                    if let Some(sum) = said.get_mut(&(RunId(first.0 + run as u128), place.column)) {
+                    if let Some(sum) = stated.get_mut(&(RunId(first.0 + run as u128), of_column.column)) {
                         sum.add(key, zone - directory.firsts[run]);
                     }
                 }
             };
-            read_postings(snapshot, lookup, place, &mut count)?;
+            read_postings(snapshot, lookup, of_column, &mut count)?;
         }
         Ok(())
     }
@@ -105,10 +106,10 @@ impl Postings {
     /// Takes the rows of a page into account.
     pub fn count(&mut self, snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, page: usize, batch: &RecordBatch) {
         let Some(lookup) = &run.payload.lookup else { return };
-        for place in &lookup.columns {
-            let Some(array) = batch.columns().get(place.column as usize) else { continue };
+        for of_column in &lookup.columns {
+            let Some(array) = batch.columns().get(of_column.column as usize) else { continue };
             let of_rows = keys(array.as_ref(), snapshot.core.header.seed);
-            let sum = self.held.entry((run.id, place.column)).or_default();
+            let sum = self.held.entry((run.id, of_column.column)).or_default();
             let mut row = 0;
             for zone in map.page_zones(page) {
                 let rows = row..row + map.rows[zone] as usize;
@@ -125,8 +126,8 @@ impl Postings {
     pub fn close(&self, snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) {
         for run in runs.iter().filter(|run| !self.lost.contains(&run.id)) {
             for column in snapshot.core.created.lookup.iter().map(|column| *column as u32) {
-                let Some(said) = self.said.get(&(run.id, column)) else { continue };
-                if *said != self.held.get(&(run.id, column)).copied().unwrap_or_default() {
+                let Some(stated) = self.stated.get(&(run.id, column)) else { continue };
+                if *stated != self.held.get(&(run.id, column)).copied().unwrap_or_default() {
                     let name = snapshot.view.schema.stored.field(column as usize).name();
                     let what = format!("the lookup of column {name:?} names other zones of it than hold its values");
                     report.find(runs::damaged(snapshot, run, 0, what).to_string());

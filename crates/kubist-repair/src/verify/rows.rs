@@ -18,7 +18,7 @@ use kubist_types::error::Result;
 
 use crate::verify::lookups::Postings;
 use crate::verify::replicas::Ledger;
-use crate::verify::{VerifyReport, check_ranges};
+use crate::verify::{VerifyReport, check_columns};
 
 /// Checks what could be read of a run, and notes what could not.
 pub fn check(
@@ -49,7 +49,7 @@ pub fn check(
         postings.lose(run.id);
         return Ok(());
     };
-    check_ranges(snapshot, run, map, report);
+    check_columns(snapshot, run, map, report);
     report.pages += map.pages() as u64;
     let cutoffs = frame.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
     let highest_above = cutoffs.max().filter(|_| !run.is_replica());
@@ -89,26 +89,27 @@ fn check_page(
     batch: &RecordBatch,
     highest_above: Option<Threshold>,
 ) -> std::result::Result<(u64, u64), String> {
-    let (geometry, place) = (frame.geometry, &run.payload);
-    let (places, coordinates) = (frame.places(std::slice::from_ref(batch)), frame.coordinates_of(batch));
+    let (geometry, location) = (frame.geometry, &run.payload);
+    let (positions, coordinates) = (frame.positions(std::slice::from_ref(batch)), frame.coordinates_of(batch));
     let zones = map.page_zones(page);
     let mut first = 0;
     for zone in zones.clone() {
         let rows = first..first + map.rows[zone] as usize;
         first = rows.end;
         for row in rows.clone() {
-            if !geometry.contains_key(run.cube, places.keys[row]) {
+            if !geometry.contains_key(run.cube, positions.keys[row]) {
                 return Err(format!("row {row} of page {page} lies outside its cube"));
             }
-            if highest_above.is_some_and(|cutoff| cutoff.admits(places.priorities[row])) {
+            if highest_above.is_some_and(|cutoff| cutoff.admits(positions.priorities[row])) {
                 return Err(format!("row {row} of page {page} has a priority that belongs above its cube"));
             }
-            let inside = |(d, column): (usize, &Vec<u32>)| place.low[d] <= column[row] && column[row] <= place.high[d];
+            let inside =
+                |(d, column): (usize, &Vec<u32>)| location.low[d] <= column[row] && column[row] <= location.high[d];
             if !coordinates.iter().enumerate().all(inside) {
                 return Err(format!("row {row} of page {page} lies outside its run's box"));
             }
         }
-        let of_zone = &places.priorities[rows];
+        let of_zone = &positions.priorities[rows];
         let (low, high) = (of_zone.iter().min().copied(), of_zone.iter().max().copied());
         // Zone maps keep the top 32 bits.
         let kept = PriorityRange { first: low.unwrap_or(0) >> 32 << 32, last: high.unwrap_or(0) | u32::MAX as u64 };
@@ -119,17 +120,17 @@ fn check_page(
     let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
     for (column, array) in batch.columns().iter().enumerate().take(map.columns.len()) {
         let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()]).zones;
-        let said = &map.columns[column];
-        for (place, zone) in zones.clone().enumerate() {
-            let same = found.min[place] == said.min[zone]
-                && found.max[place] == said.max[zone]
-                && found.nulls_of(place) == said.nulls_of(zone);
+        let stated = &map.columns[column];
+        for (index, zone) in zones.clone().enumerate() {
+            let same = found.min[index] == stated.min[zone]
+                && found.max[index] == stated.max[zone]
+                && found.nulls_of(index) == stated.nulls_of(zone);
             if !same {
                 let name = snapshot.view.schema.stored.field(column).name().clone();
                 return Err(format!("zone {zone} says other bounds or nulls of column {name:?} than its rows"));
             }
         }
     }
-    let priorities = places.priorities.iter();
+    let priorities = positions.priorities.iter();
     Ok((priorities.clone().min().copied().unwrap_or(u64::MAX), priorities.max().copied().unwrap_or(0)))
 }

@@ -27,7 +27,7 @@ pub fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// Rows in clusters, some on round numbers, some without a place.
+/// Rows in clusters, some on round numbers, some without a position.
 pub fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(ids.start as u64);
     let count = (ids.end - ids.start) as usize;
@@ -181,4 +181,15 @@ fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
         body.extend_from_slice(&rest[..length]);
         rest = &rest[length + 2..];
     }
+}
+
+/// A schema of the description with what its reference leads to; its own words go before.
+pub fn resolved(description: &Value, schema: &Value) -> Value {
+    let Some(target) = schema["$ref"].as_str() else { return schema.clone() };
+    let target = description.pointer(target.trim_start_matches('#')).unwrap_or_else(|| panic!("{target} is not there"));
+    let mut whole = resolved(description, target);
+    for (key, said) in schema.as_object().into_iter().flatten().filter(|(key, _)| *key != "$ref") {
+        whole[key] = said.clone();
+    }
+    whole
 }

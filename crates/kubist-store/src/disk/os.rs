@@ -98,7 +98,7 @@ impl At<'_> {
     }
 }
 
-/// What was found in the place of what was wanted, or the error if that is not why.
+/// What was found instead of what was wanted, or the error if that is not why.
 fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
     match found {
         Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),

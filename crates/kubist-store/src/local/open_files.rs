@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Well below the 1024 open files that a process usually may have.
 const MOST: usize = 256;
 
-/// So many of the ranges that are read together tell whether all are in memory.
+/// The number of ranges read together that are probed to judge whether all are in memory.
 const LOOKED_AT: usize = 4;
 /// Ranges closer than this are asked of the device as one.
 const ASKED_GAP: u64 = 64 << 10;

@@ -26,6 +26,10 @@ pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
 
 /// Spill space in the system's folder for temporary files (`TMPDIR`), for engines that keep
 /// their bytes elsewhere.
+///
+/// # Errors
+///
+/// `Io` or `NoSpace` if the folder cannot be written to.
 pub fn local_scratch() -> Result<Box<dyn Scratch>> {
     let folder = std::env::temp_dir();
     let disk = OsDisk::beneath(&folder);

@@ -63,7 +63,7 @@ impl Machine {
             let node = match how {
                 Open::Read | Open::ReadWrite => state.node(path)?,
                 Open::Create => {
-                    let (folder, name) = state.place(path)?;
+                    let (folder, name) = state.parent(path)?;
                     state.stops_here(fate)?;
                     state.add(folder, name, Inode::File(CachedFile::default()))?
                 }
@@ -115,7 +115,7 @@ impl Machine {
 
     pub fn create_directory(&self, process: ProcessId, path: &Path) -> io::Result<()> {
         self.call(process, Call::CreateDirectory, |state, fate| {
-            let (folder, name) = state.place(path)?;
+            let (folder, name) = state.parent(path)?;
             state.stops_here(fate)?;
             let made = Inode::Directory(CachedDirectory::default());
             state.add(folder, name, made).map(drop)
@@ -134,7 +134,7 @@ impl Machine {
     pub fn link(&self, process: ProcessId, from: &Path, to: &Path) -> io::Result<()> {
         self.call(process, Call::Link, |state, fate| {
             let node = state.node(from)?;
-            let (folder, name) = state.place(to)?;
+            let (folder, name) = state.parent(to)?;
             state.stops_here(fate)?;
             state.name(folder, name, node)
         })
@@ -146,7 +146,7 @@ impl Machine {
             if state.nodes[node].sort() == Sort::Directory {
                 return Err(irregular(path, Sort::Directory, Sort::File));
             }
-            let (folder, name) = state.place(path)?;
+            let (folder, name) = state.parent(path)?;
             state.stops_here(fate)?;
             state.directory(folder)?.remove(name);
             Ok(())
@@ -159,7 +159,7 @@ impl Machine {
             if !state.directory(node)?.seen.is_empty() {
                 return Err(io::ErrorKind::DirectoryNotEmpty.into());
             }
-            let (folder, name) = state.place(path)?;
+            let (folder, name) = state.parent(path)?;
             state.stops_here(fate)?;
             state.directory(folder)?.remove(name);
             Ok(())

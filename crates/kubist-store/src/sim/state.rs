@@ -315,7 +315,7 @@ impl State {
     }
 
     /// The directory in which `path` is or would be, and its name there.
-    pub fn place<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
+    pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
     }

@@ -42,8 +42,8 @@ pub fn batch(first: usize, rows: usize) -> RecordBatch {
         for (column, value) in columns.iter_mut().zip(point) {
             column.push(value);
         }
-        for (place, column) in columns[3..].iter_mut().enumerate() {
-            column.push(point[place % 3] * 2.0 - 1.0 + rng.random::<f32>());
+        for (index, column) in columns[3..].iter_mut().enumerate() {
+            column.push(point[index % 3] * 2.0 - 1.0 + rng.random::<f32>());
         }
     }
     let id = Arc::new(Int64Array::from_iter_values(first as i64..(first + rows) as i64)) as ArrayRef;

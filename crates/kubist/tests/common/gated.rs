@@ -1,12 +1,12 @@
 //! A store whose reading of logs can be held up: a test decides when it goes on, and how it
 //! ends.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use kubist::store::{Error, LogOwner, LogTail, MemoryStore, Result, Scratch, Segment, Size, Store};
+use kubist::store::{Error, LogTail, MemoryStore, Result, Store};
+
+use super::forward::forward;
 
 /// Where the next call is held up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,67 +95,21 @@ impl Gated {
 }
 
 impl Store for Gated {
-    fn capabilities(&self) -> kubist_store::Capabilities {
-        self.store.capabilities()
-    }
-    fn location(&self) -> &str {
-        self.store.location()
-    }
-    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        self.store.put_if_absent(name, value)
-    }
-    fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        self.store.get(name)
-    }
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.store.list(prefix)
-    }
+    forward!(store:
+        capabilities location put_if_absent get list delete create_segment read segment_len segments
+        delete_segment own_log logs read_log scratch sizes erase
+    );
+
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
         self.pass(Hold::Listing)?;
         let names = self.store.list_after(prefix, after)?;
         self.listed.fetch_add(names.len() as u64, Ordering::SeqCst);
         Ok(names)
     }
-    fn delete(&self, name: &str) -> Result<()> {
-        self.store.delete(name)
-    }
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.store.create_segment(name)
-    }
-    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.store.read(segment, ranges)
-    }
-    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
-        self.store.segment_len(segment)
-    }
-    fn segments(&self) -> Result<Vec<String>> {
-        self.store.segments()
-    }
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.store.delete_segment(segment)
-    }
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_log(writer)
-    }
-    fn logs(&self) -> Result<Vec<String>> {
-        self.store.logs()
-    }
-    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.store.read_log(writer, from)
-    }
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         let read = self.store.read_logs(logs)?;
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.pass(Hold::Read)?;
         Ok(read)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.store.sizes()
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)
     }
 }

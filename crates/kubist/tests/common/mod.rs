@@ -3,6 +3,7 @@
 //! as it was written.
 #![allow(dead_code)] // each test takes what it needs
 
+pub mod forward;
 pub mod gated;
 pub mod planted;
 pub mod proxy;
@@ -60,7 +61,7 @@ fn size(commit: i64) -> i64 {
     if dice % 10 == 0 { 1 + dice % 500 } else { 1 + dice % 40 }
 }
 
-fn place(id: i64) -> (f32, f32) {
+fn position(id: i64) -> (f32, f32) {
     let hash = name_hash(&id.to_string());
     ((hash & 0xffff) as f32 / 65536.0, (hash >> 20 & 0xffff) as f32 / 65536.0)
 }
@@ -71,8 +72,8 @@ pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     let ids = commit * IDS..commit * IDS + size(commit);
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
-        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| place(id).0))),
-        Arc::new(Float32Array::from_iter_values(ids.map(|id| place(id).1))),
+        Arc::new(Float32Array::from_iter_values(ids.clone().map(|id| position(id).0))),
+        Arc::new(Float32Array::from_iter_values(ids.map(|id| position(id).1))),
     ];
     RecordBatch::try_new(schema(), columns).unwrap()
 }
@@ -103,7 +104,7 @@ pub fn whole_commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, V
         let batch = batch?;
         let (x, y) = (batch["x"].as_primitive::<Float32Type>(), batch["y"].as_primitive::<Float32Type>());
         for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {
-            if (x.value(row), y.value(row)) != place(*id) {
+            if (x.value(row), y.value(row)) != position(*id) {
                 return Err(Wrong::Rows(format!("row {id} has other values")));
             }
             ids.push(*id);

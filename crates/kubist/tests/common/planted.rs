@@ -1,12 +1,12 @@
 //! A store that does to rewrites what a careless rewriter would, which tests must
 //! notice; or that hides leases, which nothing may depend on.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use kubist::store::{Capabilities, LogOwner, LogTail, Result, Scratch, Segment, Size, Store};
+use kubist::store::{Result, Store};
 use kubist_index::priority::name_hash;
+
+use super::forward::forward;
 
 const REWRITES: &str = "rewrites/";
 const LEASES: &str = "leases/";
@@ -35,20 +35,21 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
     let id_of = |number: u64| [&number.to_le_bytes()[..6], &name_hash(REWRITES).to_le_bytes()[..6]].concat();
     let (old, new) = (id_of(from), id_of(to));
     let mut entry = entry.to_vec();
-    let mut place = 0;
-    while place + old.len() <= entry.len() {
-        if entry[place..place + old.len()] == old {
-            entry[place..place + old.len()].copy_from_slice(&new);
+    let mut at = 0;
+    while at + old.len() <= entry.len() {
+        if entry[at..at + old.len()] == old {
+            entry[at..at + old.len()].copy_from_slice(&new);
         }
-        place += 1;
+        at += 1;
     }
     entry
 }
 
 impl Store for Planted {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
+    forward!(store:
+        capabilities location get delete create_segment read segment_len segments delete_segment own_log
+        logs read_log scratch sizes erase
+    );
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         let won = self.store.put_if_absent(name, value)?;
@@ -68,53 +69,10 @@ impl Store for Planted {
         }
         Ok(true)
     }
-
-    fn location(&self) -> &str {
-        self.store.location()
-    }
-    fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        self.store.get(name)
-    }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         match prefix == LEASES && !self.leases {
             true => Ok(vec![]),
             false => self.store.list(prefix),
         }
-    }
-    fn delete(&self, name: &str) -> Result<()> {
-        self.store.delete(name)
-    }
-    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
-        self.store.create_segment(name)
-    }
-    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.store.read(segment, ranges)
-    }
-    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
-        self.store.segment_len(segment)
-    }
-    fn segments(&self) -> Result<Vec<String>> {
-        self.store.segments()
-    }
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.store.delete_segment(segment)
-    }
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_log(writer)
-    }
-    fn logs(&self) -> Result<Vec<String>> {
-        self.store.logs()
-    }
-    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.store.read_log(writer, from)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.store.sizes()
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)
     }
 }

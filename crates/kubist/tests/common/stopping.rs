@@ -16,7 +16,7 @@ static CALLS_LEFT: AtomicI64 = AtomicI64::new(NEVER);
 /// As a number of calls.
 pub const NEVER: i64 = -1;
 
-/// Lets this process stop itself after so many more calls that change the disk.
+/// Lets this process stop itself after this many more calls that change the disk.
 pub fn stop_after(calls: i64) {
     CALLS_LEFT.store(calls, Ordering::SeqCst);
 }

@@ -186,7 +186,7 @@ impl Work {
         }
     }
 
-    /// Waits until every writer made so many commits more.
+    /// Waits until every writer has made this many more commits.
     pub fn wait_for_commits(&self, more: i64) {
         let goal: Vec<i64> = self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst) + more).collect();
         let reached = || self.acknowledged.iter().zip(&goal).all(|(count, goal)| count.load(Ordering::SeqCst) >= *goal);

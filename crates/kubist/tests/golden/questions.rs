@@ -16,7 +16,7 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// An answer of at most so many rows shows them all.
+/// An answer of at most this many rows shows them all.
 const SHOWN_ROWS: usize = 8;
 /// How far two floating-point sums of the same values may differ.
 const TOLERANCE: f64 = 1e-9;
@@ -127,7 +127,7 @@ pub fn answer(at: &Path, ask: &Ask) -> serde_json::Value {
     match answered(at, ask) {
         Ok(answer) => answer,
         Err(kubist::Error::Damaged { .. }) => json!({"error": "damaged"}),
-        Err(kubist::Error::Invalid(_)) => json!({"error": "invalid"}),
+        Err(error) if error.kind() == kubist::ErrorKind::InvalidInput => json!({"error": "invalid"}),
         Err(error) => panic!("{ask:?}: {error}"),
     }
 }
@@ -189,7 +189,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             let report = Table::verify_at(location, &options, &mut |_, _| {})?;
             json!({
                 "rows": report.rows, "runs": report.runs, "replicas": report.replicas, "rows lost": report.rows_lost,
-                "rows mendable": report.rows_mendable, "losses": report.losses.len(), "sound": report.findings.is_empty(),
+                "rows mendable": report.rows_recoverable, "losses": report.losses.len(), "sound": report.findings.is_empty(),
             })
         }
         Ask::Salvage => {
@@ -200,7 +200,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             let everything = Which::default();
             let saved = Found::of(Table::open(to)?.snapshot()?.query(&everything.query())?, &everything)?.answer();
             json!({
-                "rows": report.rows, "rows mended": report.rows_mended, "rows lost": report.rows_lost,
+                "rows": report.rows, "rows mended": report.rows_recovered, "rows lost": report.rows_lost,
                 "losses": report.losses.len(), "whole": report.is_whole(), "saved": saved,
             })
         }

@@ -1,7 +1,7 @@
 //! The recipe of the golden tables: what each holds, how it is written, what it is asked.
 //!
 //! Each table shows some of FORMAT.md's chapters; together they show all of them. All values
-//! follow from their place, so that any machine writes the same rows.
+//! follow from their row number, so that any machine writes the same rows.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::collections::BTreeSet;
@@ -236,14 +236,14 @@ fn droplet_schema() -> SchemaRef {
 
 /// Half of the rows spread out, half in a cluster.
 fn droplets(rows: Range<u64>) -> RecordBatch {
-    let place = |row: u64, salt: u64| match row.is_multiple_of(2) {
+    let coordinate = |row: u64, salt: u64| match row.is_multiple_of(2) {
         true => (BOX * fraction(row, salt)) as f32,
         false => (BOX / 2.0 + 20.0 * fraction(row, salt)) as f32,
     };
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.clone().map(|row| row as i64))),
-        Arc::new(Float32Array::from_iter(rows.clone().map(|row| (row % 97 != 5).then(|| place(row, 1))))),
-        Arc::new(Float32Array::from_iter_values(rows.clone().map(|row| place(row, 2)))),
+        Arc::new(Float32Array::from_iter(rows.clone().map(|row| (row % 97 != 5).then(|| coordinate(row, 1))))),
+        Arc::new(Float32Array::from_iter_values(rows.clone().map(|row| coordinate(row, 2)))),
         Arc::new(Float64Array::from_iter(
             rows.clone().map(|row| (row % 13 != 7).then(|| if row % 50 == 3 { f64::NAN } else { fraction(row, 3) })),
         )),
@@ -519,7 +519,7 @@ fn ask_altered() -> Vec<Ask> {
 fn pages(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    table.hold_at_most(0);
+    table.limit_runs_in_memory(0);
     commit(&table, "rank-0", &droplets(0..1800), None);
     commit(&table, "rank-1", &droplets(1800..2600), None);
     assert!(table.snapshot().expect("a snapshot").info().expect("figures").runs > 256);
@@ -560,8 +560,8 @@ fn damaged(at: &str) {
     segments.sort();
     for segment in segments {
         let mut bytes = std::fs::read(&segment).expect("a segment");
-        for place in [bytes.len() / 3, bytes.len() / 2] {
-            bytes[place] ^= 0x40;
+        for offset in [bytes.len() / 3, bytes.len() / 2] {
+            bytes[offset] ^= 0x40;
         }
         std::fs::write(&segment, bytes).expect("the damaged segment");
     }

@@ -7,23 +7,23 @@ use std::sync::{Mutex, MutexGuard};
 
 use kubist_index::cube::{CubeId, Geometry};
 
-/// Rows examined and not returned, by the cube of their run, since that part of the
+/// Rows that were examined and not returned, by the cube of their run, since that part of the
 /// tree was last rewritten.
 #[derive(Default)]
-pub struct Heat {
+pub struct ReadAmplification {
     wasted: Mutex<HashMap<CubeId, u64>>,
     /// The rows of the table when its grid was last compared with a fresh one.
     compared: AtomicU64,
 }
 
-impl Heat {
+impl ReadAmplification {
     fn lock(&self) -> MutexGuard<'_, HashMap<CubeId, u64>> {
         self.wasted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub fn add(&self, wasted: impl Iterator<Item = (CubeId, u64)>) {
-        let mut heat = self.lock();
-        wasted.filter(|(_, rows)| *rows > 0).for_each(|(cube, rows)| *heat.entry(cube).or_default() += rows);
+    pub fn add(&self, in_vain: impl Iterator<Item = (CubeId, u64)>) {
+        let mut rows_of = self.lock();
+        in_vain.filter(|(_, rows)| *rows > 0).for_each(|(cube, rows)| *rows_of.entry(cube).or_default() += rows);
     }
 
     pub fn of(&self, cube: CubeId) -> u64 {
@@ -44,7 +44,7 @@ impl Heat {
         has_grown
     }
 
-    /// What was wasted at `top` is mended, and below it if all of that was rewritten.
+    /// Forgets what was counted at `top`, which was rewritten, and below it if all of that was.
     pub fn forget(&self, geometry: &Geometry, top: CubeId, whole: bool) {
         self.lock().retain(|cube, _| if whole { !geometry.contains(top, *cube) } else { *cube != top });
     }

@@ -10,16 +10,17 @@ use std::process;
 
 use kubist::{Error, Result};
 
-pub struct Home<T> {
+/// A handle that only the process that made it may use or drop.
+pub struct ProcessBound<T> {
     location: String,
     process: u32,
     handle: ManuallyDrop<T>,
 }
 
-impl<T> Home<T> {
-    pub fn new(location: &str, handle: T) -> Home<T> {
+impl<T> ProcessBound<T> {
+    pub fn new(location: &str, handle: T) -> ProcessBound<T> {
         let handle = ManuallyDrop::new(handle);
-        Home { location: location.to_owned(), process: process::id(), handle }
+        ProcessBound { location: location.to_owned(), process: process::id(), handle }
     }
 
     pub fn location(&self) -> &str {
@@ -36,7 +37,7 @@ impl<T> Home<T> {
     }
 }
 
-impl<T> Drop for Home<T> {
+impl<T> Drop for ProcessBound<T> {
     fn drop(&mut self) {
         if process::id() == self.process {
             // SAFETY: the handle is not used again after this, its only drop.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kubist::store::{MemoryStore, Store};
-use kubist_cassandra::{CassandraStore, Place};
+use kubist_cassandra::{CassandraStore, Location};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -14,5 +14,5 @@ pub fn fresh_store(name: &str) -> Arc<dyn Store> {
     let Ok(location) = std::env::var("KUBIST_TEST_STORE") else { return Arc::new(MemoryStore::new(name)) };
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let table = format!("{location}/{name}-{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    Arc::new(CassandraStore::create(Place::parse(&table).unwrap()).unwrap())
+    Arc::new(CassandraStore::create(Location::parse(&table).unwrap()).unwrap())
 }

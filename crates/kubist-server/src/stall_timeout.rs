@@ -1,8 +1,8 @@
 //! A connection that ends when its client does not read, or is gone.
 //!
-//! TCP lets a client that never reads keep its connection, and what waits to be sent on it,
-//! for ever. Here a write that makes no progress for too long fails. And a client that sends
-//! more than it waits for, and hangs up, is noticed although nobody reads the rest.
+//! With TCP alone, a client that never reads keeps its connection, and the data that waits to be
+//! sent on it, for ever. Here a write that makes no progress for too long fails. A client that
+//! sends more than one request and hangs up is noticed, although the rest is not read.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
@@ -17,10 +17,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::connections::Connection;
 
-/// How often to look whether a client that sends more than is read has hung up.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often to check whether a client that sends more than is read has hung up.
+const CHECK_CLIENT: Duration = Duration::from_millis(100);
 
-pub struct Impatient {
+/// A stream whose writes fail once the client has read nothing for `patience`.
+pub struct StallTimeout {
     stream: Arc<TcpStream>,
     connection: Arc<Connection>,
     patience: Duration,
@@ -29,20 +30,20 @@ pub struct Impatient {
     waiting: bool,
 }
 
-impl Impatient {
-    pub fn new(stream: Arc<TcpStream>, connection: Arc<Connection>, patience: Duration) -> Impatient {
-        Impatient { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
+impl StallTimeout {
+    pub fn new(stream: Arc<TcpStream>, connection: Arc<Connection>, patience: Duration) -> StallTimeout {
+        StallTimeout { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
     }
 
-    /// What the stream said about a write, or that it took too long.
-    fn judge<T>(&mut self, said: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        if self.waiting == said.is_ready() {
-            self.waiting = said.is_pending();
+    /// The outcome of a write; an error if it has waited for too long.
+    fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if self.waiting == written.is_ready() {
+            self.waiting = written.is_pending();
             self.connection.is_unread(self.waiting);
             self.timer.as_mut().reset(Instant::now() + self.patience);
         }
-        if said.is_ready() {
-            return said;
+        if written.is_ready() {
+            return written;
         }
         match self.timer.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client does not read"))),
@@ -56,14 +57,14 @@ impl Impatient {
 pub async fn hung_up(stream: &TcpStream) {
     loop {
         let gone = stream.ready(Interest::READABLE).await.map_or(true, |ready| ready.is_read_closed());
-        sleep(LOOK).await;
+        sleep(CHECK_CLIENT).await;
         if gone {
             return;
         }
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for StallTimeout {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<Result<()>> {
         loop {
             ready!(self.stream.poll_read_ready(context))?;
@@ -79,9 +80,9 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for StallTimeout {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        let said = loop {
+        let written = loop {
             match self.stream.poll_write_ready(context) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
@@ -89,10 +90,10 @@ impl AsyncWrite for Impatient {
             }
             match self.stream.try_write(bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                said => break Poll::Ready(said),
+                written => break Poll::Ready(written),
             }
         };
-        self.judge(said, context)
+        self.judge(written, context)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {

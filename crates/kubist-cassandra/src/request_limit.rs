@@ -1,30 +1,30 @@
 //! How many requests are best on their way at once, learned from the answers.
 //!
-//! As long as requests wait to be sent, the cluster serves so many at a time, and what it does
-//! in a second is their number over the time that each takes (Little's law). So the time of
-//! requests alone says whether more at once bring more: now and then a step up is tried, and
-//! kept if the rate grows with it; then a step down, and kept if nothing is lost. Where more
-//! requests only wait for each other, latency grows with their number and the rate does not,
-//! so it comes to rest where a queue would begin. Best numbers differ by the size of requests
-//! and by cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and
-//! large ones), which is why none is fixed.
+//! While requests wait to be sent, the number on their way is the limit, and the rate of the
+//! cluster is the limit over the time that a request takes (Little's law). Latencies alone
+//! therefore show whether a higher limit raises the rate. From time to time a higher limit is
+//! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. Where
+//! more requests only wait for each other, latency grows with their number and the rate does
+//! not, so the limit settles where a queue would begin. The best limit depends on the size of
+//! requests and on the cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small,
+//! medium and large ones). That is why none is fixed.
 //!
 //! Pure: times are handed in.
 
 /// A step is by this factor.
 const STEP: f64 = 1.5;
-/// A step up is worth it if the rate grows by this share of the step.
+/// A step up is kept if the rate grows by this share of the step.
 const WORTH: f64 = 0.3;
-/// A step down is, if this share of the rate is left.
+/// A step down is kept if this share of the rate remains.
 const ENOUGH: f64 = 0.95;
-/// Answers that a rate is of, for each request on its way.
+/// Answers over which a rate is measured, for each request on its way.
 const WINDOW: usize = 8;
 /// Windows between one step that failed and the next.
 const REST: u32 = 8;
 
 /// The number of requests on their way, and what is known of it.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
@@ -39,7 +39,7 @@ pub struct Pace {
 
 #[derive(Debug)]
 enum Trial {
-    /// Nothing is tried for so many windows.
+    /// Nothing is tried for this number of windows.
     Rest(u32),
     Up(Before),
     Down(Before),
@@ -51,15 +51,16 @@ struct Before {
     rate: f64,
 }
 
-impl Pace {
-    /// Begins with `limit` and stays within the ends.
-    pub fn new(limit: usize, least: usize, most: usize) -> Pace {
+impl RequestLimit {
+    /// Begins with `limit`; stays between `least` and `most`.
+    pub fn new(limit: usize, least: usize, most: usize) -> RequestLimit {
         let limit = limit.clamp(least, most);
         let (answers, work, seconds) = (0, 0.0, 0.0);
-        Pace { limit, least, most, old: 0, answers, work, seconds, trial: Trial::Rest(0), up_next: true }
+        RequestLimit { limit, least, most, old: 0, answers, work, seconds, trial: Trial::Rest(0), up_next: true }
     }
 
-    pub fn limit(&self) -> usize {
+    /// How many requests may be on their way now.
+    pub fn now(&self) -> usize {
         self.limit
     }
 
@@ -140,12 +141,12 @@ mod tests {
     use super::*;
 
     /// A cluster that serves `best` requests side by side in a second each; more wait.
-    fn serve(pace: &mut Pace, best: f64, answers: usize, rng: &mut SmallRng) {
+    fn serve(limit: &mut RequestLimit, best: f64, answers: usize, rng: &mut SmallRng) {
         for _ in 0..answers {
             let work = 1.0 + f64::from(rng.random_range(0..32u32));
             // Times scatter as they do where requests meet by chance.
             let luck = -(1.0 - rng.random::<f64>()).ln();
-            pace.answered(work, work * luck * (pace.limit() as f64 / best).max(1.0));
+            limit.answered(work, work * luck * (limit.now() as f64 / best).max(1.0));
         }
     }
 
@@ -154,13 +155,13 @@ mod tests {
         for seed in 0..20 {
             let mut rng = SmallRng::seed_from_u64(seed);
             for (begin, best) in [(32, 6.0), (32, 24.0), (8, 100.0), (200, 12.0)] {
-                let mut pace = Pace::new(begin, 4, 256);
-                serve(&mut pace, best, 200_000, &mut rng);
+                let mut limit = RequestLimit::new(begin, 4, 256);
+                serve(&mut limit, best, 200_000, &mut rng);
                 let mut rates = Vec::new();
                 for _ in 0..50 {
-                    serve(&mut pace, best, 1000, &mut rng);
-                    rates.push((pace.limit() as f64 / best).min(1.0));
-                    assert!(pace.limit() as f64 <= 6.0 * best, "seed {seed}, best {best}: {}", pace.limit());
+                    serve(&mut limit, best, 1000, &mut rng);
+                    rates.push((limit.now() as f64 / best).min(1.0));
+                    assert!(limit.now() as f64 <= 6.0 * best, "seed {seed}, best {best}: {}", limit.now());
                 }
                 let rate = rates.iter().sum::<f64>() / rates.len() as f64;
                 assert!(rate > 0.75, "seed {seed}, best {best}: {rate} of what can be had");
@@ -171,34 +172,34 @@ mod tests {
     #[test]
     fn it_follows_a_cluster_that_changes() {
         let mut rng = SmallRng::seed_from_u64(1);
-        let mut pace = Pace::new(32, 4, 256);
+        let mut limit = RequestLimit::new(32, 4, 256);
         for best in [8.0, 120.0, 8.0] {
-            serve(&mut pace, best, 400_000, &mut rng);
-            assert!((0.5..4.0).contains(&(pace.limit() as f64 / best)), "{} for {best}", pace.limit());
+            serve(&mut limit, best, 400_000, &mut rng);
+            assert!((0.5..4.0).contains(&(limit.now() as f64 / best)), "{} for {best}", limit.now());
         }
     }
 
     #[test]
     fn failures_halve_it_once() {
-        let mut pace = Pace::new(32, 4, 256);
-        (0..32).for_each(|_| pace.failed());
-        assert_eq!(pace.limit(), 16);
+        let mut limit = RequestLimit::new(32, 4, 256);
+        (0..32).for_each(|_| limit.failed());
+        assert_eq!(limit.now(), 16);
         let mut rng = SmallRng::seed_from_u64(1);
-        serve(&mut pace, 100.0, 32, &mut rng);
-        pace.failed();
-        assert_eq!(pace.limit(), 8);
+        serve(&mut limit, 100.0, 32, &mut rng);
+        limit.failed();
+        assert_eq!(limit.now(), 8);
         (0..100).for_each(|_| {
-            serve(&mut pace, 100.0, 8, &mut rng);
-            pace.failed();
+            serve(&mut limit, 100.0, 8, &mut rng);
+            limit.failed();
         });
-        assert_eq!(pace.limit(), 4);
+        assert_eq!(limit.now(), 4);
     }
 
     #[test]
     fn a_fixed_one_stays() {
-        let mut pace = Pace::new(7, 7, 7);
-        serve(&mut pace, 100.0, 10_000, &mut SmallRng::seed_from_u64(1));
-        pace.failed();
-        assert_eq!(pace.limit(), 7);
+        let mut limit = RequestLimit::new(7, 7, 7);
+        serve(&mut limit, 100.0, 10_000, &mut SmallRng::seed_from_u64(1));
+        limit.failed();
+        assert_eq!(limit.now(), 7);
     }
 }

@@ -1,4 +1,4 @@
-//! The tables that a server was given, and their snapshots.
+//! A table that the server serves, and the snapshots of it that are in use.
 //!
 //! A client that asks for a region piece by piece must ask one snapshot of the table, or
 //! the pieces would not fit together. So each snapshot has a name, its *version*: the token
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use hyper::StatusCode;
 use kubist::{Cancel, Snapshot, SnapshotToken, Table};
 use serde_json::{Value, json};
 
@@ -20,11 +21,11 @@ use crate::problem::{Problem, Result};
 const KEPT: usize = 16;
 
 /// One table and the snapshots of it that were shown.
-pub struct Given {
+pub struct ServedTable {
     pub name: String,
     table: Table,
     shown: Mutex<Shown>,
-    /// Held while somebody looks for news, so that none is shown after newer ones.
+    /// Held while the table is checked for changes, so that no snapshot is shown after a newer one.
     looking: Mutex<()>,
     /// Held while a view is made from a token: one at a time, whoever asks.
     returning: Mutex<()>,
@@ -37,7 +38,7 @@ pub struct Pinned {
     pub snapshot: Snapshot,
     /// What it holds, as the interface describes it.
     pub about: Arc<Value>,
-    /// What tells two snapshots apart.
+    /// Differs if two snapshots differ.
     mark: Value,
 }
 
@@ -54,8 +55,8 @@ impl Shown {
     }
 
     fn used(&mut self, version: &str) -> Option<Pinned> {
-        let place = self.kept.iter().position(|pinned| pinned.version == version)?;
-        let pinned = self.kept.remove(place)?;
+        let index = self.kept.iter().position(|pinned| pinned.version == version)?;
+        let pinned = self.kept.remove(index)?;
         self.keep(pinned.clone());
         Some(pinned)
     }
@@ -77,12 +78,12 @@ pub fn name_of(location: &str) -> String {
     if name.trim_matches('.').is_empty() { "table".into() } else { name }
 }
 
-impl Given {
-    pub fn open(location: &str, name: String) -> kubist::Result<Given> {
+impl ServedTable {
+    pub fn open(location: &str, name: String) -> kubist::Result<ServedTable> {
         let table = Table::open(location)?;
         let now = Pinned::new(None, table.snapshot()?)?;
         let shown = Mutex::new(Shown { now, kept: VecDeque::new() });
-        Ok(Given { name, table, shown, looking: Mutex::new(()), returning: Mutex::new(()) })
+        Ok(ServedTable { name, table, shown, looking: Mutex::new(()), returning: Mutex::new(()) })
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -117,14 +118,14 @@ impl Given {
         }
         let token: SnapshotToken = version.parse()?;
         let _returning = self.returning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Somebody else may have come back to it meanwhile.
+        // Another thread may have made it meanwhile.
         if let Some(pinned) = self.shown().used(version) {
             return Ok(pinned);
         }
         let snapshot = self.table.at(&token).map_err(|error| match error {
-            // Made in the place of the one that was shown.
+            // Another table was made at the location of the one that was shown.
             kubist::Error::NotATable { .. } if token.table != now.snapshot.token().table => {
-                Problem::gone(error.to_string())
+                Problem::new(StatusCode::GONE, "not_a_table", error.to_string())
             }
             other => other.into(),
         })?;
@@ -148,26 +149,26 @@ impl Pinned {
             .iter()
             .zip(schema.fields())
             .map(|(column, field)| {
-                let mut said = serde_json::to_value(column).unwrap_or_default();
-                said["kind"] = kind_of(field.data_type()).into();
-                said
+                let mut described = serde_json::to_value(column).unwrap_or_default();
+                described["kind"] = kind_of(field.data_type()).into();
+                described
             })
             .collect();
         let mut about = serde_json::to_value(&info).unwrap_or_default();
         about["columns"] = columns.into();
         about["steps"] = json!(steps);
         about["commits"] = commits.into();
-        // Where it lies is nobody's business.
+        // Clients must not learn the server's paths.
         about["location"] = Value::Null;
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 
     /// Its description, with its name.
     pub fn described(&self, name: &str) -> Value {
-        let mut said = (*self.about).clone();
-        said["name"] = name.into();
-        said["version"] = self.version.clone().into();
-        said
+        let mut described = (*self.about).clone();
+        described["name"] = name.into();
+        described["version"] = self.version.clone().into();
+        described
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a store is: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //!
-//! A place is parsed once, at the border. It never shows its password, neither in messages
+//! A location is parsed once, at the border. It never shows its password, neither in messages
 //! nor in debug output; what leaves this process (a split of a query) has none either, and
 //! whoever opens it takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Blocks on their way at once, before better is known.
 const PARALLEL: usize = 32;
 
-/// A table's place in a cluster, and how it is to be used.
+/// Where a table is in a cluster, and how the cluster is to be used.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     pub hosts: Vec<String>,
     pub user: Option<String>,
     pub password: Option<String>,
@@ -59,24 +59,27 @@ impl Agreement {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Location {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.shown)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.shown)
     }
 }
 
-impl Place {
-    /// The place that a location leads to; what is wrong with it otherwise, in words that
-    /// do not repeat it, for it may hold a password.
-    pub fn parse(location: &str) -> Result<Place, String> {
+impl Location {
+    /// Parses a location. The error does not repeat the text, which may hold a password.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for people.
+    pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
-        let rest = location.strip_prefix(SCHEME).ok_or_else(form)?;
+        let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
         // Else the messages below would show a part of the password as something else.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
@@ -93,7 +96,7 @@ impl Place {
             Some((user, password)) => (Some(decoded(user)?), Some(decoded(password)?)),
         };
         let shown_user = login.map(|login| login.split(':').next().unwrap_or_default().to_owned() + "@");
-        let mut place = Place {
+        let mut location = Location {
             shown: format!("{SCHEME}{}{}/{keyspace}/{table}", shown_user.unwrap_or_default(), shown_hosts),
             hosts,
             user,
@@ -110,17 +113,17 @@ impl Place {
         kubist_store::names::check_part(table).map_err(|error| error.to_string())?;
         let mut tls = false;
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
-            place.set(setting, &mut tls)?;
+            location.set(setting, &mut tls)?;
         }
-        match (tls, &place.authorities) {
+        match (tls, &location.authorities) {
             (true, None) => return Err("tls=on needs ca=FILE: who vouches for the nodes, as PEM".into()),
             (false, Some(_)) => return Err("ca=FILE is for tls=on".into()),
             _ => {}
         }
         if !settings.is_empty() {
-            place.shown += &format!("?{settings}");
+            location.shown += &format!("?{settings}");
         }
-        Ok(place)
+        Ok(location)
     }
 
     fn set(&mut self, setting: &str, tls: &mut bool) -> Result<(), String> {
@@ -224,27 +227,27 @@ mod tests {
 
     #[test]
     fn locations_are_read() {
-        let place = Place::parse("cassandra://a,b:9043,[::1]/science/drops.2").unwrap();
-        assert_eq!(place.hosts, ["a:9042", "b:9043", "[::1]:9042"]);
-        assert_eq!((place.keyspace.as_str(), place.table.as_str()), ("science", "drops.2"));
-        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::Quorum, None));
-        assert!(place.tuned);
+        let location = Location::parse("cassandra://a,b:9043,[::1]/science/drops.2").unwrap();
+        assert_eq!(location.hosts, ["a:9042", "b:9043", "[::1]:9042"]);
+        assert_eq!((location.keyspace.as_str(), location.table.as_str()), ("science", "drops.2"));
+        assert_eq!((location.agreement, location.replication.as_deref()), (Agreement::Quorum, None));
+        assert!(location.tuned);
         let text = "cassandra://h/k/t?consistency=all&replication=dc1:3,dc2:2&patience=60&parallel=8";
-        let place = Place::parse(text).unwrap();
-        assert_eq!((place.agreement, place.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
-        assert_eq!((place.patience, place.parallel, place.tuned), (Duration::from_secs(60), 8, false));
-        assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
-        let place = Place::parse("cassandra://h/k/t?ca=/a%26b/ca.pem&tls=on").unwrap();
-        assert_eq!(place.authorities.as_deref(), Some("/a&b/ca.pem"));
-        assert_eq!(Place::parse(&place.to_string()).unwrap(), place);
-        assert_eq!(Place::parse("cassandra://h/k/t?tls=off").unwrap().authorities, None);
+        let location = Location::parse(text).unwrap();
+        assert_eq!((location.agreement, location.replication.as_deref()), (Agreement::All, Some("dc1:3,dc2:2")));
+        assert_eq!((location.patience, location.parallel, location.tuned), (Duration::from_secs(60), 8, false));
+        assert_eq!(Location::parse(&location.to_string()).unwrap(), location);
+        let location = Location::parse("cassandra://h/k/t?ca=/a%26b/ca.pem&tls=on").unwrap();
+        assert_eq!(location.authorities.as_deref(), Some("/a&b/ca.pem"));
+        assert_eq!(Location::parse(&location.to_string()).unwrap(), location);
+        assert_eq!(Location::parse("cassandra://h/k/t?tls=off").unwrap().authorities, None);
     }
 
     #[test]
     fn passwords_are_read_and_never_shown() {
-        let place = Place::parse("cassandra://ada:se%40cret%25@h/k/t").unwrap();
-        assert_eq!((place.user.as_deref(), place.password.as_deref()), (Some("ada"), Some("se@cret%")));
-        for text in [place.to_string(), format!("{place:?}")] {
+        let location = Location::parse("cassandra://ada:se%40cret%25@h/k/t").unwrap();
+        assert_eq!((location.user.as_deref(), location.password.as_deref()), (Some("ada"), Some("se@cret%")));
+        for text in [location.to_string(), format!("{location:?}")] {
             assert_eq!(text, "cassandra://ada@h/k/t");
         }
         for login in [
@@ -257,7 +260,7 @@ mod tests {
             "ada:1/k/t?secret",
         ] {
             for rest in ["h/k/t/more", "h/k/t", "h/t", "h"] {
-                if let Err(error) = Place::parse(&format!("cassandra://{login}@{rest}")) {
+                if let Err(error) = Location::parse(&format!("cassandra://{login}@{rest}")) {
                     assert!(!error.contains("secret"), "{login}@{rest}: {error}");
                 }
             }
@@ -282,7 +285,7 @@ mod tests {
             ("cassandra://h/k/t?tls=on", "needs ca="),
             ("cassandra://h/k/t?ca=/ca.pem", "for tls=on"),
         ] {
-            let error = Place::parse(text).unwrap_err();
+            let error = Location::parse(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
     }

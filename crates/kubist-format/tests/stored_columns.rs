@@ -1,0 +1,99 @@
+//! Headers and alterations of tables from strangers, whose bytes stand behind right checksums.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array, StringArray, StringViewArray,
+    new_null_array,
+};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema};
+
+use kubist_format::alteration::Alteration;
+use kubist_format::column_type::{stored_type, user_type};
+use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
+
+fn added(default: ArrayRef) -> Vec<u8> {
+    let field = Field::new("added", default.data_type().clone(), true);
+    let default = cast(&default, &stored_type(field.data_type())).unwrap();
+    Alteration::AddColumn { field, default }.encode().unwrap()
+}
+
+fn defaults() -> Vec<ArrayRef> {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["water"]));
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    vec![
+        Arc::new(Float32Array::from(vec![0.5])),
+        Arc::new(Float64Array::from(vec![None])),
+        cast(&text, &dictionary).unwrap(),
+        text,
+        Arc::new(StringViewArray::from(vec!["a text that is longer than a view"])),
+        Arc::new(FixedSizeBinaryArray::try_from_iter([[1, 255]].into_iter()).unwrap()),
+        Arc::new(Decimal128Array::from(vec![7]).with_precision_and_scale(20, 3).unwrap()),
+    ]
+}
+
+/// What a byte may become: another type or kind, another length, any one bit changed.
+fn odd(byte: u8) -> impl Iterator<Item = u8> {
+    [0, 1, 2, 14, 17, 18, 127, 128, 255].into_iter().chain((0..8).map(move |bit| byte ^ 1 << bit))
+}
+
+#[test]
+fn decode_inverts_encode() {
+    for default in defaults() {
+        let stored = cast(&default, &stored_type(default.data_type())).unwrap();
+        let Ok(Alteration::AddColumn { field, default: read }) = Alteration::decode(&added(default.clone())) else {
+            panic!("{:?}", default.data_type());
+        };
+        assert_eq!((field.data_type(), &read), (default.data_type(), &stored));
+    }
+}
+
+#[test]
+fn changed_bytes_are_an_error_or_another_column() {
+    for default in defaults() {
+        let whole = added(default);
+        for place in 0..whole.len() {
+            assert!(Alteration::decode(&whole[..place]).is_err() || place > whole.len() - 16, "cut at {place}");
+            for value in odd(whole[place]) {
+                let mut changed = whole.clone();
+                changed[place] = value;
+                if let Ok(Alteration::AddColumn { field, default }) = Alteration::decode(&changed) {
+                    assert_eq!((default.len(), default.data_type()), (1, &stored_type(field.data_type())));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_with_changed_bytes_is_an_error_or_another_header() {
+    let header = Header {
+        format_version: FORMAT_VERSION,
+        created_by: String::new(),
+        dimensions: vec![HeaderDimension { column: "x".into(), scale: "linear".into(), domain: Some((0.0, 1.0)) }],
+        identity: vec![],
+        capacity: 64,
+        seed: 0,
+        priority: "hash".into(),
+        id: "id".into(),
+        replication: Default::default(),
+        lookup: vec![],
+        writer_tag: String::new(),
+        metadata: Default::default(),
+    };
+    let fields: Vec<Field> =
+        defaults().iter().map(|column| Field::new("added", column.data_type().clone(), true)).collect();
+    let whole = encode_header(&header, &Schema::new(fields)).unwrap();
+    for place in 0..whole.len() {
+        for value in odd(whole[place]) {
+            let mut changed = whole.clone();
+            changed[place] = value;
+            let Ok((_, schema)) = decode_header(&changed) else { continue };
+            // What a table could have is laid out without a panic.
+            for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
+                new_null_array(&stored_type(field.data_type()), 1);
+            }
+        }
+    }
+}

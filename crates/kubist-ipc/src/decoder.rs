@@ -1,0 +1,163 @@
+//! One message after another as batches of rows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
+use arrow_ipc::{CompressionType, Message, MessageHeader, root_as_message};
+use arrow_schema::{DataType, SchemaRef};
+
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::plain::is_plain;
+use crate::whole;
+
+/// What a byte of LZ4 can become at most.
+const MOST_LZ4: u64 = 255;
+
+/// The columns of a stream or a file, and what its batches need to be decoded.
+#[derive(Debug)]
+pub struct Decoder {
+    schema: SchemaRef,
+    /// Places of the columns that are decoded; `None`: all.
+    columns: Option<Vec<usize>>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    most_bytes: u64,
+}
+
+impl Decoder {
+    /// For batches of which each, and all dictionaries together, may take `most_bytes`.
+    pub fn new(schema: arrow_ipc::Schema<'_>, most_bytes: u64) -> Result<Decoder> {
+        if !schema.endianness().equals_to_target_endianness() {
+            return Err(Error::Invalid("its numbers are in the byte order of other machines".into()));
+        }
+        let schema = Arc::new(try_fb_to_schema(schema).map_err(Error::of_decoder)?);
+        Ok(Decoder { schema, columns: None, dictionaries: HashMap::new(), most_bytes })
+    }
+
+    /// All columns, those that are left out too.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Leaves out all columns but those at these places.
+    pub fn take_only(&mut self, columns: Vec<usize>) {
+        self.columns = Some(columns);
+    }
+
+    /// Refuses what would take more bytes than the bound.
+    pub fn check_bytes(&self, what: &'static str, bytes: u64) -> Result<()> {
+        match bytes > self.most_bytes {
+            true => Err(Error::TooLarge { what, bytes, most: self.most_bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a message behind the schema; the rows, if it has any.
+    pub fn take(&mut self, metadata: &[u8], body: &Buffer) -> Result<Option<RecordBatch>> {
+        let message = root_as_message(metadata).map_err(Error::damaged)?;
+        match message.header_type() {
+            MessageHeader::RecordBatch => self.batch(&message, body).map(Some),
+            MessageHeader::DictionaryBatch => self.dictionary(&message, body).map(|()| None),
+            MessageHeader::NONE => Ok(None),
+            other => Err(Error::Damaged(format!("a message of the kind {other:?} among the batches"))),
+        }
+    }
+
+    fn batch(&self, message: &Message, body: &Buffer) -> Result<RecordBatch> {
+        let batch = message.header_as_record_batch().ok_or_else(|| Error::damaged("a batch has no header"))?;
+        let lengths = self.check(&batch, body)?;
+        let mut layout = Layout::new(&batch, message.version(), &lengths);
+        for (place, field) in self.schema.fields().iter().enumerate() {
+            let (name, data_type) = (field.name(), field.data_type());
+            match self.columns.as_ref().is_none_or(|columns| columns.contains(&place)) {
+                false => layout.pass(data_type)?,
+                true if is_plain(data_type) => layout.check(data_type)?,
+                true => {
+                    let what = format!("column {name:?} has the type {data_type}, which is not read here");
+                    return Err(Error::Invalid(what));
+                }
+            }
+        }
+        RecordBatchDecoder::try_new(body, batch, self.schema.clone(), &self.dictionaries, &message.version())
+            .and_then(|decoder| decoder.with_projection(self.columns.as_deref()).read_record_batch())
+            .map_err(Error::of_decoder)
+    }
+
+    fn dictionary(&mut self, message: &Message, body: &Buffer) -> Result<()> {
+        let dictionary =
+            message.header_as_dictionary_batch().ok_or_else(|| Error::damaged("a dictionary has no header"))?;
+        let batch = dictionary.data().ok_or_else(|| Error::damaged("a dictionary has no values"))?;
+        let lengths = self.check(&batch, body)?;
+        for values in self.values_of(dictionary.id()) {
+            if !is_plain(&values) {
+                // No column that is decoded uses it.
+                return Ok(());
+            }
+            Layout::new(&batch, message.version(), &lengths).check(&values)?;
+        }
+        read_dictionary(body, dictionary, &self.schema, &mut self.dictionaries, &message.version())
+            .map_err(Error::of_decoder)?;
+        let held = self.dictionaries.values().map(|values| values.get_array_memory_size() as u64).sum();
+        self.check_bytes("all dictionaries together", held)
+    }
+
+    /// The types of a dictionary's values, as the columns that use it say.
+    fn values_of(&self, id: i64) -> Vec<DataType> {
+        #[allow(deprecated)] // The id of a dictionary is nowhere else to be had.
+        let fields = self.schema.fields_with_dict_id(id);
+        let values = fields.into_iter().map(|field| match field.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref().clone(),
+            other => other.clone(),
+        });
+        values.collect()
+    }
+
+    /// Holds what a batch says about itself against its body and the bound. Gives the bytes of
+    /// each buffer once it is inflated.
+    fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
+        // Rows without a value, as nulls are, are not in the body.
+        self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;
+        for node in batch.nodes().into_iter().flatten() {
+            let (rows, nulls) = (whole(node.length(), "a length")?, whole(node.null_count(), "a number of nulls")?);
+            self.check_bytes("a row for each byte", rows)?;
+            if nulls > rows {
+                return Err(Error::Damaged(format!("{nulls} of {rows} values are null")));
+            }
+        }
+        let codec = batch.compression().map(|compression| compression.codec());
+        let (mut lengths, mut inflated) = (Vec::new(), 0u64);
+        for buffer in batch.buffers().into_iter().flatten() {
+            let (begin, length) = (whole(buffer.offset(), "a place")?, whole(buffer.length(), "a length")?);
+            let end = begin.checked_add(length).filter(|end| *end <= body.len() as u64);
+            let end = end.ok_or_else(|| Error::Damaged(format!("{length} bytes at {begin} are not in the batch")))?;
+            lengths.push(match codec.filter(|_| length > 0) {
+                None => length,
+                Some(codec) => {
+                    let says = inflated_bytes(codec, &body[begin as usize..end as usize])?;
+                    inflated = inflated.saturating_add(says);
+                    says
+                }
+            });
+        }
+        self.check_bytes("a batch, inflated,", inflated)?;
+        Ok(lengths)
+    }
+}
+
+/// What a packed buffer says that it inflates to, if that can be true.
+fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
+    let (says, packed) = bytes.split_first_chunk().ok_or_else(|| Error::damaged("a packed buffer has no length"))?;
+    let says = match i64::from_le_bytes(*says) {
+        // It is not packed.
+        -1 => packed.len() as u64,
+        says => whole(says, "a length")?,
+    };
+    match codec == CompressionType::LZ4_FRAME && says > (packed.len() as u64 + 1) * MOST_LZ4 {
+        true => Err(Error::Damaged(format!("{} bytes cannot inflate to {says}", packed.len()))),
+        false => Ok(says),
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a message cannot be read.
+
+use std::fmt;
+
+use arrow_schema::ArrowError;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a message cannot be read.
+#[derive(Debug)]
+pub enum Error {
+    /// The source of the bytes failed.
+    Io(std::io::Error),
+    /// The bytes end too early, or contradict themselves.
+    Damaged(String),
+    /// They are no message that is understood here.
+    Invalid(String),
+    /// What would take more bytes than the bound.
+    TooLarge { what: &'static str, bytes: u64, most: u64 },
+}
+
+impl Error {
+    /// What the decoder of `arrow-ipc` says.
+    pub(crate) fn of_decoder(error: ArrowError) -> Error {
+        match error {
+            ArrowError::IoError(_, error) => Error::Io(error),
+            ArrowError::ParseError(what) | ArrowError::IpcError(what) => Error::Invalid(what),
+            error => Error::Invalid(error.to_string()),
+        }
+    }
+
+    pub(crate) fn damaged(why: impl fmt::Display) -> Error {
+        Error::Damaged(why.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => error.fmt(out),
+            Error::Damaged(what) | Error::Invalid(what) => out.write_str(what),
+            Error::TooLarge { what, bytes, most } => {
+                write!(out, "{what} takes {bytes} bytes, and the limit is {most} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A stream of messages, one behind the other, out of whatever gives bytes.
+
+use std::io::{ErrorKind, Read};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_ipc::root_as_message;
+use arrow_schema::SchemaRef;
+
+use crate::decoder::Decoder;
+use crate::error::{Error, Result};
+use crate::{LONGEST_METADATA, whole};
+
+const CONTINUATION: [u8; 4] = [0xff; 4];
+/// Memory that is taken before the first byte of a message has come; then it doubles.
+const FIRST_BYTES: usize = 1 << 20;
+
+/// Batches as they come. After an error nothing more can be had of it.
+#[derive(Debug)]
+pub struct Stream<R> {
+    source: R,
+    decoder: Decoder,
+}
+
+impl<R: Read> Stream<R> {
+    /// Reads the schema. Each batch, and all dictionaries together, may take `most_bytes`.
+    pub fn begin(mut source: R, most_bytes: u64) -> Result<Stream<R>> {
+        let none = || Error::damaged("there is no schema");
+        let first = metadata(&mut source)?.ok_or_else(none)?;
+        let message = root_as_message(&first).map_err(Error::damaged)?;
+        let schema = message.header_as_schema().ok_or_else(|| Error::damaged("its first message is no schema"))?;
+        let mut decoder = Decoder::new(schema, most_bytes)?;
+        body(&mut source, &mut decoder, message.bodyLength())?;
+        Ok(Stream { source, decoder })
+    }
+
+    pub fn schema(&self) -> &SchemaRef {
+        self.decoder.schema()
+    }
+
+    /// Leaves out all columns but those at these places.
+    pub fn take_only(&mut self, columns: Vec<usize>) {
+        self.decoder.take_only(columns);
+    }
+
+    /// The next rows; `None` at the end, behind which the source stands then.
+    #[allow(clippy::should_implement_trait)] // An iterator has no errors of its own.
+    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while let Some(metadata) = metadata(&mut self.source)? {
+            let length = root_as_message(&metadata).map_err(Error::damaged)?.bodyLength();
+            let body = body(&mut self.source, &mut self.decoder, length)?;
+            if let Some(batch) = self.decoder.take(&metadata, &body)? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The next message's metadata; none at the end of the stream.
+fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
+    let Some(mut head) = head(source)? else { return Ok(None) };
+    if head == CONTINUATION {
+        head = self::head(source)?.ok_or_else(ends_early)?;
+    }
+    match u64::from(u32::from_le_bytes(head)) {
+        0 => Ok(None),
+        length if length > LONGEST_METADATA => Err(Error::Damaged(format!("metadata of {length} bytes"))),
+        length => exactly(source, length).map(Some),
+    }
+}
+
+/// Four bytes, unless there are no more.
+fn head(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
+    let (mut head, mut filled) = ([0; 4], 0);
+    while filled < head.len() {
+        match source.read(&mut head[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => return Err(ends_early()),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::Io(error)),
+        }
+    }
+    Ok(Some(head))
+}
+
+fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Buffer> {
+    let length = whole(length, "a length")?;
+    decoder.check_bytes("a batch", length)?;
+    exactly(source, length)
+}
+
+/// So many bytes. A length that is not true costs no more memory than twice what is there.
+fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
+    let length = usize::try_from(length).map_err(Error::damaged)?;
+    let no_memory = |error| Error::Invalid(format!("{length} bytes: {error}"));
+    let mut bytes = MutableBuffer::try_from_len_zeroed(length.min(FIRST_BYTES)).map_err(no_memory)?;
+    let mut filled = 0;
+    while filled < length {
+        let room = bytes.len();
+        source.read_exact(&mut bytes[filled..room]).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => ends_early(),
+            _ => Error::Io(error),
+        })?;
+        filled = room;
+        bytes.try_resize(length.min(2 * room), 0).map_err(no_memory)?;
+    }
+    Ok(bytes.into())
+}
+
+fn ends_early() -> Error {
+    Error::damaged("it ends within a message")
+}

@@ -1,0 +1,159 @@
+//! What can be asked is declared once, next to `QuerySpec`. The schemas of the HTTP interface,
+//! the page's types and Python's typed dictionaries are written from it: `make generate` is
+//! this test with UPDATE=1, without it the test compares. The server reads what they say.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod generate;
+mod python;
+mod typescript;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use common::{resolved, world};
+use generate::Schema;
+use kubist::QuerySpec;
+use kubist_server::{DESCRIPTION, Options};
+use serde_json::{Value, json};
+
+const QUESTIONS: [(&str, &str); 6] = [
+    ("query", "QueryRequest"),
+    ("trajectories", "TrajectoriesRequest"),
+    ("count", "CountRequest"),
+    ("histogram", "HistogramRequest"),
+    ("points", "PointsRequest"),
+    ("estimate", "EstimateRequest"),
+];
+
+fn description() -> Value {
+    serde_json::from_str(DESCRIPTION).unwrap()
+}
+
+#[test]
+fn what_is_generated_is_up_to_date() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let described = generate::with_schemas(description());
+    let schemas = generate::in_order(&described);
+    let files = [
+        ("crates/kubist-server/src/openapi.json", format!("{}\n", serde_json::to_string_pretty(&described).unwrap())),
+        ("viewer/src/generated/query.ts", typescript::file(&schemas)),
+        ("python/kubist/_spec.py", python::file(&schemas)),
+    ];
+    for (file, made) in files {
+        let path = root.join(file);
+        if std::env::var_os("UPDATE").is_some() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &made).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == made, "{file} is not what the declaration of a query says: make generate");
+    }
+}
+
+/// The names that a request's body may have.
+fn names(schema: &Value) -> BTreeSet<String> {
+    assert_eq!(schema["additionalProperties"], false);
+    schema["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn each_question_says_of_its_records_what_a_query_can_say() {
+    let description = description();
+    let spec: BTreeSet<String> = QuerySpec::NAMES.iter().map(|name| name.to_string()).collect();
+    let of_all = ["spec", "box", "where", "precision", "window", "steps"];
+    for (question, schema) in QUESTIONS {
+        let path = format!("/v1/tables/{{table}}/{question}");
+        let body = &description["paths"][&path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        assert_eq!(body["$ref"], format!("#/components/schemas/{schema}"));
+        let schema = &description["components"]["schemas"][schema];
+        let known = names(schema);
+        assert!(of_all.iter().all(|name| known.contains(*name)), "{question}: {known:?}");
+        for (name, said) in schema["properties"].as_object().unwrap() {
+            let is_query =
+                said["$ref"].as_str().is_some_and(|target| target.ends_with(&format!("QuerySpec/properties/{name}")));
+            // An histogram's columns are those to look at, and points have columns with origins.
+            assert!(
+                is_query || !spec.contains(name) || (name == "columns" && ["histogram", "points"].contains(&question))
+            );
+        }
+        if question == "query" {
+            assert!(known.is_superset(&spec));
+        }
+    }
+}
+
+/// The names that the server knows, as it lists them when it meets another one.
+fn known_to_the_server(world: &common::World, question: &str, body: &Value) -> BTreeSet<String> {
+    let mut body = body.clone();
+    body["unheard_of"] = json!(1);
+    let reply = world.post(&format!("/v1/tables/run/{question}"), &body);
+    assert_eq!(reply.status, 400, "{question}");
+    let message = reply.json()["error"]["message"].as_str().unwrap().to_string();
+    assert!(message.contains("unheard_of"), "{message}");
+    message.split('`').skip(1).step_by(2).filter(|name| *name != "unheard_of").map(String::from).collect()
+}
+
+#[test]
+fn the_server_knows_the_names_of_the_description_and_no_others() {
+    let description = description();
+    let world = world(500, Options::default());
+    for (question, schema) in QUESTIONS {
+        let schema = &description["components"]["schemas"][schema];
+        let body = generate::example(&description, schema, &[]);
+        let reply = world.post(&format!("/v1/tables/run/{question}"), &body);
+        assert_eq!(reply.status, 200, "{question} {body}: {:?}", String::from_utf8_lossy(&reply.body));
+        let own: BTreeSet<String> = names(schema)
+            .into_iter()
+            .filter(|name| name != "version")
+            .filter(|name| schema["properties"][name]["$ref"].as_str().is_none_or(|to| !to.contains("/QuerySpec/")))
+            .collect();
+        assert_eq!(known_to_the_server(&world, question, &body), own, "{question}");
+        for required in schema["required"].as_array().unwrap() {
+            let mut without = body.clone();
+            without.as_object_mut().unwrap().remove(required.as_str().unwrap());
+            assert_eq!(
+                world.post(&format!("/v1/tables/run/{question}"), &without).status,
+                400,
+                "{question}: {required}"
+            );
+        }
+        // Of the records, each name by itself.
+        for name in names(schema).into_iter().filter(|name| !own.contains(name) && name != "version") {
+            let body = generate::example(&description, schema, &[&name]);
+            let reply = world.post(&format!("/v1/tables/run/{question}"), &body);
+            assert_eq!(reply.status, 200, "{question} {body}: {:?}", String::from_utf8_lossy(&reply.body));
+        }
+    }
+}
+
+#[test]
+fn numbers_outside_of_the_ranges_described_are_refused() {
+    let description = description();
+    let world = world(500, Options::default());
+    let (mut ends, mut wrong) = (0, Vec::new());
+    for (question, schema) in QUESTIONS {
+        let schema = &description["components"]["schemas"][schema];
+        for (name, said) in schema["properties"].as_object().unwrap() {
+            let said = resolved(&description, said);
+            let (outside, inside) = generate::around(&said);
+            for (value, status) in
+                outside.into_iter().map(|value| (value, 400)).chain(inside.into_iter().map(|value| (value, 200)))
+            {
+                let mut body = generate::example(&description, schema, &[]);
+                body[name] = value;
+                let reply = world.post(&format!("/v1/tables/run/{question}"), &body);
+                if reply.status != status {
+                    wrong.push(format!("{question} {body}: {} {}", reply.status, String::from_utf8_lossy(&reply.body)));
+                }
+                ends += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(ends > 40, "{ends}");
+}
+
+/// For `generate` and the languages.
+type Schemas = Vec<(String, Schema)>;

@@ -1,0 +1,73 @@
+//! One declaration for a struct, its names in JSON and its JSON Schema.
+//!
+//! The comments of the fields are the descriptions in the schema, so what Rust, HTTP, the
+//! page and Python say of a field is written once, in `query.rs`.
+
+use serde_json::{Map, Value, json};
+
+/// Declares a struct that is written as a JSON object. Each field has its name in JSON and,
+/// behind `=`, what its value can be: JSON Schema, without what the comment says.
+macro_rules! described {
+    (
+        $(#[doc = $about:literal])*
+        $(#[derive($($derived:ident),*)])*
+        $(#[serde($($form:tt)*)])*
+        pub struct $name:ident requires $required:tt {
+            $(
+                $(#[doc = $said:literal])*
+                $(#[serde($($how:tt)*)])*
+                $json:literal: pub $field:ident: $kind:ty = $schema:tt,
+            )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        $(#[derive($($derived),*)])*
+        $(#[serde($($form)*)])*
+        pub struct $name {
+            $(
+                $(#[doc = $said])*
+                $(#[serde($($how)*)])*
+                #[serde(rename = $json)]
+                pub $field: $kind,
+            )*
+        }
+
+        impl $name {
+            /// The names of all that it can say, as they stand in JSON.
+            pub const NAMES: &[&str] = &[$($json),*];
+
+            /// What its JSON can be, as JSON Schema. References lead into
+            /// `#/components/schemas`, where [`QuerySpec::schemas`](crate::query::QuerySpec::schemas)
+            /// belong.
+            fn schema() -> serde_json::Value {
+                let fields = [$(($json, $crate::query::described::field(&[$($said),*], serde_json::json!($schema)))),*];
+                $crate::query::described::object(&[$($about),*], serde_json::json!($required), fields)
+            }
+        }
+    };
+}
+
+pub(crate) use described;
+
+/// The schema of a field with its comment.
+pub fn field(said: &[&str], mut schema: Value) -> Value {
+    schema["description"] = text(said).into();
+    schema
+}
+
+/// The schema of an object of these fields and no others.
+pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
+    let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
+    json!({
+        "type": "object",
+        "description": text(said),
+        "additionalProperties": false,
+        "required": required,
+        "properties": properties,
+    })
+}
+
+/// The lines of a comment as one text.
+fn text(said: &[&str]) -> String {
+    said.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}

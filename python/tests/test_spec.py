@@ -1,0 +1,61 @@
+"""The typed dictionaries of a question say what the description of the interface says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kubist
+from kubist import _box, _spec
+
+SERVER = Path(__file__).resolve().parents[2] / "crates" / "kubist-server"
+
+
+def described() -> dict[str, Any]:
+    schemas = json.loads((SERVER / "src" / "openapi.json").read_text())["components"]["schemas"]
+    return {name: schema for name, schema in schemas.items() if name != "Problem"}
+
+
+@pytest.mark.parametrize("name", [name for name, of in described().items() if "properties" in of])
+def test_a_dictionary_has_the_fields_of_its_schema(name: str) -> None:
+    schema, declared = described()[name], getattr(_spec, name)
+    assert set(declared.__annotations__) <= set(schema["properties"])
+    assert declared.__required_keys__ | declared.__optional_keys__ == set(schema["properties"])
+    # Written as text, `Required` is seen by checkers of types alone.
+    of_its_own = {key for key, of in declared.__annotations__.items() if "Required[" in str(of)}
+    inherited = set(schema.get("required", [])) - set(declared.__annotations__)
+    assert of_its_own | inherited == set(schema.get("required", []))
+
+
+def test_all_that_can_be_asked_is_said(path: Path) -> None:
+    """Each argument of a query becomes a name of the question, and the engine reads it."""
+    said = _box.spec(
+        lambda: pytest.fail("no duration is asked for"),
+        box={"x": (np.float32(0.5), None), "n": (-(10**30), np.inf), "b": (b"\x00\xff", None)},
+        precision=0.5,
+        window=(0, np.float64(0.25)),
+        limit=np.int64(7),
+        columns=("x", "n"),
+        where="x > 0",
+        per_cell=(1, {"x": 0.5}),
+        steps=3,
+        inclusion="p",
+    )
+    names = set(said) | {"spec"}
+    assert names == set(described()["QuerySpec"]["properties"])
+    assert said["box"]["n"] == ({"int": str(-(10**30))}, {"float": "inf"})
+    assert said["box"]["b"] == ({"binary": [0, 255]}, None)
+    assert (said["steps"], said["per_cell"]) == ((3, 3), {"rows": 1, "widths": {"x": 0.5}})
+    t = kubist.create(path, {"x": np.arange(9.0), "n": np.arange(9), "b": [b"\x01"] * 9}, ["x"])
+    assert t._pinned().query({**said, "spec": 1}).names() == ["x", "n", "p"]
+    for name in said:
+        with pytest.raises(kubist.InvalidInput):
+            t._pinned().query({name: {"no": "such value"}})  # type: ignore[misc]
+    with pytest.raises(kubist.InvalidInput, match="boxx"):
+        t._pinned().query({"boxx": {}})  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(kubist.InvalidInput, match="out of any column's range"):
+        t.query(box={"n": (0, 10**40)})

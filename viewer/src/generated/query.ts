@@ -1,0 +1,201 @@
+/**
+ * What can be asked over HTTP.
+ *
+ * `make generate` writes this file from crates/kubist-types/src/query.rs and
+ * crates/kubist-server/src/openapi.json: changes belong there.
+ */
+
+/** An end of a range that JSON has no word for: an object with one of these keys. */
+export interface OtherEnd {
+  /** Bytes. */
+  binary?: number[];
+  /** inf or -inf. */
+  float?: string;
+  /** An integer of more than 64 bits, in decimal digits. */
+  int?: string;
+  /** An end that is null itself: no value is inside such a range. */
+  null?: Record<string, never>;
+}
+
+/**
+ * An end of a range: a number, text (ISO 8601 against dates and times, digits against decimals) or a boolean,
+ * compared in the column's own type. null is open.
+ */
+export type End = number | string | boolean | null | OtherEnd;
+
+/** A closed range [low, high]. NaN and null are in no range that has an end. */
+export type Range = [End, End];
+
+/** The records of lowest priority in every cell of a regular grid. */
+export interface PerCell {
+  /** At most this many records of a cell; 1 or more. */
+  rows: number;
+  /**
+   * Dimension to the width of a cell, in the column's unit, above 0. Cells begin at the lower end of the dimension's
+   * domain, never at the box.
+   */
+  widths: Record<string, number>;
+}
+
+/** Which records of a snapshot are asked for. Without a word it is all of them. */
+export interface QuerySpec {
+  /**
+   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end. A column that is
+   * bounded more than once has a list of such pairs.
+   */
+  box?: Record<string, Range | Range[]>;
+  /** The columns to return, in this order; without it all. */
+  columns?: string[];
+  /**
+   * The name of one more column: the probability with which each record came into the answer, whatever the others
+   * drew. It is null where a limit kept only some of several records of one priority: these have no part in an
+   * estimate.
+   */
+  inclusion?: string;
+  /** At most this many records: those of lowest priority among what is left, in ascending order. */
+  limit?: number;
+  /** Only the records of lowest priority in each cell of a regular grid. It applies before `limit`. */
+  per_cell?: PerCell;
+  /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
+  precision?: number;
+  /** The form in which this is written; 1 if nothing is said. */
+  spec?: 1;
+  /** Only rows of complete steps in this closed range; `null` is an open end. */
+  steps?: [number | null, number | null];
+  /** An SQL condition over any columns. */
+  where?: string;
+  /** Only records with `low <= priority < high`, where `0 <= low < high <= 1`. */
+  window?: [number, number];
+}
+
+/** A question for the number of records. */
+export interface CountRequest {
+  /**
+   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end. A column that is
+   * bounded more than once has a list of such pairs.
+   */
+  box?: Record<string, Range | Range[]>;
+  /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
+  precision?: number;
+  /** The form in which this is written; 1 if nothing is said. */
+  spec?: 1;
+  /** Only rows of complete steps in this closed range; `null` is an open end. */
+  steps?: [number | null, number | null];
+  /**
+   * The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say it; without it, the
+   * newest. It is answered from until the files of that snapshot are cleaned away.
+   */
+  version?: string;
+  /** An SQL condition over any columns. */
+  where?: string;
+  /** Only records with `low <= priority < high`, where `0 <= low < high <= 1`. */
+  window?: [number, number];
+}
+
+/** A question for aggregates of a sample, with intervals. */
+export interface EstimateRequest extends CountRequest {
+  /** Stop when half of each interval is at most this. (above 0) */
+  absolute?: number;
+  /** As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md. */
+  aggregates: string[];
+  /** Read about this many bytes at most. (at least 1) */
+  bytes?: number;
+  /** How often intervals hold the truth; 0.95 if nothing is said. (above 0, below 1) */
+  confidence?: number;
+  /** Stop when half of each interval is at most this share of its value. (above 0) */
+  error?: number;
+  /** JSON if nothing is said; or an Arrow IPC stream, a row a figure. */
+  format?: "json" | "arrow";
+  /** Columns by whose values records are grouped. */
+  group_by?: string[];
+  /**
+   * All estimates as they narrow, each as soon as it is there: one JSON text a line, or one Arrow stream after the
+   * other.
+   */
+  progressive?: boolean;
+  /** Read about this many records at most. (at least 1) */
+  rows?: number;
+  /** This share of the records at either end of the values is read whatever its priority. (above 0, at most 0.1) */
+  tails?: number;
+  /** Seconds to answer in. (at least 0) */
+  within?: number;
+}
+
+/** A question for how columns are distributed. */
+export interface HistogramRequest extends CountRequest {
+  /** 64 if nothing is said. (at least 1, at most 4096) */
+  bins?: number;
+  /** All that can be drawn if nothing is said. (at most 256) */
+  columns?: string[];
+  /** Records to look at, those of lowest priority; 20000 if nothing is said. (at least 1, at most 1000000) */
+  sample?: number;
+}
+
+/**
+ * A cell of space and a window of the priorities: the records with low <= position < high and window[0] <=
+ * priority < window[1].
+ */
+export interface PointsCell {
+  /** position < high; null is open. */
+  high: (number | null)[];
+  /** low <= position; null is open. */
+  low: (number | null)[];
+  /** Taken off each position before it becomes a float32. */
+  origin: number[];
+  /** Ends of the priorities: [low, high). */
+  window: [number, number];
+}
+
+/** A column that comes with each point, as float32. */
+export interface PointsColumn {
+  /** The column's name. */
+  name: string;
+  /** Taken off each value before it becomes a float32. */
+  origin?: number;
+  /** The place of a value in this list, as text, stands for it, and -1 for all others. (at most 256) */
+  values?: string[];
+}
+
+/** A question for points, for a graphics card. */
+export interface PointsRequest extends CountRequest {
+  /** The cells, in the order in which they are answered. (at most 512) */
+  cells: PointsCell[];
+  /** What comes with each point beside its position. (at most 64) */
+  columns?: PointsColumn[];
+  /** The columns that place a point. (at most 3) */
+  position: string[];
+}
+
+/** A question for records. */
+export interface QueryRequest extends QuerySpec {
+  /** An Arrow IPC stream if nothing is said. */
+  format?: "arrow" | "csv" | "parquet";
+  /**
+   * The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say it; without it, the
+   * newest. It is answered from until the files of that snapshot are cleaned away.
+   */
+  version?: string;
+  /** The columns to return, in this order; without it all. (at most 4096) */
+  columns?: string[];
+  /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
+  limit?: number;
+  /**
+   * Only the records of lowest priority in each cell of a regular grid, at most a million in all. It applies before
+   * `limit`.
+   */
+  per_cell?: PerCell;
+}
+
+/** A question for all records of what has a record in a region. */
+export interface TrajectoriesRequest extends CountRequest {
+  /** The column that tells trajectories apart; at most a million of them. */
+  by: string;
+  /** The columns to return, in this order; without it all. (at most 4096) */
+  columns?: string[];
+  /** An Arrow IPC stream if nothing is said. */
+  format?: "arrow" | "csv" | "parquet";
+  /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
+  limit?: number;
+  /** Of the records that come back, only those whose priority is below it. */
+  precision?: number;
+}
