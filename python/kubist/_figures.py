@@ -248,6 +248,10 @@ class Info:
     """Copies of rows in deeper cubes."""
     debt: int
     """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
+    grid: int
+    """The number of the newest grid, by which rows are placed; the first has 0."""
+    rows_to_move: int
+    """Rows that lie by older grids, and wait for the optimizer."""
     height: int
     """Levels of the cube tree."""
     dimensions: list[Dimension]
@@ -292,6 +296,9 @@ class Info:
         )
         return f"<table>{lines}</table>"
 
+    def _by_older_grids(self) -> str:
+        return f", {self.rows_to_move:,} of them by older grids" if self.rows_to_move else ""
+
     def _lines(self) -> list[tuple[str, str]]:
         layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
         lines = [
@@ -302,7 +309,7 @@ class Info:
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             (
                 "optimizer",
-                f"{self.debt:,} rows out of place; "
+                f"{self.debt:,} rows out of place{self._by_older_grids()}; "
                 f"replication {self.replication}, {self.replica_rows:,} copied",
             ),
             ("identity", ", ".join(self.identity) or "each row by itself"),
@@ -434,6 +441,8 @@ class OptimizeReport:
 
     rewrites: int
     rows_rewritten: int
+    rows_moved: int
+    """Of these, rows that moved from an older grid to the newest."""
     rows_copied: int
     """Rows of new replicas."""
     bytes_written: int
@@ -445,6 +454,22 @@ class OptimizeReport:
     """Rows that a fresh build would put elsewhere, before."""
     debt_after: int
     """And now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regridded:
+    """What `Table.regrid` did."""
+
+    grid: int
+    """The number of the new grid."""
+    optimized: OptimizeReport
+    """What the optimizer did then."""
+
+    @classmethod
+    def parse(cls, text: str) -> Regridded:
+        """Reads what the engine says."""
+        values = json.loads(text)
+        return cls(values["grid"], _of(OptimizeReport, values["optimized"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-//! The frame of a table: how its rows map to space and to priorities.
+//! The frame of a grid: how rows map to its space, and to priorities.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, UInt32Array};
@@ -9,7 +9,6 @@ use kubist_index::order::{self, Keyed};
 use kubist_index::{priority, with_exact_primitive};
 use rayon::prelude::*;
 
-use crate::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
 
 /// Rows that one thread prepares at a time.
@@ -19,8 +18,9 @@ pub struct Frame {
     pub geometry: Geometry,
     /// One a dimension.
     pub scales: Vec<Scale>,
+    /// Stored columns that are its dimensions, in their order.
+    pub dimensions: Vec<usize>,
     interleaver: Interleaver,
-    dimensions: Vec<usize>,
     identity: Vec<usize>,
     seed: u64,
 }
@@ -32,9 +32,15 @@ pub struct Positions {
 }
 
 impl Frame {
-    pub fn new(schema: &TableSchema, geometry: Geometry, scales: Vec<Scale>, seed: u64) -> Frame {
-        let (dimensions, identity) = (schema.dimensions.clone(), schema.identity.clone());
-        Frame { geometry, scales, interleaver: Interleaver::new(geometry), dimensions, identity, seed }
+    /// Of a grid of these stored columns; `identity` are those that decide the priority.
+    pub fn new(
+        geometry: Geometry,
+        scales: Vec<Scale>,
+        dimensions: Vec<usize>,
+        identity: Vec<usize>,
+        seed: u64,
+    ) -> Frame {
+        Frame { geometry, scales, dimensions, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
     /// Coordinates of a stored column that is dimension `d`.
@@ -131,9 +137,12 @@ where
     }
 }
 
-/// The values of a dimension as numbers, for learning a scale; nulls left out.
+/// The values of a dimension as numbers, for learning a scale; NaN for null.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
-    let rows = (0..array.len()).filter(|row| array.is_valid(*row));
-    rows.map(|row| order::number(array.data_type(), keys[row])).collect()
+    let number = |(row, key): (usize, &u64)| match array.is_valid(row) {
+        true => order::number(array.data_type(), *key),
+        false => f64::NAN,
+    };
+    keys.iter().enumerate().map(number).collect()
 }

@@ -37,8 +37,12 @@ fn page(info: &Info) -> String {
     line(
         "optimizer",
         format!(
-            "{} out of place; replication {}, {} copied",
+            "{} out of place{}; replication {}, {} copied",
             human::counted(info.debt, "record"),
+            match info.rows_to_move {
+                0 => String::new(),
+                rows => format!(", {} of them by older grids", human::count(rows)),
+            },
             info.replication,
             human::count(info.replica_rows)
         ),

@@ -118,7 +118,7 @@ fn packed_values_take_no_more_memory_than_they_can_become() {
     let mut bytes = u32::MAX.to_le_bytes().to_vec();
     bytes.extend_from_slice(&[0; 16]);
     let page = PageColumn { rows: 1, frame: Default::default(), bytes: &bytes };
-    let all = Span { places: 0..1, some: None };
+    let all = Span { indices: 0..1, some: None };
     let error = decode::column(&DataType::Utf8, 1).append(&page, &[all]).unwrap_err();
     assert!(error.contains("cannot inflate"), "{error}");
 }

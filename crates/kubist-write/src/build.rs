@@ -95,6 +95,11 @@ impl SortedRows {
         Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
     }
 
+    /// The grid by which they are sorted.
+    pub fn frame(&self) -> &Arc<Frame> {
+        &self.frame
+    }
+
     /// The rows, brought near each other.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
