@@ -16,6 +16,7 @@ from ._figures import (
     Commit,
     Dropped,
     OptimizeReport,
+    Regridded,
     Retraction,
     SalvageReport,
     VerifyReport,
@@ -444,6 +445,42 @@ class Table(InDirectory["Table"]):
         policy = None if replication is None else str(replication)
         share = _box.number("debt_share", debt_share, low=0)
         return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
+
+    def regrid(
+        self,
+        dimensions: Sequence[str] | None = None,
+        *,
+        domain: Mapping[str, Domain] | None = None,
+        kind: str | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Regridded:
+        """Gives the table another grid and moves all rows to it.
+
+        Answers stay the same, while others read and write; writers take up the new grid
+        with their next commit. Stopped, it can be finished by `optimize`.
+
+        Args:
+            dimensions: The columns to index: any that can be, also columns that were added
+                later; None: the same.
+            domain: Where their values lie, as in `create`. Those that are not named are
+                learned from a sample of all rows.
+            kind: How learned domains are divided: ``linear`` or ``quantile``; None: as before.
+            progress: Called now and then with the rows placed anew and those left.
+
+        Example:
+            >>> t.regrid(domain={"x": (0, 0.2)})
+            >>> t.regrid(["time", "x", "y", "z"], kind="quantile")
+        """
+        self._check()
+        if kind not in (None, "linear", "quantile"):
+            raise InvalidInput(f"kind: a domain is divided by 'linear' or 'quantile', not {kind!r}")
+        report = self._table.regrid(
+            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
+            domains=[] if domain is None else _box.dimensions(domain),
+            kind=kind,
+            progress=progress,
+        )
+        return Regridded.parse(report)
 
     def clean(self, retention: float = 86_400) -> Cleaning:
         """Deletes files that have not been needed for ``retention`` seconds.

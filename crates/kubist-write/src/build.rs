@@ -48,6 +48,8 @@ pub struct SortedRows {
     /// In key order.
     keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
+    /// How many rows lie outside of the domain of some dimension.
+    pub outside: u64,
 }
 
 /// A run, ready to be written.
@@ -69,8 +71,12 @@ pub struct EncodedRun {
 
 impl SortedRows {
     /// Sorts stored rows, fewer than 2^32, of one schema.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails.
     pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
-        let Positions { keys, priorities } = frame.positions(batches);
+        let Positions { keys, priorities, outside } = frame.positions(batches);
         cancel.check()?;
         let buckets = Buckets::new(&keys);
         let (batch, keys, priorities) = match &buckets {
@@ -88,7 +94,12 @@ impl SortedRows {
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
         cancel.check()?;
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, outside })
+    }
+
+    /// The grid by which they are sorted.
+    pub fn frame(&self) -> &Arc<Frame> {
+        &self.frame
     }
 
     /// The rows, brought near each other.
@@ -111,6 +122,10 @@ impl SortedRows {
     }
 
     /// Some rows, given by their places in key order.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
         let rows = rows.iter().map(|row| self.order[*row as usize]);
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
@@ -157,6 +172,10 @@ impl SortedRows {
     }
 
     /// The runs of placements, encoded in parallel.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails.
     pub fn encode_all(&self, placements: &[Placement], keys: &Keys, cancel: &Cancel) -> Result<Vec<EncodedRun>> {
         let encode = |placement| cancel.check().map(|()| self.encode(placement, keys));
         placements.par_iter().map(encode).collect()

@@ -37,11 +37,17 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Holds the postings of some parts in memory, for each lookup column about an
-    /// eighth of `memory` bytes.
-    pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
+    /// Of runs whose dimensions are these stored columns. Holds the postings of some parts in
+    /// memory, for each lookup column about an eighth of `memory` bytes.
+    pub fn new(
+        core: &Core,
+        dimensions: &[usize],
+        segment: &'a mut dyn Segment,
+        memory: usize,
+        cancel: &'a Cancel,
+    ) -> Output<'a> {
         let (lookup, ranges) = (Gathered::new(core, memory / 8), ranges::Gathered::default());
-        let dimensions = core.created.dimensions.clone();
+        let dimensions = dimensions.to_vec();
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
@@ -51,6 +57,10 @@ impl<'a> Output<'a> {
     }
 
     /// Encodes placements in parallel, group by group, and appends each group.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or a storage error.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
         let keys = self.lookup.columns.keys(rows.batch());
@@ -74,6 +84,10 @@ impl<'a> Output<'a> {
     }
 
     /// All runs, with what looks into them, and how many bytes they take.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
         self.write_lookup()?;
         let ranges = self.ranges.finish(self.runs.len());
@@ -85,6 +99,10 @@ impl<'a> Output<'a> {
 
     /// Appends runs: first their data, then their zone maps side by side, so that a
     /// reader gets the maps of neighbouring cubes in one piece.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
         let segment: Arc<str> = self.segment.name().into();
         let data = runs.iter().flat_map(|run| &run.data);

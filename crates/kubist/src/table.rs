@@ -15,6 +15,7 @@ use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
 use kubist_maintain::optimize::{self, OptimizeReport};
 use kubist_maintain::policy::OptimizeOptions;
+use kubist_maintain::regrid::{self, GridOptions};
 use kubist_maintain::retract::{self, Retraction};
 use kubist_read::splits::Split;
 use kubist_read::stream::QueryStream;
@@ -28,9 +29,46 @@ use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+/// # use kubist::store::MemoryStore;
+/// # use kubist::{CommitOptions, Dimension, Domain, Query, Table, TableOptions, WriterOptions};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let x: ArrayRef = Arc::new(Float64Array::from(vec![0.1, 0.2, 0.3]));
+/// # let rows = RecordBatch::try_from_iter([("x", x)])?;
+/// # let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
+/// # let options = TableOptions { dimensions, ..TableOptions::default() };
+/// # let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+/// let mut writer = table.writer(&WriterOptions { name: Some("rank-3".into()), ..Default::default() })?;
+/// for step in 1..=2 {
+///     writer.append(&rows)?;
+///     // A commit under a known token does nothing: a retry cannot write rows twice.
+///     writer.commit_as(&CommitOptions { step: Some(step), token: Some(format!("step {step}")) })?;
+/// }
+/// // What a snapshot sees does not change, and its token leads back to it.
+/// let snapshot = table.snapshot()?;
+/// let token = snapshot.token().to_string();
+/// writer.append(&rows)?;
+/// writer.commit()?;
+/// assert_eq!((snapshot.rows()?, table.snapshot()?.rows()?), (6, 9));
+/// assert_eq!(table.at(&token.parse()?)?.count(&Query::new().steps(2, 2))?, 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Table {
     pub(crate) core: Arc<Core>,
+}
+
+/// What [`Table::regrid`] did.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Regridded {
+    /// The number of the new grid.
+    pub grid: u32,
+    /// What the optimizer did then.
+    pub optimized: OptimizeReport,
 }
 
 impl std::fmt::Debug for Table {
@@ -255,6 +293,22 @@ impl Table {
     /// `Invalid` options, `Cancelled`, or a storage error; the table is sound in any case.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
         optimize::optimize(&self.core, options, progress)
+    }
+
+    /// Gives the table another grid, of other dimensions, domains or scales, and moves all
+    /// rows to it. Calls `progress` as [`Table::optimize`] does. Writers go on meanwhile and
+    /// take up the new grid with their next commit, and answers are the same at any moment.
+    /// If the moving is stopped, [`Table::optimize`] goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` options, or a domain to learn and no rows; `Busy` if somebody else has given
+    /// it another grid meanwhile; `Cancelled`, or what the store says.
+    pub fn regrid(&self, options: &GridOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Regridded> {
+        let grid = regrid::publish(&self.core, options, "asked for")?;
+        let cancel = options.cancel.clone();
+        let moving = OptimizeOptions { follow_data: false, cancel, ..OptimizeOptions::default() };
+        Ok(Regridded { grid, optimized: self.optimize(&moving, progress)? })
     }
 
     /// Optimizes on a thread of its own what queries of this process found expensive.
