@@ -41,7 +41,7 @@ pub fn recover(
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
-    // Without the grid nobody knows what lies in a cube.
+    // Without the grid it is unknown what lies in a cube.
     let Some(frame) = grid(snapshot)? else { return Ok(found) };
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
