@@ -34,14 +34,18 @@ class Commit:
     bytes_written: int
     seconds: float
     """Time that the commit took."""
+    rows_outside: int = 0
+    """Rows outside of the domain of the grid in some dimension. They are kept and found all
+    the same; the optimizer makes a grid that fits when there are many."""
     repeated: bool = False
     """Its token was known: it had been committed before, and was not again."""
 
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds > 0 else ""
+        outside = f", {self.rows_outside:,} rows outside of the domain" if self.rows_outside else ""
         return (
             f"<kubist.Commit {printable(self.writer)}#{self.sequence}: {self.rows:,} rows, "
-            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}>"
+            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}{outside}>"
         )
 
 
@@ -248,6 +252,13 @@ class Info:
     """Copies of rows in deeper cubes."""
     debt: int
     """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
+    grid: int
+    """The number of the newest grid, by which rows are placed; the first has 0."""
+    rows_to_move: int
+    """Rows that lie by older grids, and wait for the optimizer."""
+    rows_outside: int
+    """About how many rows lie outside of the domain of the newest grid in some dimension. They
+    are found all the same; the optimizer makes a grid that fits when there are many."""
     height: int
     """Levels of the cube tree."""
     dimensions: list[Dimension]
@@ -292,6 +303,9 @@ class Info:
         )
         return f"<table>{lines}</table>"
 
+    def _by_older_grids(self) -> str:
+        return f", {self.rows_to_move:,} of them by older grids" if self.rows_to_move else ""
+
     def _lines(self) -> list[tuple[str, str]]:
         layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
         lines = [
@@ -302,12 +316,14 @@ class Info:
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             (
                 "optimizer",
-                f"{self.debt:,} rows out of place; "
+                f"{self.debt:,} rows out of place{self._by_older_grids()}; "
                 f"replication {self.replication}, {self.replica_rows:,} copied",
             ),
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),
         ]
+        if self.rows_outside:
+            lines.append(("outside", f"about {self.rows_outside:,} rows outside of the domain"))
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
@@ -434,6 +450,8 @@ class OptimizeReport:
 
     rewrites: int
     rows_rewritten: int
+    rows_moved: int
+    """Of these, rows that moved from an older grid to the newest."""
     rows_copied: int
     """Rows of new replicas."""
     bytes_written: int
@@ -445,6 +463,22 @@ class OptimizeReport:
     """Rows that a fresh build would put elsewhere, before."""
     debt_after: int
     """And now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regridded:
+    """What `Table.regrid` did."""
+
+    grid: int
+    """The number of the new grid."""
+    optimized: OptimizeReport
+    """What the optimizer did then."""
+
+    @classmethod
+    def parse(cls, text: str) -> Regridded:
+        """Reads what the engine says."""
+        values = json.loads(text)
+        return cls(values["grid"], _of(OptimizeReport, values["optimized"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ._figures import (
     Commit,
     Dropped,
     OptimizeReport,
+    Regridded,
     Retraction,
     SalvageReport,
     VerifyReport,
@@ -26,12 +27,12 @@ from ._writer import Writer, append
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Domain = tuple[Any, Any] | str | None
+    from ._arguments import ArrowSchema, Domain, End, Rows
 
 
 def create(
     path: str | os.PathLike[str],
-    data_or_schema: Any,
+    data_or_schema: Rows | ArrowSchema,
     dimensions: Mapping[str, Domain] | Sequence[str],
     identity: Sequence[str] | None = None,
     capacity: int | None = None,
@@ -111,7 +112,7 @@ def create(
     )
     if data is not None:
         try:
-            table.append(data)
+            table._append(data)
         except BaseException as error:
             table.close()
             shown = _kubist.printable(_kubist.without_password(location_of(path)))
@@ -197,7 +198,7 @@ class Table(InDirectory["Table"]):
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
 
-    def append(self, data: Any, *, step: int | None = None, token: str | None = None) -> Commit:
+    def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
         """Appends ``data`` and commits it: durable and visible, whole, on return.
 
         Args:
@@ -219,6 +220,11 @@ class Table(InDirectory["Table"]):
         The first call opens a writer, which belongs to this handle until it is
         closed. Other handles, threads and processes can append at the same time.
         """
+        return self._append(data, step, token)
+
+    def _append(
+        self, data: Rows | Data, step: int | None = None, token: str | None = None
+    ) -> Commit:
         self._check()
         number = None if step is None else _box.step("step", step)
         with self._lock:
@@ -341,7 +347,7 @@ class Table(InDirectory["Table"]):
         self,
         name: str,
         type: pa.DataType | str,
-        default: Any = None,
+        default: End = None,
         nullable: bool = True,
         unit: str | None = None,
     ) -> None:
@@ -439,6 +445,42 @@ class Table(InDirectory["Table"]):
         policy = None if replication is None else str(replication)
         share = _box.number("debt_share", debt_share, low=0)
         return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
+
+    def regrid(
+        self,
+        dimensions: Sequence[str] | None = None,
+        *,
+        domain: Mapping[str, Domain] | None = None,
+        kind: str | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Regridded:
+        """Gives the table another grid and moves all rows to it.
+
+        Answers stay the same, while others read and write; writers take up the new grid
+        with their next commit. Stopped, it can be finished by `optimize`.
+
+        Args:
+            dimensions: The columns to index: any that can be, also columns that were added
+                later; None: the same.
+            domain: Where their values lie, as in `create`. Those that are not named are
+                learned from a sample of all rows.
+            kind: How learned domains are divided: ``linear`` or ``quantile``; None: as before.
+            progress: Called now and then with the rows placed anew and those left.
+
+        Example:
+            >>> t.regrid(domain={"x": (0, 0.2)})
+            >>> t.regrid(["time", "x", "y", "z"], kind="quantile")
+        """
+        self._check()
+        if kind not in (None, "linear", "quantile"):
+            raise InvalidInput(f"kind: a domain is divided by 'linear' or 'quantile', not {kind!r}")
+        report = self._table.regrid(
+            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
+            domains=[] if domain is None else _box.dimensions(domain),
+            kind=kind,
+            progress=progress,
+        )
+        return Regridded.parse(report)
 
     def clean(self, retention: float = 86_400) -> Cleaning:
         """Deletes files that have not been needed for ``retention`` seconds.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kubist::{
-    Cancel, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, QuerySpec, Replication,
-    SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
+    Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, QuerySpec,
+    Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
@@ -181,6 +181,23 @@ impl Table {
         let replication = policy(py, replication)?;
         let options = OptimizeOptions { debt_share, replication, cancel: cancel.clone(), ..OptimizeOptions::default() };
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
+    }
+
+    /// Another grid, and all rows moved to it; `progress(placed, left)` in rows. The report as
+    /// JSON.
+    #[pyo3(signature = (*, dimensions, domains, kind, progress))]
+    fn regrid(
+        &self,
+        py: Python<'_>,
+        dimensions: Option<Vec<String>>,
+        domains: Vec<(String, String, End, End)>,
+        kind: Option<&str>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let (domains, cancel) = (with_domains(domains), Cancel::default());
+        let kind = kind.map(|kind| if kind == "quantile" { ScaleKind::Quantile } else { ScaleKind::Linear });
+        let options = GridOptions { dimensions, domains, kind, cancel: cancel.clone() };
+        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
     /// Optimizes, until it is stopped, what queries of this process find expensive.

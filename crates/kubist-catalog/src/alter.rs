@@ -6,18 +6,22 @@
 //! sense. They are few and small, are read in their order by every handle, and are
 //! never cleaned away; a table's schema is the creation's with all of them applied.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_format::alteration::{Alteration, name_of};
+use kubist_format::alteration::{Alteration, GridDimension, NewGrid, name_of};
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
+use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Error, Metadata, Result, Value};
 
 use crate::core::Core;
 use crate::error::store_error;
+use crate::schema::TableSchema;
+use crate::segment::unix_ms;
 
 /// The longest default: it comes back once for each old row.
 const MOST_DEFAULT_BYTES: usize = 1024;
@@ -87,6 +91,18 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
+/// The grid that is to follow the newest of a schema: columns with their scales.
+pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
+    let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
+    NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
+}
+
+/// The same columns with other scales.
+pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> {
+    let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone());
+    columns.zip(scales).map(|(column, scale)| GridDimension { column, scale }).collect()
+}
+
 impl Core {
     /// Adds a column behind the others. Rows that are here, and rows of writers that
     /// do not know it, have the default. It cannot be a dimension or an identity.
@@ -137,6 +153,25 @@ impl Core {
     /// As of [`Core::set_metadata`].
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
+    }
+
+    /// Publishes a grid, by which rows are placed from then on; its number is one more than
+    /// that of the newest grid that the caller knew. `false` if somebody else has published
+    /// one meanwhile.
+    pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
+        self.check_still_there()?;
+        let alteration = Alteration::Grid(grid.clone());
+        loop {
+            let schema = self.view(&Cancel::default())?.schema.clone();
+            if let Some(there) = schema.grids.get(grid.grid as usize - 1) {
+                return Ok(there.said.token == grid.token);
+            }
+            schema.altered(&alteration)?;
+            let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
+            if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {
+                return Ok(true);
+            }
+        }
     }
 
     /// Takes the next number, if the alteration makes sense after all before it.

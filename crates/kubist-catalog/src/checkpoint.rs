@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use kubist_format::checkpoint::{Head, leaves, split};
+use kubist_format::checkpoint::{Body, Head, decode_body, split};
 use kubist_format::entry::CommitEntry;
 use kubist_format::history::History;
 use kubist_format::location::Location;
@@ -59,13 +59,12 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
     let (head, body) = split(&bytes).map_err(bad)?;
     let Head { positions, rewrites, history, pages } = head;
-    let (state, base) = match pages {
-        None => {
-            let live = CommitEntry::decode(body, &files.geometry).map_err(bad)?.commit;
+    let (state, base) = match files.decoded(|forest| decode_body(pages, body, forest)).map_err(bad)? {
+        Body::Runs(body) => {
+            let live = files.decoded(|forest| CommitEntry::decode(body, forest)).map_err(bad)?.commit;
             (State::restore(live, positions, rewrites), None)
         }
-        Some(segment) => {
-            let pages = leaves(body, &files.geometry).map_err(|error| bad(error.into()))?;
+        Body::Pages(segment, pages) => {
             (State::continuing(positions, rewrites), Some(Arc::new(Base::new(segment.into(), pages))))
         }
     };

@@ -106,19 +106,11 @@ impl Plan {
         for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
             let name = &dimension.column;
             let data_type = checked.stored.field(*column).data_type();
-            let (scale, domain) = match &dimension.domain {
-                Domain::Learned => ("linear", None),
-                Domain::Quantile => ("quantile", None),
-                Domain::Linear(low, high) => {
-                    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
-                    scales.push(
-                        Scale::linear(low, high)
-                            .map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?,
-                    );
-                    ("linear", Some((low, high)))
-                }
-            };
-            dimensions.push(HeaderDimension { column: name.clone(), scale: scale.into(), domain });
+            let scale = scale_of(name, data_type, &dimension.domain)?;
+            let kind = if dimension.domain == Domain::Quantile { "quantile" } else { "linear" };
+            let domain = scale.as_ref().map(Scale::domain);
+            scales.extend(scale);
+            dimensions.push(HeaderDimension { column: name.clone(), scale: kind.into(), domain });
         }
         let header = Header {
             format_version: FORMAT_VERSION,
@@ -137,6 +129,18 @@ impl Plan {
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })
     }
+}
+
+/// The scale that a domain says, unless it is to be learned.
+///
+/// # Errors
+///
+/// `Invalid` if an end is no value of the column's type, or the ends make no domain.
+pub fn scale_of(name: &str, data_type: &DataType, domain: &Domain) -> Result<Option<Scale>> {
+    let Domain::Linear(low, high) = domain else { return Ok(None) };
+    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
+    let scale = Scale::linear(low, high).map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?;
+    Ok(Some(scale))
 }
 
 /// A table's own name, which no other has.

@@ -15,7 +15,8 @@ use kubist_format::checkpoint::Leaf;
 use kubist_format::entry::{self, Page};
 use kubist_format::error::EntryError;
 use kubist_format::location::Location;
-use kubist_index::cube::{CubeId, GridBox};
+use kubist_index::cube::CubeId;
+use kubist_index::forest::{Forest, Region};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
@@ -82,10 +83,11 @@ impl Base {
         stats.spend(fetched.cost);
         let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
             let leaf = &self.pages[wanted[*index]];
-            let page = entry::decode_page(bytes, &files.geometry).and_then(|page| match page.runs.len() {
-                runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
-                runs => Err(EntryError::Bad(format!("a page has {runs} runs and not {}", leaf.summary.runs))),
-            });
+            let page =
+                files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| match page.runs.len() {
+                    runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
+                    runs => Err(EntryError::Bad(format!("a page has {runs} runs and not {}", leaf.summary.runs))),
+                });
             page.map_err(|error| {
                 bad_entry(files.store.location(), &format!("segments/{}.seg", self.segment), leaf.offset, error)
             })
@@ -181,11 +183,13 @@ impl Runs {
     /// With primary runs and the cutoffs that came with them, and nothing taken away.
     pub fn with_added(
         &self,
+        forest: &Forest,
         lowered: impl Iterator<Item = (CubeId, Threshold)> + Clone,
         added: Vec<Arc<Run<Location>>>,
     ) -> Runs {
-        let grown = self.whole.get().map(|whole| whole.with_added(lowered.clone(), added.clone()));
-        let recent = self.recent.with_added(lowered, added);
+        let grow = |directory: &Directory| directory.with_added(forest.clone(), lowered.clone(), added.clone());
+        let grown = self.whole.get().map(|whole| grow(whole));
+        let recent = grow(&self.recent);
         let runs = Runs::new(self.base.clone(), recent, self.removed.clone());
         if let Some(whole) = grown {
             let _ = runs.whole.set(Arc::new(whole));
@@ -223,14 +227,14 @@ impl Runs {
         }
         let all: Vec<usize> = (0..base.pages.len()).collect();
         let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
-        let whole = Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter()));
+        let whole = Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter()));
         match files.fits_in_memory(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
             false => Ok(whole),
         }
     }
 
-    /// Those that a question about a box and a range of priorities has to do with, and
+    /// Those that a question about a region and a range of priorities has to do with, and
     /// perhaps some more.
     ///
     /// # Errors
@@ -239,7 +243,7 @@ impl Runs {
     pub fn near(
         &self,
         files: &TableFiles,
-        grid_box: &GridBox,
+        region: &Region,
         range: PriorityRange,
         stats: &mut Stats,
         cancel: &Cancel,
@@ -247,17 +251,18 @@ impl Runs {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else {
             return self.all(files, stats, cancel);
         };
-        let geometry = files.geometry;
-        let meets = |page: &usize| base.pages[*page].summary.meets(&geometry, grid_box, range);
+        let forest = files.forest();
+        let meets = |page: &usize| base.pages[*page].summary.meets(&forest, region, range);
         let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
-        let meets =
-            |run: &Run<Location>| range.meets(run.priorities.0, run.priorities.1) && geometry.meets(run.cube, grid_box);
+        let meets = |run: &Run<Location>| {
+            range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
+        };
         let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
-        Ok(Arc::new(Directory::of_part(geometry, live.into_iter(), cutoffs.into_iter())))
+        Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter())))
     }
 
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
@@ -275,7 +280,7 @@ impl Runs {
             (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
         let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
         let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
-        Ok(Arc::new(Directory::of(files.geometry, live.into_iter(), cutoffs.into_iter())))
+        Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter())))
     }
 
     /// The wanted runs of some pages and of what came since, and the cutoffs of both.

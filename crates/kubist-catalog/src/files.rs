@@ -3,18 +3,20 @@
 //! The lowest layer of a handle: it reads named objects and pieces of segments, and knows
 //! nothing of logs or of any state of the table.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kubist_format::alteration::name_of;
-use kubist_format::checkpoint;
+use kubist_format::checkpoint::{self, Body};
 use kubist_format::entry::Page;
-use kubist_format::grid;
+use kubist_format::grid::{decode_grid, encode_grid};
 use kubist_format::header::{self, Header};
 use kubist_format::lookup::postings::Directory as LookupDirectory;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, TABLE};
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::cube::Geometry;
+use kubist_index::forest::Forest;
 use kubist_index::grid::Scale;
 use kubist_index::state::RunId;
 use kubist_store::Store;
@@ -51,7 +53,6 @@ pub struct TableFiles {
     pub header: Header,
     /// The columns of the table's creation; those of a moment are its view's.
     pub created: Arc<TableSchema>,
-    pub geometry: Geometry,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Of lookups, by segment and offset of the postings.
     pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
@@ -62,9 +63,16 @@ pub struct TableFiles {
     process: u32,
     /// Its header is not there yet: it comes last, of a copy.
     unfinished: AtomicBool,
-    frame: OnceLock<Arc<Frame>>,
+    grids: Mutex<Grids>,
     /// The number of alterations that are known to be durable.
     settled: AtomicU64,
+}
+
+/// What is known of the table's grids, none of which ever changes.
+struct Grids {
+    forest: Forest,
+    /// By number.
+    frames: BTreeMap<u32, Arc<Frame>>,
 }
 
 impl TableFiles {
@@ -81,14 +89,13 @@ impl TableFiles {
             store,
             header,
             created: Arc::new(schema),
-            geometry,
+            grids: Mutex::new(Grids { forest: Forest::of(geometry), frames: BTreeMap::new() }),
             zone_map_cache: Cache::new(ZONE_MAP_BYTES),
             lookup_directory_cache: Cache::new(DIRECTORY_BYTES),
             page_cache: Cache::new(PAGE_BYTES),
             runs_in_memory: AtomicU64::new(RUNS_IN_MEMORY),
             process: std::process::id(),
             unfinished: AtomicBool::new(false),
-            frame: OnceLock::new(),
             settled: AtomicU64::new(0),
         })
     }
@@ -112,9 +119,11 @@ impl TableFiles {
         let mut segments = Vec::new();
         for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
             let Some(bytes) = self.store.get(&name).map_err(store_error)? else { continue };
-            let (head, _) =
-                checkpoint::split(&bytes).map_err(|error| bad_entry(self.store.location(), &name, 0, error))?;
-            segments.extend(head.pages);
+            let body = checkpoint::split(&bytes)
+                .and_then(|(head, body)| self.decoded(|forest| checkpoint::decode_body(head.pages, body, forest)));
+            if let Body::Pages(segment, _) = body.map_err(|error| bad_entry(self.store.location(), &name, 0, error))? {
+                segments.push(segment);
+            }
         }
         Ok(segments)
     }
@@ -156,31 +165,80 @@ impl TableFiles {
         runs <= self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// The grid, if one is published.
+    fn grids(&self) -> MutexGuard<'_, Grids> {
+        // Each change is whole or not at all.
+        self.grids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The trees of all grids that any entry has named so far.
+    pub fn forest(&self) -> Forest {
+        self.grids().forest.clone()
+    }
+
+    /// Decodes something that may name grids, which are known from then on.
+    pub fn decoded<T, E>(
+        &self,
+        decode: impl FnOnce(&mut Forest) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mut forest = self.forest();
+        let decoded = decode(&mut forest)?;
+        self.learn(&forest);
+        Ok(decoded)
+    }
+
+    fn learn(&self, forest: &Forest) {
+        let mut grids = self.grids();
+        for tree in forest.trees() {
+            // Who named another number of dimensions first is right: what it placed is read by that.
+            let _ = grids.forest.learn(tree);
+        }
+    }
+
+    /// A grid of a schema, if it is published.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Newer` or a storage error.
-    pub fn frame(&self) -> Result<Option<Arc<Frame>>> {
-        if let Some(frame) = self.frame.get() {
+    /// `Damaged` if the first grid cannot be read.
+    pub fn frame(&self, schema: &TableSchema, grid: u32) -> Result<Option<Arc<Frame>>> {
+        if let Some(frame) = self.grids().frames.get(&grid) {
             return Ok(Some(frame.clone()));
         }
-        let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
-        let scales = grid::decode_grid(&bytes, self.geometry.dimensions())
-            .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
-        let frame = Arc::new(Frame::new(&self.created, self.geometry, scales, self.header.seed));
-        Ok(Some(self.frame.get_or_init(|| frame).clone()))
+        let (scales, dimensions) =
+            match (grid, (grid as usize).checked_sub(1).and_then(|place| schema.grids.get(place))) {
+                (0, _) => {
+                    let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
+                    let scales = decode_grid(&bytes, self.created.dimensions.len())
+                        .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
+                    (scales, self.created.dimensions.clone())
+                }
+                (_, Some(later)) => (later.scales.clone(), later.dimensions.clone()),
+                (_, None) => return Ok(None),
+            };
+        let Some(geometry) = Geometry::of_grid(grid, dimensions.len()) else { return Ok(None) };
+        let frame = Frame::new(geometry, scales, dimensions, self.created.identity.clone(), self.header.seed);
+        let mut grids = self.grids();
+        let _ = grids.forest.learn(geometry);
+        Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))
     }
 
-    /// Publishes a grid, or takes the one that another writer published first.
+    /// The grid by which rows are placed now, if any is published.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TableFiles::frame`].
+    pub fn newest_frame(&self, schema: &TableSchema) -> Result<Option<Arc<Frame>>> {
+        self.frame(schema, schema.newest_grid())
+    }
+
+    /// Publishes the first grid, or takes the one that another writer published first.
     ///
     /// # Errors
     ///
     /// `NotATable` if the grid was deleted; `Damaged`; `Newer`; a storage error.
     pub fn publish_grid(&self, scales: &[Scale]) -> Result<Arc<Frame>> {
-        self.store.put_if_absent(GRID, &grid::encode_grid(scales)).map_err(store_error)?;
+        self.store.put_if_absent(GRID, &encode_grid(scales)).map_err(store_error)?;
         let missing = || Error::NotATable { location: self.store.location().into(), why: "its grid is missing".into() };
-        self.frame()?.ok_or_else(missing)
+        self.frame(&self.created, 0)?.ok_or_else(missing)
     }
 
     /// Makes sure that the header and the grid, which are there, are durable: so

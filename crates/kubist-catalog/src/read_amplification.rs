@@ -2,6 +2,7 @@
 //! rewrites these parts first, also where the layout's debt alone would not be worth it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use kubist_index::cube::{CubeId, Geometry};
@@ -9,11 +10,15 @@ use kubist_index::cube::{CubeId, Geometry};
 /// Rows that were examined and not returned, by the cube of their run, since that part of the
 /// tree was last rewritten.
 #[derive(Default)]
-pub struct ReadAmplification(Mutex<HashMap<CubeId, u64>>);
+pub struct ReadAmplification {
+    wasted: Mutex<HashMap<CubeId, u64>>,
+    /// The rows of the table when its grid was last compared with a fresh one.
+    compared: AtomicU64,
+}
 
 impl ReadAmplification {
     fn lock(&self) -> MutexGuard<'_, HashMap<CubeId, u64>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.wasted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub fn add(&self, in_vain: impl Iterator<Item = (CubeId, u64)>) {
@@ -27,6 +32,16 @@ impl ReadAmplification {
 
     pub fn total(&self) -> u64 {
         self.lock().values().sum()
+    }
+
+    /// Has the table, which has so many rows, grown by a quarter since this was last so?
+    pub fn has_grown(&self, rows: u64) -> bool {
+        let compared = self.compared.load(Ordering::Relaxed);
+        let has_grown = rows >= compared + compared / 4;
+        if has_grown {
+            self.compared.store(rows.max(1), Ordering::Relaxed);
+        }
+        has_grown
     }
 
     /// Forgets what was counted at `top`, which was rewritten, and below it if all of that was.

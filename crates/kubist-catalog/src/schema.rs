@@ -20,9 +20,11 @@ use arrow_array::{
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{Nulls, Zone};
+use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
+use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
-use kubist_format::alteration::Alteration;
+use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, to_type, user_type};
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
@@ -47,8 +49,10 @@ pub struct TableSchema {
     /// types, then the hidden ones; the stored column of each is in `stored_index`.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
-    /// Stored columns that are dimensions, in their order.
+    /// Stored columns that are dimensions of the newest grid, in their order.
     pub dimensions: Vec<usize>,
+    /// The grids after the first, which are numbered from 1.
+    pub grids: Vec<Grid>,
     /// Stored columns that decide the priority, in their order.
     pub identity: Vec<usize>,
     /// Stored columns by whose values records are looked up.
@@ -63,6 +67,16 @@ pub struct TableSchema {
     created: usize,
     hidden: bool,
     added: Vec<Added>,
+}
+
+/// A grid that came after the table's first.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// Stored columns.
+    pub dimensions: Vec<usize>,
+    pub scales: Vec<Scale>,
+    /// As it was published.
+    pub said: Arc<NewGrid>,
 }
 
 /// What rows of older runs hold in an added column.
@@ -129,22 +143,13 @@ impl TableSchema {
                 ))
             })
         };
-        if dimensions.is_empty() || dimensions.len() > kubist_index::cube::MAX_DIMENSIONS {
+        if dimensions.is_empty() || dimensions.len() > MAX_DIMENSIONS {
             return Err(Error::invalid(format!("a table has 1 to 8 dimensions, found {}", dimensions.len())));
         }
         let mut dimension_indices = Vec::new();
         for name in dimensions {
             let index = find(name, "dimension")?;
-            if !order::is_dimension_type(schema.field(index).data_type()) {
-                let data_type = schema.field(index).data_type();
-                return Err(Error::invalid(format!(
-                    "column {name:?} has the type {data_type} and cannot be a dimension: \
-                     dimensions are integers, floats, dates, times or timestamps"
-                )));
-            }
-            if dimension_indices.contains(&index) {
-                return Err(Error::invalid(format!("column {name:?} is given twice as a dimension")));
-            }
+            check_dimension(name, schema.field(index).data_type(), dimension_indices.contains(&index))?;
             dimension_indices.push(index);
         }
         let hashed = |names: &[String], role: &str| {
@@ -189,6 +194,7 @@ impl TableSchema {
             user: Arc::new(Schema::new_with_metadata(user, schema.metadata().clone())),
             stored: Arc::new(Schema::new_with_metadata(stored, schema.metadata().clone())),
             dimensions: dimension_indices,
+            grids: Vec::new(),
             identity: identities,
             lookup,
             hidden,
@@ -204,6 +210,7 @@ impl TableSchema {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
             Alteration::AddColumn { field, default } => next.add(field, default)?,
+            Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
                 self.column(name)?;
@@ -225,6 +232,37 @@ impl TableSchema {
             }
         }
         Ok(next)
+    }
+
+    /// The number of the newest grid.
+    pub fn newest_grid(&self) -> u32 {
+        self.grids.len() as u32
+    }
+
+    /// Stored columns that are dimensions of a grid after the first.
+    pub fn columns_of(&self, grid: u32) -> Option<&Vec<usize>> {
+        let place = (grid as usize).checked_sub(1)?;
+        self.grids.get(place).map(|grid| &grid.dimensions)
+    }
+
+    fn regrid(&mut self, grid: &NewGrid) -> Result<()> {
+        let (next, columns) = (self.newest_grid() + 1, grid.dimensions.len());
+        if grid.grid != next || next > LAST_GRID {
+            return Err(Error::invalid(format!("grid {} does not follow grid {}", grid.grid, next - 1)));
+        }
+        if !(1..=MAX_DIMENSIONS).contains(&columns) {
+            return Err(Error::invalid(format!("a grid has 1 to {MAX_DIMENSIONS} dimensions, found {columns}")));
+        }
+        let mut dimensions = Vec::new();
+        for name in grid.dimensions.iter().map(|dimension| &dimension.column) {
+            let column = self.column(name)?;
+            check_dimension(name, self.stored.field(column).data_type(), dimensions.contains(&column))?;
+            dimensions.push(column);
+        }
+        let scales = grid.dimensions.iter().map(|dimension| dimension.scale.clone()).collect();
+        self.dimensions.clone_from(&dimensions);
+        self.grids.push(Grid { dimensions, scales, said: Arc::new(grid.clone()) });
+        Ok(())
     }
 
     fn add(&mut self, field: &Field, default: &ArrayRef) -> Result<()> {
@@ -443,6 +481,20 @@ impl TableSchema {
         self.user.index_of(name).map(|index| self.stored_index[index]).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
         })
+    }
+}
+
+/// Can a column of this type be one more dimension?
+fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<()> {
+    if !order::is_dimension_type(data_type) {
+        return Err(Error::invalid(format!(
+            "column {name:?} has the type {data_type} and cannot be a dimension: \
+             dimensions are integers, floats, dates, times or timestamps"
+        )));
+    }
+    match is_known {
+        true => Err(Error::invalid(format!("column {name:?} is given twice as a dimension"))),
+        false => Ok(()),
     }
 }
 

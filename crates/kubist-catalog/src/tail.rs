@@ -103,7 +103,7 @@ impl Tail {
             if after > last_position {
                 break;
             }
-            let mut entry = CommitEntry::decode(&found.bytes, &files.geometry).map_err(bad)?;
+            let mut entry = files.decoded(|forest| CommitEntry::decode(&found.bytes, forest)).map_err(bad)?;
             let next = self.history.writers.get(writer).map_or(0, |progress| progress.commits) + 1;
             if entry.sequence != next {
                 let what = format!("it has commit {} where {next} is next", entry.sequence);
@@ -138,7 +138,7 @@ impl Tail {
     pub fn join_rewrite(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let number = self.state.rewrites() + 1;
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
-        let entry = RewriteEntry::decode(bytes, &files.geometry).map_err(bad)?;
+        let entry = files.decoded(|forest| RewriteEntry::decode(bytes, forest)).map_err(bad)?;
         for (writer, needed) in &entry.rewrite.needs {
             vouched::check_need(files, writer, self.state.position(writer), number, *needed, &self.history)?;
         }
@@ -181,10 +181,10 @@ impl Tail {
         }
         let gained = self.gained.take();
         let runs = match (&self.view, gained) {
-            (Some(view), Some(gained)) => view.runs.with_added(self.state.cutoffs(), gained),
+            (Some(view), Some(gained)) => view.runs.with_added(&files.forest(), self.state.cutoffs(), gained),
             _ => {
                 self.removed = Arc::new(self.state.removed().clone());
-                Runs::new(self.base.clone(), Directory::new(files.geometry, &self.state), self.removed.clone())
+                Runs::new(self.base.clone(), Directory::new(files.forest(), &self.state), self.removed.clone())
             }
         };
         let mut view = View::new(self.schema(files).clone(), runs, self.history.clone(), &self.state);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use kubist_format::checkpoint::{Head, Leaf, put_leaf};
+use kubist_format::checkpoint::{Head, Leaf, encode_leaves};
 use kubist_format::entry::{CommitEntry, Page, encode_page};
 use kubist_format::location::Location;
 use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
-use kubist_index::cube::Geometry;
+use kubist_index::forest::Forest;
 use kubist_index::pages::{Dealer, Summary};
 use kubist_index::state::Commit;
 use kubist_store::Segment;
@@ -27,11 +27,11 @@ const MANY_RUNS: u64 = 1 << 18;
 
 /// Pages on their way to a segment.
 struct Pages<'a> {
-    geometry: &'a Geometry,
+    forest: Forest,
     cancel: &'a Cancel,
     segment: Box<dyn Segment>,
     dealer: Dealer<Location>,
-    leaves: Vec<u8>,
+    leaves: Vec<Leaf>,
 }
 
 impl Pages<'_> {
@@ -44,31 +44,42 @@ impl Pages<'_> {
 
     fn append(&mut self, (summary, page): (Summary, Page)) -> Result<()> {
         self.cancel.check()?;
-        let bytes = encode_page(page, self.geometry);
+        let bytes = encode_page(page, &self.forest);
         let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
-        let leaf = Leaf { offset, length: bytes.len() as u32, summary };
-        put_leaf(&leaf, self.geometry, &mut self.leaves);
+        self.leaves.push(Leaf { offset, length: bytes.len() as u32, summary });
         Ok(())
     }
 }
 
-/// The runs of a view as the body of a checkpoint, and the segment of its pages.
-fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<(Vec<u8>, Option<String>)> {
+/// What stands behind the head of a checkpoint.
+struct Body {
+    bytes: Vec<u8>,
+    /// The segment of the pages, if there are any; and if it belongs into the head.
+    segment: Option<String>,
+    in_head: Option<String>,
+}
+
+/// The runs of a view as the body of a checkpoint.
+fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
         let live = Commit { runs: directory.all().cloned().collect(), cutoffs: directory.cutoffs().collect() };
-        return Ok((CommitEntry::of_live(live).encode(&core.geometry), None));
+        let bytes = CommitEntry::of_live(live).encode(directory.forest());
+        return Ok(Body { bytes, segment: None, in_head: None });
     }
     let segment = new_segment(core, PAGES_SEGMENT, number)?;
     let name = segment.name().to_string();
-    let dealer = Dealer::new(core.geometry, page_entries(runs));
-    let mut pages = Pages { geometry: &core.geometry, cancel, segment, dealer, leaves: Vec::new() };
+    // Every grid of the view was named by what it was made of.
+    let forest = core.forest();
+    let dealer = Dealer::new(forest.clone(), page_entries(runs));
+    let mut pages = Pages { forest: forest.clone(), cancel, segment, dealer, leaves: Vec::new() };
     view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
-    let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(core.geometry, 1));
+    let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1));
     dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
     pages.segment.sync().map_err(store_error)?;
-    Ok((pages.leaves, Some(name)))
+    let (bytes, in_head) = encode_leaves(&name, &pages.leaves, &forest);
+    Ok(Body { bytes, segment: Some(name), in_head })
 }
 
 /// Writes a checkpoint of all that is durable by now, unless the newest one
@@ -109,7 +120,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
         }
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
-    let (body, pages) = match body(core, &view, number, cancel) {
+    let Body { bytes: body, segment, in_head } = match body(core, &view, number, cancel) {
         // Others have written newer ones meanwhile, and cleaned up.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
@@ -120,7 +131,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
         positions: view.positions.clone(),
         rewrites: view.rewrites,
         history: view.history.clone(),
-        pages: pages.clone(),
+        pages: in_head,
     };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
@@ -132,7 +143,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
         core.store.delete(&name).map_err(store_error)?;
         return Ok(false);
     }
-    if let Some(segment) = pages.filter(|_| !won) {
+    if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
     // The one before stays for readers that just listed it.

@@ -27,6 +27,7 @@ mod picture;
 mod plot;
 mod progress;
 mod query;
+mod regrid;
 mod salvage;
 mod table;
 mod tail;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Tail(command) => tail::run(command, &cancel),
         Command::Alter(command) => alter::run(command),
         Command::Copy(command) => copy::run(command, &cancel),
+        Command::Regrid(command) => regrid::run(command, &cancel),
         Command::Drop(command) => drop::run(command),
         Command::Model(args::Model::Fit(command)) => model::fit(command, &cancel),
         Command::Model(args::Model::Advise(command)) => model::advise(command, &cancel),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
+use kubist_index::grid::Scale;
 use kubist_ipc::Stream;
 use kubist_types::{Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,31 @@ pub enum Alteration {
     AddColumn { field: Field, default: ArrayRef },
     /// New values by key, of the table or a column; null takes one away.
     Set { column: Option<String>, values: Metadata },
+    /// The next grid: rows are placed by it from here on.
+    Grid(NewGrid),
+}
+
+/// A grid after the first, as it is published: it never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewGrid {
+    /// Its number, from 1.
+    pub grid: u32,
+    pub dimensions: Vec<GridDimension>,
+    /// Why it was made, for people.
+    pub reason: String,
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The rows that the table had, about.
+    pub rows: u64,
+    /// Of whoever made it, who knows it again by this.
+    pub token: String,
+}
+
+/// One dimension of a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GridDimension {
+    pub column: String,
+    pub scale: Scale,
 }
 
 /// The part of an alteration that is JSON.
@@ -31,6 +57,7 @@ enum Head {
         column: Option<String>,
         values: Metadata,
     },
+    Grid(NewGrid),
     /// Whatever a newer version may say.
     #[serde(other)]
     Unknown,
@@ -52,6 +79,7 @@ impl Alteration {
         let head = match self {
             Alteration::AddColumn { .. } => Head::AddColumn,
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
+            Alteration::Grid(grid) => Head::Grid(grid.clone()),
         };
         let json = serde_json::to_vec(&head).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
@@ -79,6 +107,11 @@ impl Alteration {
         let head: Head = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
         match head {
             Head::Set { column, values } => Ok(Alteration::Set { column, values }),
+            Head::Grid(grid) => {
+                let scales = grid.dimensions.iter().map(|dimension| &dimension.scale);
+                scales.map(Scale::check).collect::<std::result::Result<(), _>>().map_err(|error| bad(&error))?;
+                Ok(Alteration::Grid(grid))
+            }
             Head::Unknown => {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use kubist_index::cube::{Geometry, MAX_DIMENSIONS};
+use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS};
+use kubist_index::forest::Forest;
 use kubist_index::pages;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Commit, Rewrite, Run, RunId};
@@ -73,8 +74,10 @@ mod section {
     pub const RUN_STEPS: u16 = 20;
     pub const LOOKUPS: u16 = 21;
     pub const RANGES: u16 = 23;
-    pub const KNOWN: [u16; 12] =
-        [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES];
+    pub const GRIDS: u16 = 24;
+    pub const PAGES: u16 = 26;
+    pub const KNOWN: [u16; 14] =
+        [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES, GRIDS, PAGES];
 }
 
 fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -83,7 +86,49 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>) {
+/// Says which grids but the first the cubes of an entry are of, and how many dimensions
+/// each has: an entry tells all that it takes to read it.
+fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
+    let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
+    grids.sort_unstable();
+    grids.dedup();
+    if !grids.is_empty() {
+        put_section(section::GRIDS, &grids_body(&grids, forest), out);
+    }
+}
+
+fn cubes_of(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)]) -> impl Iterator<Item = CubeId> {
+    runs.iter().map(|run| run.cube).chain(cutoffs.iter().map(|(cube, _)| *cube))
+}
+
+fn grids_body(grids: &[u32], forest: &Forest) -> Vec<u8> {
+    let mut body = Vec::with_capacity(grids.len() * 5);
+    for tree in grids.iter().filter_map(|grid| forest.tree(*grid)) {
+        body.extend_from_slice(&tree.grid().to_le_bytes());
+        body.push(tree.dimensions() as u8);
+    }
+    body
+}
+
+fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
+    let mut reader = Reader::new(body);
+    while !reader.is_empty() {
+        let (grid, dimensions) = (reader.u32()?, reader.u8()?);
+        let tree = Geometry::of_grid(grid, dimensions.into());
+        let tree = tree.ok_or_else(|| EntryError::Bad(format!("grid {grid} cannot have {dimensions} dimensions")))?;
+        forest.learn(tree).map_err(|error| EntryError::Bad(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The sections of an entry, with the grids that it names learned.
+fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
+    let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
+    grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;
+    Ok(others)
+}
+
+fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     let mut body = Vec::with_capacity(runs.len() * 120);
     let mut segments: Vec<&Arc<str>> = runs.iter().map(|run| &run.payload.segment).collect();
     segments.sort_unstable();
@@ -108,7 +153,7 @@ fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>)
         body.extend_from_slice(&location.map_length.to_le_bytes());
         let segment = segments.binary_search(&&location.segment).unwrap_or_default() as u32;
         body.extend_from_slice(&segment.to_le_bytes());
-        for d in 0..geometry.dimensions() {
+        for d in 0..forest.tree_of(run.cube).dimensions() {
             body.extend_from_slice(&location.low[d].to_le_bytes());
             body.extend_from_slice(&location.high[d].to_le_bytes());
         }
@@ -126,7 +171,7 @@ fn put_runs(runs: &[Arc<Run<Location>>], geometry: &Geometry, out: &mut Vec<u8>)
     }
 }
 
-fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
+fn runs(body: &[u8], forest: &Forest) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
     let mut reader = Reader::new(body);
     let mut segments: Vec<Arc<str>> = Vec::new();
     for _ in 0..reader.u32()? {
@@ -136,8 +181,7 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, Ent
     let mut runs = Vec::with_capacity((count as usize).min(body.len() / 96));
     for _ in 0..count {
         let id = RunId(reader.u128()?);
-        let cube = reader.u128()?;
-        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
+        let cube = cube(reader.u128()?, forest)?;
         let rows = reader.u64()?;
         let priorities = (reader.u64()?, reader.u64()?);
         let (data_offset, data_length, map_offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -145,7 +189,7 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, Ent
         let segment = reader.u32()? as usize;
         let segment = segments.get(segment).ok_or_else(|| EntryError::Bad(format!("it has no segment {segment}")))?;
         let (mut low, mut high) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
-        for d in 0..geometry.dimensions() {
+        for d in 0..forest.tree_of(cube).dimensions() {
             (low[d], high[d]) = (reader.u32()?, reader.u32()?);
         }
         let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
@@ -167,7 +211,7 @@ fn runs(body: &[u8], geometry: &Geometry) -> Result<Vec<Arc<Run<Location>>>, Ent
     Ok(runs)
 }
 
-fn put_cutoffs(cutoffs: &[(kubist_index::cube::CubeId, Threshold)], out: &mut Vec<u8>) {
+fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
     let mut body = Vec::with_capacity(cutoffs.len() * 32);
     for (cube, cutoff) in cutoffs {
         body.extend_from_slice(&cube.to_u128().to_le_bytes());
@@ -201,19 +245,22 @@ fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryEr
     }
 }
 
-fn cutoffs(body: &[u8], geometry: &Geometry) -> Result<Vec<(kubist_index::cube::CubeId, Threshold)>, EntryError> {
+fn cube(id: u128, forest: &Forest) -> Result<CubeId, EntryError> {
+    forest.cube_from_u128(id).ok_or_else(|| EntryError::Bad(format!("{id:#x} is no cube")))
+}
+
+fn cutoffs(body: &[u8], forest: &Forest) -> Result<Vec<(CubeId, Threshold)>, EntryError> {
     let mut reader = Reader::new(body);
     let mut found = Vec::with_capacity(body.len() / 32);
     while !reader.is_empty() {
-        let (cube, cutoff) = (reader.u128()?, reader.u128()?);
-        let cube = geometry.cube_from_u128(cube).ok_or_else(|| EntryError::Bad(format!("{cube:#x} is no cube")))?;
-        found.push((cube, Threshold::new(cutoff)));
+        let (id, cutoff) = (reader.u128()?, reader.u128()?);
+        found.push((cube(id, forest)?, Threshold::new(cutoff)));
     }
     Ok(found)
 }
 
 impl CommitEntry {
-    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+    pub fn encode(&self, forest: &Forest) -> Vec<u8> {
         let mut out = vec![COMMIT];
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.rows.to_le_bytes());
@@ -230,7 +277,8 @@ impl CommitEntry {
             let body: Vec<u8> = pairs.flat_map(u64::to_le_bytes).collect();
             put_section(section::STEPS, &body, &mut out);
         }
-        put_runs(&self.commit.runs, geometry, &mut out);
+        put_grids(cubes_of(&self.commit.runs, &self.commit.cutoffs), forest, &mut out);
+        put_runs(&self.commit.runs, forest, &mut out);
         put_steps(&self.commit.runs, &mut out);
         put_cutoffs(&self.commit.cutoffs, &mut out);
         put_section(section::END, &[], &mut out);
@@ -243,7 +291,7 @@ impl CommitEntry {
     ///
     /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
     /// wrote them.
-    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<CommitEntry, EntryError> {
+    pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
             COMMIT => {}
@@ -252,7 +300,7 @@ impl CommitEntry {
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
         let (mut token, mut step, mut steps) = (None, None, Vec::new());
-        for (tag, body) in sections(&mut reader)? {
+        for (tag, body) in sections_of(&mut reader, forest)? {
             match tag {
                 section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
                 section::STEP => {
@@ -265,11 +313,11 @@ impl CommitEntry {
                         steps.push((reader.u64()? as i64, reader.u64()?));
                     }
                 }
-                section::RUNS => commit.runs = runs(body, geometry)?,
+                section::RUNS => commit.runs = runs(body, forest)?,
                 section::LOOKUPS => lookups::attach(body, &mut commit.runs)?,
                 section::RANGES => attach_ranges(body, &mut commit.runs)?,
                 section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
-                section::CUTOFFS => commit.cutoffs = cutoffs(body, geometry)?,
+                section::CUTOFFS => commit.cutoffs = cutoffs(body, forest)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
@@ -278,7 +326,7 @@ impl CommitEntry {
 }
 
 impl RewriteEntry {
-    pub fn encode(&self, geometry: &Geometry) -> Vec<u8> {
+    pub fn encode(&self, forest: &Forest) -> Vec<u8> {
         let mut out = vec![REWRITE];
         put_section(section::TIME, &self.unix_ms.to_le_bytes(), &mut out);
         if let Some(step) = self.retract_after {
@@ -292,7 +340,8 @@ impl RewriteEntry {
         put_section(section::NEEDS, &needs, &mut out);
         let removes: Vec<u8> = self.rewrite.removes.iter().flat_map(|run| run.0.to_le_bytes()).collect();
         put_section(section::REMOVES, &removes, &mut out);
-        put_runs(&self.rewrite.runs, geometry, &mut out);
+        put_grids(cubes_of(&self.rewrite.runs, &self.rewrite.cutoffs), forest, &mut out);
+        put_runs(&self.rewrite.runs, forest, &mut out);
         put_cutoffs(&self.rewrite.cutoffs, &mut out);
         put_section(section::END, &[], &mut out);
         out
@@ -304,7 +353,7 @@ impl RewriteEntry {
     ///
     /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
     /// wrote them.
-    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<RewriteEntry, EntryError> {
+    pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
             REWRITE => {}
@@ -312,13 +361,13 @@ impl RewriteEntry {
         }
         let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
         let mut entry = RewriteEntry { rewrite, retract_after: None, unix_ms: 0 };
-        for (tag, body) in sections(&mut reader)? {
+        for (tag, body) in sections_of(&mut reader, forest)? {
             let mut reader = Reader::new(body);
             match tag {
-                section::RUNS => entry.rewrite.runs = runs(body, geometry)?,
+                section::RUNS => entry.rewrite.runs = runs(body, forest)?,
                 section::LOOKUPS => lookups::attach(body, &mut entry.rewrite.runs)?,
                 section::RANGES => attach_ranges(body, &mut entry.rewrite.runs)?,
-                section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, geometry)?,
+                section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, forest)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
                 section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
                 section::REMOVES => {
@@ -375,8 +424,8 @@ impl CommitEntry {
 }
 
 /// A page of a checkpoint: a checksum of what follows, and an entry of live runs.
-pub fn encode_page(page: Page, geometry: &Geometry) -> Vec<u8> {
-    let body = CommitEntry::of_live(Commit { runs: page.runs, cutoffs: page.cutoffs }).encode(geometry);
+pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
+    let body = CommitEntry::of_live(Commit { runs: page.runs, cutoffs: page.cutoffs }).encode(forest);
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
 }
 
@@ -386,11 +435,37 @@ pub fn encode_page(page: Page, geometry: &Geometry) -> Vec<u8> {
 ///
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
-pub fn decode_page(bytes: &[u8], geometry: &Geometry) -> Result<Page, EntryError> {
+pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != crc32c::crc32c(reader.rest()) {
         return Err(EntryError::Bad("the checksum of a page does not match".into()));
     }
-    let Commit { runs, cutoffs } = CommitEntry::decode(reader.rest(), geometry)?.commit;
+    let Commit { runs, cutoffs } = CommitEntry::decode(reader.rest(), forest)?.commit;
     Ok(Page { runs, cutoffs })
+}
+
+/// The list of the pages of a checkpoint that has pages of more than the first grid: an
+/// entry, so that a reader that knows of no others refuses it as newer than itself.
+pub fn encode_pages(grids: &[u32], forest: &Forest, list: &[u8]) -> Vec<u8> {
+    let mut out = vec![COMMIT];
+    out.extend_from_slice(&[0; 16]);
+    put_section(section::GRIDS, &grids_body(grids, forest), &mut out);
+    put_section(section::PAGES, list, &mut out);
+    put_section(section::END, &[], &mut out);
+    out
+}
+
+/// Such a list; `None` if it is an entry of runs.
+pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<&'a [u8]>, EntryError> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != COMMIT {
+        return Ok(None);
+    }
+    let _ = (reader.u64()?, reader.u64()?);
+    let list = sections(&mut reader)?.into_iter().find(|(tag, _)| *tag == section::PAGES);
+    if list.is_some() {
+        let mut reader = Reader::new(&bytes[17..]);
+        sections_of(&mut reader, forest)?;
+    }
+    Ok(list.map(|(_, list)| list))
 }

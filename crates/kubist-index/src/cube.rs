@@ -6,28 +6,46 @@
 //! followed by the level in the lowest byte: ids sort in depth-first order, a
 //! parent directly before its descendants, and the keys inside a cube are one
 //! range of integers.
+//!
+//! A table may have several grids, numbered from 0, and a tree of cubes for each. The
+//! grid's number stands above the key, so that ids name the cubes of all trees and sort
+//! tree by tree; those of grid 0 are as if there were no others.
 
 /// Width of the field that holds a Morton key.
 pub const KEY_BITS: u32 = 96;
+/// Bits of a cube's id below the number of its grid.
+pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
+/// The highest number of a grid: behind its tree there is room for an id.
+pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
 /// The most dimensions of a table.
 pub const MAX_DIMENSIONS: usize = 8;
 
 /// A point's place on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// How many dimensions there are and how finely each is divided.
+/// How many dimensions a grid has and how finely each is divided; it makes the cubes of
+/// that grid's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
+    grid: u32,
     dimensions: u32,
     bits: u32,
 }
 
-/// Names a cube; sorts in depth-first order.
+/// Names a cube; sorts by grid, then in depth-first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CubeId(u128);
 
 impl CubeId {
-    pub const ROOT: CubeId = CubeId(0);
+    /// The root of a grid's tree.
+    pub const fn root(grid: u32) -> CubeId {
+        CubeId((grid as u128) << CUBE_BITS)
+    }
+
+    /// The number of the grid in whose tree it lies.
+    pub fn grid(self) -> u32 {
+        (self.0 >> CUBE_BITS) as u32
+    }
 
     /// The id as stored.
     pub fn to_u128(self) -> u128 {
@@ -41,7 +59,7 @@ impl CubeId {
 
     /// The first key inside.
     pub fn first_key(self) -> MortonKey {
-        self.0 >> 8
+        self.0 >> 8 & ((1 << KEY_BITS) - 1)
     }
 }
 
@@ -53,10 +71,25 @@ pub struct GridBox {
 }
 
 impl Geometry {
-    /// For 1 to 8 dimensions: 32 bits each up to three, then as many as share 96.
+    /// Of grid 0, for 1 to 8 dimensions: 32 bits each up to three, then as many as share 96.
     pub fn new(dimensions: usize) -> Option<Geometry> {
-        let usable = (1..=MAX_DIMENSIONS).contains(&dimensions);
-        usable.then(|| Geometry { dimensions: dimensions as u32, bits: (KEY_BITS / dimensions as u32).min(32) })
+        Geometry::of_grid(0, dimensions)
+    }
+
+    /// The same of the grid with this number, [`LAST_GRID`] at most.
+    pub fn of_grid(grid: u32, dimensions: usize) -> Option<Geometry> {
+        let usable = (1..=MAX_DIMENSIONS).contains(&dimensions) && grid <= LAST_GRID;
+        usable.then(|| Geometry { grid, dimensions: dimensions as u32, bits: (KEY_BITS / dimensions as u32).min(32) })
+    }
+
+    /// The number of its grid.
+    pub fn grid(&self) -> u32 {
+        self.grid
+    }
+
+    /// The cube that holds all others.
+    pub fn root(&self) -> CubeId {
+        CubeId::root(self.grid)
     }
 
     pub fn dimensions(&self) -> usize {
@@ -121,13 +154,17 @@ impl Geometry {
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
         // A whole-field shift cannot happen: the field is narrower than u128.
-        CubeId(((key >> free) << free) << 8 | level as u128)
+        self.named((key >> free) << free, level)
+    }
+
+    fn named(&self, first_key: MortonKey, level: u32) -> CubeId {
+        CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
     /// A stored id, if it names a cube of this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
-        let sound = cube.level() <= self.deepest() && id >> (KEY_BITS + 8) == 0;
+        let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
         (sound && self.cube_of(cube.first_key(), cube.level()) == cube).then_some(cube)
     }
 
@@ -139,8 +176,8 @@ impl Geometry {
     pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let level = cube.level();
         let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };
-        let free = if count > 0 { self.free_bits(level + 1) } else { 0 };
-        (0..count).map(move |child| CubeId((cube.first_key() | child << free) << 8 | (level + 1) as u128))
+        let (free, geometry) = (if count > 0 { self.free_bits(level + 1) } else { 0 }, *self);
+        (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
     /// From the root down to the cube's parent.
@@ -160,12 +197,12 @@ impl Geometry {
 
     /// Is `inner` the cube itself or one of its descendants?
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
-        inner.level() >= cube.level() && self.contains_key(cube, inner.first_key())
+        inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }
 
     /// The first id behind the cube and all its descendants, in id order.
     pub fn end_of(&self, cube: CubeId) -> u128 {
-        (self.last_key(cube) + 1) << 8
+        self.root().0 + ((self.last_key(cube) + 1) << 8)
     }
 
     /// The coordinates that a cube spans.
@@ -196,7 +233,7 @@ impl Geometry {
     /// The cubes of one level that meet the box, in key order.
     pub fn cover<'a>(&self, grid_box: &'a GridBox, level: u32) -> impl Iterator<Item = CubeId> + use<'a> {
         let geometry = *self;
-        let mut stack = vec![CubeId::ROOT];
+        let mut stack = vec![self.root()];
         std::iter::from_fn(move || {
             while let Some(cube) = stack.pop() {
                 if !geometry.meets(cube, grid_box) {
@@ -285,8 +322,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_place() -> impl Strategy<Value = (Geometry, Vec<u32>, u32)> {
-        (1usize..=8).prop_flat_map(|k| {
-            let geometry = Geometry::new(k).unwrap();
+        (1usize..=8, prop::sample::select(vec![0, 1, 7, LAST_GRID])).prop_flat_map(|(k, grid)| {
+            let geometry = Geometry::of_grid(grid, k).unwrap();
             let coordinate = 0..=geometry.last_coordinate();
             (Just(geometry), prop::collection::vec(coordinate, k), 0..=geometry.deepest())
         })

@@ -1,24 +1,28 @@
 //! All live runs of a snapshot, arranged for planning.
 //!
 //! The directory is flat, sorted arrays: a walk is a scan in depth-first order
-//! that jumps over subtrees.
+//! that jumps over subtrees. The trees of a forest follow one another.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry};
+use crate::forest::Forest;
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::{Run, RunId, State};
 
 /// All live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
-    pub(crate) geometry: Geometry,
-    /// Cubes that hold runs or have a cutoff, in depth-first order.
+    forest: Forest,
+    /// Cubes that hold runs or have a cutoff, tree by tree in depth-first order.
     pub(crate) cubes: Vec<CubeId>,
     pub(crate) cutoffs: Vec<Threshold>,
-    /// `low[0..k], high[0..k]` of each cube.
+    /// `low[0..k], high[0..k]` of each cube, of which the k of its tree are used.
     pub(crate) spans: Vec<u32>,
+    /// As many numbers are of each cube: twice the most dimensions of a tree.
+    pub(crate) stride: usize,
     /// Where the runs of each cube begin in `runs`; one more than cubes.
     pub(crate) first_run: Vec<u32>,
     /// Primaries by cube, then id.
@@ -27,6 +31,15 @@ pub struct Directory<L> {
     rows: u64,
     /// The cutoff of cubes of which none is known.
     otherwise: Threshold,
+}
+
+/// The part of a directory that is of one tree.
+pub struct Tree {
+    pub geometry: Geometry,
+    /// Its cubes, by their places in the directory.
+    pub cubes: Range<usize>,
+    /// Its primary runs, likewise.
+    pub runs: Range<usize>,
 }
 
 /// All live replicas of a snapshot.
@@ -39,17 +52,17 @@ pub(crate) struct Replicas<L> {
 
 impl<L> Directory<L> {
     /// Of a whole state.
-    pub fn new(geometry: Geometry, state: &State<L>) -> Directory<L> {
-        Directory::of(geometry, state.live().cloned(), state.cutoffs())
+    pub fn new(forest: Forest, state: &State<L>) -> Directory<L> {
+        Directory::of(forest, state.live().cloned(), state.cutoffs())
     }
 
     /// Of live runs, in any order, and cutoffs, of which the lowest of each cube counts.
     pub fn of(
-        geometry: Geometry,
+        forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
     ) -> Directory<L> {
-        Directory::made(geometry, live, cutoffs, Threshold::ALL)
+        Directory::made(forest, live, cutoffs, Threshold::ALL)
     }
 
     /// The same of a part that is enough for a box and a range of priorities: all runs that
@@ -57,15 +70,15 @@ impl<L> Directory<L> {
     /// all (I2: what lies below a cube has priorities at or above its cutoff, so
     /// that it makes no difference whether one looks there).
     pub fn of_part(
-        geometry: Geometry,
+        forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
     ) -> Directory<L> {
-        Directory::made(geometry, live, cutoffs, Threshold::NONE)
+        Directory::made(forest, live, cutoffs, Threshold::NONE)
     }
 
     fn made(
-        geometry: Geometry,
+        forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
         otherwise: Threshold,
@@ -84,7 +97,7 @@ impl<L> Directory<L> {
             replicas.sort_unstable_by_key(|run| run.id);
         }
         let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
-        let mut directory = Directory::empty(geometry, runs.len(), Arc::new(Replicas { by_cube, copied }));
+        let mut directory = Directory::empty(forest, runs.len(), Arc::new(Replicas { by_cube, copied }));
         directory.otherwise = otherwise;
         directory.arrange(cutoffs, runs.into_iter().map(|(cube, _, run)| (cube, run)));
         directory
@@ -95,11 +108,12 @@ impl<L> Directory<L> {
     /// least the cutoffs that came with them.
     pub fn with_added(
         &self,
+        forest: Forest,
         lowered: impl Iterator<Item = (CubeId, Threshold)>,
         mut added: Vec<Arc<Run<L>>>,
     ) -> Directory<L> {
         added.sort_unstable_by_key(|run| (run.cube, run.id));
-        let mut directory = Directory::empty(self.geometry, self.runs.len() + added.len(), self.replicas.clone());
+        let mut directory = Directory::empty(forest, self.runs.len() + added.len(), self.replicas.clone());
         let of_cubes = self.cubes.iter().zip(self.first_run.windows(2));
         let old = of_cubes
             .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
@@ -120,12 +134,14 @@ impl<L> Directory<L> {
     }
 
     /// One of no runs yet.
-    fn empty(geometry: Geometry, runs: usize, replicas: Arc<Replicas<L>>) -> Directory<L> {
+    fn empty(forest: Forest, runs: usize, replicas: Arc<Replicas<L>>) -> Directory<L> {
+        let stride = 2 * forest.most_dimensions();
         Directory {
-            geometry,
+            forest,
             cubes: Vec::with_capacity(runs),
             cutoffs: Vec::with_capacity(runs),
-            spans: Vec::with_capacity(runs * 2 * geometry.dimensions()),
+            spans: Vec::with_capacity(runs * stride),
+            stride,
             first_run: Vec::with_capacity(runs + 1),
             runs: Vec::with_capacity(runs),
             replicas,
@@ -160,16 +176,30 @@ impl<L> Directory<L> {
     }
 
     fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold) {
-        let (span, k) = (self.geometry.span(cube), self.geometry.dimensions());
+        let tree = self.forest.tree_of(cube);
+        let (span, k, end) = (tree.span(cube), tree.dimensions(), self.spans.len() + self.stride);
         self.spans.extend_from_slice(&span.low[..k]);
         self.spans.extend_from_slice(&span.high[..k]);
+        self.spans.resize(end, 0);
         self.cubes.push(cube);
         self.cutoffs.push(cutoff);
         self.first_run.push(self.runs.len() as u32);
     }
 
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
+    /// The trees of its cubes.
+    pub fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
+    /// The trees that have primary runs, oldest grid first: the others cost nothing.
+    pub fn trees(&self) -> impl Iterator<Item = Tree> + '_ {
+        self.forest.trees().filter_map(|geometry| {
+            let end = geometry.end_of(geometry.root());
+            let first = self.cubes.partition_point(|cube| *cube < geometry.root());
+            let count = self.cubes[first..].partition_point(|cube| cube.to_u128() < end);
+            let runs = self.first_run[first] as usize..self.first_run[first + count] as usize;
+            (!runs.is_empty()).then_some(Tree { geometry, cubes: first..first + count, runs })
+        })
     }
 
     /// Live primary records.
@@ -177,7 +207,7 @@ impl<L> Directory<L> {
         self.rows
     }
 
-    /// All live primary runs, by cube in depth-first order.
+    /// All live primary runs, by cube, tree by tree in depth-first order.
     pub fn runs(&self) -> &[Arc<Run<L>>] {
         &self.runs
     }

@@ -214,7 +214,17 @@ mod tests {
         let mut placed = Placed::default();
         let all = (0..rows as u32).collect();
         let key = |row: u32| keys[row as usize];
-        place(&geometry, &Capacity::new(32), known, CubeId::ROOT, Threshold::NONE, &key, &priorities, all, &mut placed);
+        place(
+            &geometry,
+            &Capacity::new(32),
+            known,
+            CubeId::root(0),
+            Threshold::NONE,
+            &key,
+            &priorities,
+            all,
+            &mut placed,
+        );
         (keys, priorities, placed)
     }
 
@@ -256,7 +266,7 @@ mod tests {
         let mut rng = SmallRng::seed_from_u64(1);
         let (_, _, placed) = commit(&mut rng, geometry, &Nothing, 30_000);
         let root = &placed.placements[0];
-        assert_eq!(root.cube, CubeId::ROOT);
+        assert_eq!(root.cube, CubeId::root(0));
         assert!((15..60).contains(&root.within.len()), "{}", root.within.len());
         let shallow = placed.placements.iter().filter(|p| p.cube.level() < geometry.deepest());
         let largest = shallow.map(|p| p.within.len()).max().unwrap();
@@ -274,7 +284,7 @@ mod tests {
             &geometry,
             &capacity,
             &Nothing,
-            CubeId::ROOT,
+            CubeId::root(0),
             Threshold::NONE,
             &|_| 7 << 20,
             &priorities,

@@ -6,6 +6,8 @@
 
 pub mod cube;
 pub mod directory;
+pub mod fit;
+pub mod forest;
 pub mod grid;
 pub mod layout;
 pub mod order;

@@ -116,13 +116,13 @@ mod tests {
         let geometry = Geometry::new(3).unwrap();
         let outlook = |boost| Replication::Outlook { boost };
         let level =
-            |policy: Replication, share| policy.outlook(&geometry, CubeId::ROOT, Threshold::from_fraction(share));
+            |policy: Replication, share| policy.outlook(&geometry, CubeId::root(0), Threshold::from_fraction(share));
         assert_eq!(level(outlook(0.0), 1.0), 0);
         assert_eq!(level(outlook(0.0), 1.0 / 8.0), 1);
         assert_eq!(level(outlook(0.0), 1.0 / 9.0), 2);
         assert_eq!(level(outlook(1.0), 1.0 / 64.0), 3);
         assert_eq!(level(outlook(-5.0), 1.0 / 64.0), 0);
-        assert_eq!(Replication::Outlook { boost: 0.0 }.outlook(&geometry, CubeId::ROOT, Threshold::NONE), 32);
+        assert_eq!(Replication::Outlook { boost: 0.0 }.outlook(&geometry, CubeId::root(0), Threshold::NONE), 32);
         assert_eq!(level(Replication::Full { height: 2 }, 1.0), 2);
         assert_eq!(level(Replication::Full { height: u32::MAX }, 1.0), 32);
     }

@@ -4,12 +4,14 @@
 //! A list of all pages, with the box and the priorities of each, says at once which these
 //! are, however deep the tree is. For that a page must be compact in space. Pages of runs in
 //! depth-first order are compact, except where runs of large inner cubes come between; these
-//! have pages of their own, of which there are few.
+//! have pages of their own, of which there are few. A page is of one tree, because its box
+//! is in the coordinates of one grid.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::cube::{CubeId, Geometry, GridBox};
+use crate::cube::{CubeId, GridBox, MAX_DIMENSIONS};
+use crate::forest::{Forest, Region};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::Run;
 
@@ -48,6 +50,8 @@ pub struct Summary {
     /// Cubes whose subtree is larger than a page.
     pub upper: bool,
     pub runs: u32,
+    /// Its tree.
+    pub grid: u32,
     /// The box around all its cubes.
     pub span: GridBox,
     /// The lowest and the highest priority of its runs.
@@ -55,9 +59,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// May it hold what a directory needs for that box and range?
-    pub fn meets(&self, geometry: &Geometry, grid_box: &GridBox, range: PriorityRange) -> bool {
-        let mut dimensions = 0..geometry.dimensions();
+    /// May it hold what a directory needs for that region and range?
+    pub fn meets(&self, forest: &Forest, region: &Region, range: PriorityRange) -> bool {
+        let Some((tree, grid_box)) = forest.tree(self.grid).zip(region.in_tree(self.grid)) else { return false };
+        let mut dimensions = 0..tree.dimensions();
         range.meets(self.priorities.0, self.priorities.1)
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
@@ -73,16 +78,27 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
-    pub fn summary(&self, geometry: &Geometry, upper: bool) -> Summary {
-        let cubes = self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube));
+    /// The grid of its entries, if it has any.
+    fn grid(&self) -> Option<u32> {
+        self.cubes().next().map(CubeId::grid)
+    }
+
+    fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
+        self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
+    }
+
+    /// What is known of it; it is not empty.
+    fn summary(&self, forest: &Forest, upper: bool) -> Summary {
+        let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
             low: std::array::from_fn(|d| one.low[d].min(other.low[d])),
             high: std::array::from_fn(|d| one.high[d].max(other.high[d])),
         };
-        let span = cubes.map(|cube| geometry.span(cube)).reduce(around).unwrap_or_else(|| geometry.everything());
+        let spans = self.cubes().map(|cube| forest.tree_of(cube).span(cube));
+        let span = spans.reduce(around).unwrap_or(GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] });
         let first = self.runs.iter().map(|run| run.priorities.0).min().unwrap_or(0);
         let last = self.runs.iter().map(|run| run.priorities.1).max().unwrap_or(u64::MAX);
-        Summary { upper, runs: self.runs.len() as u32, span, priorities: (first, last) }
+        Summary { upper, runs: self.runs.len() as u32, grid, span, priorities: (first, last) }
     }
 
     fn push(&mut self, entry: Entry<L>) {
@@ -96,7 +112,7 @@ impl<L> Page<L> {
 /// Deals entries, which come in depth-first order of their cubes, to pages. It holds no
 /// more of them than three pages do.
 pub struct Dealer<L> {
-    geometry: Geometry,
+    forest: Forest,
     /// Entries of a page at most.
     most: usize,
     /// Entries that wait for what comes behind them: whether a subtree fits in a page shows
@@ -113,9 +129,9 @@ pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
     /// Pages of at most `most` entries, one at least.
-    pub fn new(geometry: Geometry, most: usize) -> Dealer<L> {
+    pub fn new(forest: Forest, most: usize) -> Dealer<L> {
         let (upper, lower) = Default::default();
-        Dealer { geometry, most: most.max(1), ahead: VecDeque::new(), fitting: 0, upper, lower }
+        Dealer { forest, most: most.max(1), ahead: VecDeque::new(), fitting: 0, upper, lower }
     }
 
     /// Takes the next entry; gives the page that is complete with it, if one is.
@@ -130,8 +146,8 @@ impl<L> Dealer<L> {
         while !self.ahead.is_empty() {
             pages.extend(self.deal());
         }
-        pages.extend(complete(&self.geometry, &mut self.lower, false));
-        pages.extend(complete(&self.geometry, &mut self.upper, true));
+        pages.extend(complete(&self.forest, &mut self.lower, false));
+        pages.extend(complete(&self.forest, &mut self.upper, true));
         pages
     }
 
@@ -139,19 +155,21 @@ impl<L> Dealer<L> {
     fn deal(&mut self) -> Option<Dealt<L>> {
         let mut done = None;
         if self.fitting == 0 {
-            let end = self.geometry.end_of(self.ahead.front()?.cube());
+            let cube = self.ahead.front()?.cube();
+            let end = self.forest.tree_of(cube).end_of(cube);
             let inside = self.ahead.partition_point(|entry| entry.cube().to_u128() < end);
             if inside > self.most {
                 let entry = self.ahead.pop_front()?;
-                if self.upper.len() >= self.most {
-                    done = complete(&self.geometry, &mut self.upper, true);
+                if self.upper.len() >= self.most || self.upper.grid().is_some_and(|grid| grid != cube.grid()) {
+                    done = complete(&self.forest, &mut self.upper, true);
                 }
                 self.upper.push(entry);
                 return done;
             }
             self.fitting = inside;
-            if self.lower.len() + inside > self.most {
-                done = complete(&self.geometry, &mut self.lower, false);
+            let other_tree = self.lower.grid().is_some_and(|grid| grid != cube.grid());
+            if self.lower.len() + inside > self.most || other_tree {
+                done = complete(&self.forest, &mut self.lower, false);
             }
         }
         self.fitting -= 1;
@@ -160,9 +178,9 @@ impl<L> Dealer<L> {
     }
 }
 
-fn complete<L>(geometry: &Geometry, page: &mut Page<L>, upper: bool) -> Option<Dealt<L>> {
+fn complete<L>(forest: &Forest, page: &mut Page<L>, upper: bool) -> Option<Dealt<L>> {
     let page = std::mem::take(page);
-    (!page.is_empty()).then(|| (page.summary(geometry, upper), page))
+    (!page.is_empty()).then(|| (page.summary(forest, upper), page))
 }
 
 #[cfg(test)]
@@ -170,6 +188,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::cube::Geometry;
     use crate::directory::Directory;
     use crate::state::RunId;
     use proptest::prelude::*;
@@ -211,12 +230,20 @@ mod tests {
     proptest! {
         #[test]
         fn every_entry_is_on_one_page_and_questions_find_it(
-            seed in any::<u64>(), k in 1usize..=4, count in 0usize..800, most in 1usize..60,
+            seed in any::<u64>(), k in 1usize..=4, grids in 0u32..3, count in 0usize..500, most in 1usize..60,
         ) {
-            let geometry = Geometry::new(k).unwrap();
             let mut rng = SmallRng::seed_from_u64(seed);
-            let entries = entries(&mut rng, geometry, count);
-            let mut dealer = Dealer::new(geometry, most);
+            let mut forest = Forest::of(Geometry::new(k).unwrap());
+            for grid in 1..=grids {
+                forest.learn(Geometry::of_grid(grid, 1 + (k + grid as usize) % 4).unwrap()).unwrap();
+            }
+            let mut entries: Vec<_> = forest.trees().flat_map(|tree| entries(&mut rng, tree, count)).collect();
+            for (number, entry) in entries.iter_mut().enumerate() {
+                if let Entry::Run(run) = entry {
+                    Arc::make_mut(run).id = RunId(number as u128);
+                }
+            }
+            let mut dealer = Dealer::new(forest.clone(), most);
             let mut pages = Vec::new();
             for entry in &entries {
                 pages.extend(dealer.push(entry.clone()));
@@ -225,6 +252,7 @@ mod tests {
             pages.extend(dealer.finish());
             for (summary, page) in &pages {
                 prop_assert!((1..=most).contains(&page.len()) && summary.runs as usize == page.runs.len());
+                prop_assert!(page.cubes().all(|cube| cube.grid() == summary.grid));
             }
             // Both tiers come in depth-first order.
             for tier in [false, true] {
@@ -234,20 +262,24 @@ mod tests {
             }
             let (runs, cutoffs) = all(pages.iter().map(|(_, page)| page));
             prop_assert_eq!(runs.len() + cutoffs.len(), entries.len());
-            let whole = Directory::of(geometry, runs.into_iter(), cutoffs.into_iter());
+            let whole = Directory::of(forest.clone(), runs.into_iter(), cutoffs.into_iter());
             for _ in 0..10 {
-                let mut grid_box = geometry.everything();
-                for d in 0..k {
-                    let (a, b) = (rng.random_range(0..=geometry.last_coordinate()), rng.random::<u32>());
-                    (grid_box.low[d], grid_box.high[d]) = (a.min(b), a.max(b).min(geometry.last_coordinate()));
+                let mut region = Region::default();
+                for tree in forest.trees() {
+                    let mut grid_box = tree.everything();
+                    for d in 0..tree.dimensions() {
+                        let (a, b) = (rng.random_range(0..=tree.last_coordinate()), rng.random::<u32>());
+                        (grid_box.low[d], grid_box.high[d]) = (a.min(b), a.max(b).min(tree.last_coordinate()));
+                    }
+                    region.insert(tree.grid(), grid_box);
                 }
                 let first: u64 = rng.random::<u64>() >> rng.random_range(0..4);
                 let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
-                let met = pages.iter().filter(|(summary, _)| summary.meets(&geometry, &grid_box, range));
+                let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
                 let (runs, cutoffs) = all(met.map(|(_, page)| page));
-                let near = Directory::of_part(geometry, runs.into_iter(), cutoffs.into_iter());
+                let near = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter());
                 let read = |directory: &Directory<()>| {
-                    let plan = directory.plan(&grid_box, range);
+                    let plan = directory.plan(&region, range);
                     plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
                 };
                 prop_assert_eq!(read(&near), read(&whole));
@@ -259,7 +291,7 @@ mod tests {
     fn a_point_meets_few_pages() {
         let geometry = Geometry::new(3).unwrap();
         let mut entries = Vec::new();
-        let mut open = vec![CubeId::ROOT];
+        let mut open = vec![CubeId::root(0)];
         while let Some(cube) = open.pop() {
             let run = Run {
                 id: RunId(cube.to_u128()),
@@ -275,12 +307,12 @@ mod tests {
             }
         }
         entries.sort_by_key(Entry::cube);
-        let mut dealer = Dealer::new(geometry, 100);
+        let mut dealer = Dealer::new(Forest::of(geometry), 100);
         let mut pages: Vec<Dealt<()>> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
         pages.extend(dealer.finish());
-        let point = GridBox { low: [1 << 30; 8], high: [1 << 30; 8] };
+        let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });
         let all = PriorityRange { first: 0, last: u64::MAX };
-        let met = pages.iter().filter(|(summary, _)| summary.meets(&geometry, &point, all)).count();
+        let met = pages.iter().filter(|(summary, _)| summary.meets(&Forest::of(geometry), &point, all)).count();
         // 37,449 runs. One path of cubes, of which those with more than 100 below them share
         // pages with others of their level.
         assert!(pages.len() > 400 && met <= 8, "{met} of {}", pages.len());

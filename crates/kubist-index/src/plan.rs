@@ -1,6 +1,7 @@
 //! The reading rule: which runs a query must look at, from metadata alone.
 //!
-//! For a box R and a range of priorities, walk down from each start cube over
+//! A query asks each tree that has runs, with its region's box R in the coordinates of
+//! that tree's grid. For R and a range of priorities, walk down from each start cube over
 //! the cubes that meet R. Read a cube's runs if their priorities meet the range;
 //! go below a cube only if the range reaches its cutoff (I2). At a start below
 //! the root, replicas in it or above it stand in for the ancestors' runs that they
@@ -10,8 +11,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::cube::{CubeId, GridBox};
-use crate::directory::{Directory, meets};
+use crate::cube::{CubeId, Geometry, GridBox};
+use crate::directory::{Directory, Tree, meets};
+use crate::forest::Region;
 use crate::priority::PriorityRange;
 use crate::start::Start;
 use crate::state::{Run, RunId};
@@ -31,23 +33,56 @@ pub struct Plan<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The runs to read for a box and a range of priorities, from where that costs least.
-    pub fn plan(&self, grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
-        match self.replicas.by_cube.is_empty() {
-            true => self.plan_from(&[Start::ROOT], grid_box, range),
-            false => self.plan_from(&self.starts(grid_box, range), grid_box, range),
+    /// The runs to read for a region and a range of priorities, from where that costs least.
+    pub fn plan(&self, region: &Region, range: PriorityRange) -> Plan<'_, L> {
+        let mut plan = Plan { visits: Vec::new(), cubes_visited: 0 };
+        for (tree, grid_box) in self.asked(region) {
+            let starts = match self.replicas.by_cube.is_empty() {
+                true => vec![Start::root(tree.geometry.grid())],
+                false => self.starts(&tree.geometry, grid_box, range),
+            };
+            self.plan_tree(&tree, &starts, grid_box, range, &mut plan);
         }
+        plan
+    }
+
+    /// The same of primary runs alone.
+    pub fn plan_primaries(&self, region: &Region, range: PriorityRange) -> Plan<'_, L> {
+        let roots: Vec<Start> = self.forest().trees().map(|tree| Start::root(tree.grid())).collect();
+        self.plan_from(&roots, region, range)
     }
 
     /// The same from given starts, of whose regions none contains another and which
-    /// together cover the box.
-    pub fn plan_from(&self, starts: &[Start], grid_box: &GridBox, range: PriorityRange) -> Plan<'_, L> {
+    /// together cover the region in each tree.
+    pub fn plan_from(&self, starts: &[Start], region: &Region, range: PriorityRange) -> Plan<'_, L> {
         let mut plan = Plan { visits: Vec::new(), cubes_visited: 0 };
-        let starts: Vec<&Start> = starts.iter().filter(|start| self.geometry.meets(start.region, grid_box)).collect();
+        for (tree, grid_box) in self.asked(region) {
+            let grid = tree.geometry.grid();
+            let of_tree: Vec<Start> = starts.iter().filter(|start| start.region.grid() == grid).copied().collect();
+            self.plan_tree(&tree, &of_tree, grid_box, range, &mut plan);
+        }
+        plan
+    }
+
+    /// The trees that have runs, with the region's box in each.
+    fn asked<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = (Tree, &'a GridBox)> {
+        self.trees().filter_map(|tree| region.in_tree(tree.geometry.grid()).map(|grid_box| (tree, grid_box)))
+    }
+
+    fn plan_tree<'a>(
+        &'a self,
+        tree: &Tree,
+        starts: &[Start],
+        grid_box: &GridBox,
+        range: PriorityRange,
+        plan: &mut Plan<'a, L>,
+    ) {
+        let geometry = &tree.geometry;
+        let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
         // The starts below each cube, and those that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
         for start in &starts {
-            for ancestor in self.geometry.ancestors(start.region) {
+            for ancestor in geometry.ancestors(start.region) {
                 below.entry(ancestor).or_default().push(start);
             }
             using.entry(start.source).or_default().push(start);
@@ -80,9 +115,8 @@ impl<L> Directory<L> {
             }
         }
         for start in &starts {
-            self.walk(start.region, grid_box, range, &mut plan);
+            self.walk(geometry, start.region, grid_box, range, plan);
         }
-        plan
     }
 
     fn readable(&self, place: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
@@ -90,12 +124,19 @@ impl<L> Directory<L> {
         runs.iter().filter(move |run| meets(run, range))
     }
 
-    fn walk<'a>(&'a self, start: CubeId, grid_box: &GridBox, range: PriorityRange, plan: &mut Plan<'a, L>) {
-        let k = self.geometry.dimensions();
-        let end = self.geometry.end_of(start);
+    fn walk<'a>(
+        &'a self,
+        geometry: &Geometry,
+        start: CubeId,
+        grid_box: &GridBox,
+        range: PriorityRange,
+        plan: &mut Plan<'a, L>,
+    ) {
+        let k = geometry.dimensions();
+        let end = geometry.end_of(start);
         let mut place = self.cubes.partition_point(|cube| *cube < start);
         while place < self.cubes.len() && self.cubes[place].to_u128() < end {
-            let span = &self.spans[place * 2 * k..(place + 1) * 2 * k];
+            let span = &self.spans[place * self.stride..][..2 * k];
             let meets = (0..k).all(|d| span[d] <= grid_box.high[d] && span[k + d] >= grid_box.low[d]);
             if meets {
                 plan.cubes_visited += 1;
@@ -104,7 +145,7 @@ impl<L> Directory<L> {
             if meets && !self.cutoffs[place].admits(range.last) {
                 place += 1;
             } else {
-                let past = self.geometry.end_of(self.cubes[place]);
+                let past = geometry.end_of(self.cubes[place]);
                 // Subtrees are mostly small: look nearby before searching.
                 let near = self.cubes[place + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
                 place = match near {

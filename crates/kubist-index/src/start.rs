@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::cube::{CubeId, GridBox};
+use crate::cube::{CubeId, Geometry, GridBox};
 use crate::directory::{Directory, meets};
 use crate::priority::PriorityRange;
 use crate::state::Run;
@@ -28,7 +28,10 @@ pub struct Start {
 }
 
 impl Start {
-    pub const ROOT: Start = Start { region: CubeId::ROOT, source: CubeId::ROOT };
+    /// The root of a grid's tree.
+    pub const fn root(grid: u32) -> Start {
+        Start { region: CubeId::root(grid), source: CubeId::root(grid) }
+    }
 }
 
 /// What is read above a cube, and from which source.
@@ -38,12 +41,12 @@ struct Above<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// Starts for a box and a range of priorities: their regions cover the box, and
-    /// none contains another.
-    pub fn starts(&self, grid_box: &GridBox, range: PriorityRange) -> Vec<Start> {
+    /// Starts in one tree for a box and a range of priorities: their regions cover the
+    /// box, and none contains another.
+    pub fn starts(&self, tree: &Geometry, grid_box: &GridBox, range: PriorityRange) -> Vec<Start> {
         let mut chosen = Vec::new();
-        let nothing = Above { source: CubeId::ROOT, runs: Vec::new() };
-        self.choose(CubeId::ROOT, &nothing, grid_box, range, &mut chosen);
+        let nothing = Above { source: tree.root(), runs: Vec::new() };
+        self.choose(tree, tree.root(), &nothing, grid_box, range, &mut chosen);
         chosen
     }
 
@@ -51,19 +54,20 @@ impl<L> Directory<L> {
     /// below it, and what that is alone, if one starts above.
     fn choose<'a>(
         &'a self,
+        tree: &Geometry,
         cube: CubeId,
         above: &Above<'a, L>,
         grid_box: &GridBox,
         range: PriorityRange,
         chosen: &mut Vec<Start>,
     ) -> (f64, f64) {
-        let span = self.geometry.span(cube);
-        let cost = |runs: &[&Arc<Run<L>>]| runs.iter().map(|run| self.cost(run, &span, grid_box, range)).sum::<f64>();
+        let span = tree.span(cube);
+        let cost = |runs: &[&Arc<Run<L>>]| runs.iter().map(|run| cost(tree, run, &span, grid_box, range)).sum::<f64>();
         let (mut source, mut runs) = (above.source, above.runs.clone());
         let mut best = cost(&runs);
         let replicas = self.replicas_in(cube);
         if !replicas.is_empty() {
-            let ancestors = self.geometry.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));
+            let ancestors = tree.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));
             let open = ancestors.filter(|run| !replicas.iter().any(|replica| replica.copies.contains(&run.id)));
             let own: Vec<_> = replicas.iter().filter(|replica| meets(replica, range)).chain(open).collect();
             let other = cost(&own);
@@ -71,9 +75,9 @@ impl<L> Directory<L> {
                 (source, runs, best) = (cube, own, other);
             }
         }
-        let k = self.geometry.dimensions();
+        let k = tree.dimensions();
         let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
-        if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(cube) {
+        if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(tree, cube) {
             // What is read here and below is the same from wherever one starts.
             chosen.push(Start { region: cube, source });
             return (best, 0.0);
@@ -82,10 +86,10 @@ impl<L> Directory<L> {
         let mut alone = cost(&own);
         runs.extend(own);
         let (first, here) = (chosen.len(), Above { source, runs });
-        let children = self.geometry.children(cube).filter(|child| self.geometry.meets(*child, grid_box));
+        let children = tree.children(cube).filter(|child| tree.meets(*child, grid_box));
         let mut divided = 0.0;
         for child in children {
-            let (cost, below) = self.choose(child, &here, grid_box, range, chosen);
+            let (cost, below) = self.choose(tree, child, &here, grid_box, range, chosen);
             divided += cost;
             alone += below;
         }
@@ -97,29 +101,29 @@ impl<L> Directory<L> {
         (best + alone, alone)
     }
 
-    fn has_replicas_below(&self, cube: CubeId) -> bool {
+    fn has_replicas_below(&self, tree: &Geometry, cube: CubeId) -> bool {
         let next = self.replicas.by_cube.range((Bound::Excluded(cube), Bound::Unbounded)).next();
-        next.is_some_and(|(other, _)| self.geometry.contains(cube, *other))
+        next.is_some_and(|(other, _)| tree.contains(cube, *other))
     }
+}
 
-    /// About how many rows are read for the part of a run in a region of the box, with
-    /// its rows spread evenly over its cube: those in the region, and besides a page or
-    /// so in each of its strata, of which there are two to each doubling.
-    fn cost(&self, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
-        if run.rows == 0 {
-            return 0.0;
-        }
-        let cube = self.geometry.span(run.cube);
-        let mut share = 1.0;
-        for d in 0..self.geometry.dimensions() {
-            let low = region.low[d].max(grid_box.low[d]).max(cube.low[d]) as f64;
-            let high = region.high[d].min(grid_box.high[d]).min(cube.high[d]) as f64;
-            share *= ((high - low + 1.0) / (cube.high[d] as f64 - cube.low[d] as f64 + 1.0)).clamp(0.0, 1.0);
-        }
-        let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
-        let asked = (range.last as f64).min(last) - (range.first as f64).max(first);
-        let rows = run.rows as f64 * (asked / (last - first).max(1.0)).clamp(0.0, 1.0);
-        let beside = rows.min(PAGE_ROWS * (1.0 + 2.0 * (rows / PAGE_ROWS).max(1.0).log2()));
-        TOUCH_ROWS + share * rows + (1.0 - share) * beside
+/// About how many rows are read for the part of a run in a region of the box, with
+/// its rows spread evenly over its cube: those in the region, and besides a page or
+/// so in each of its strata, of which there are two to each doubling.
+fn cost<L>(tree: &Geometry, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
+    if run.rows == 0 {
+        return 0.0;
     }
+    let cube = tree.span(run.cube);
+    let mut share = 1.0;
+    for d in 0..tree.dimensions() {
+        let low = region.low[d].max(grid_box.low[d]).max(cube.low[d]) as f64;
+        let high = region.high[d].min(grid_box.high[d]).min(cube.high[d]) as f64;
+        share *= ((high - low + 1.0) / (cube.high[d] as f64 - cube.low[d] as f64 + 1.0)).clamp(0.0, 1.0);
+    }
+    let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
+    let asked = (range.last as f64).min(last) - (range.first as f64).max(first);
+    let rows = run.rows as f64 * (asked / (last - first).max(1.0)).clamp(0.0, 1.0);
+    let beside = rows.min(PAGE_ROWS * (1.0 + 2.0 * (rows / PAGE_ROWS).max(1.0).log2()));
+    TOUCH_ROWS + share * rows + (1.0 - share) * beside
 }

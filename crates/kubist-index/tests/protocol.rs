@@ -1,6 +1,7 @@
 //! Random histories of writers, rewriters and readers against the real state
 //! and planner: on any snapshot a query returns every committed matching row
-//! exactly once. Breaking one of the rules must be caught: those that histories
+//! exactly once. Tables get up to three grids, which writers take up when they come to
+//! know of them, and rewriters move runs between the trees. Breaking one of the rules must be caught: those that histories
 //! keep are broken there; those that the state and the planner keep are broken by
 //! giving the planner the state that a forgetful implementation would have, or by
 //! reading its plan carelessly.
@@ -8,8 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kubist_index::cube::{CubeId, Geometry};
+use kubist_index::cube::{CubeId, Geometry, GridBox};
 use kubist_index::directory::Directory;
+use kubist_index::forest::{Forest, Region};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
 use kubist_index::state::{Commit, Rewrite, Run, RunId, State};
@@ -17,7 +19,11 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
-const LEVELS: u32 = 4;
+/// Bits of a point.
+const BITS: u32 = 4;
+/// Of each grid the levels that tell points apart: along the line, in a square of four by
+/// four, and along a line that is twice as long.
+const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,10 +57,20 @@ enum Rule {
     ReplicasCopyWholeParts,
     /// An ancestor's run is read for the starts that do not cover it, restricted to those.
     StartsRestrictAncestors,
+    /// A query asks every tree that has runs.
+    EveryTreeIsAsked,
+    /// It asks each with the box of that tree's grid.
+    BoxesAreOfTheirGrid,
+    /// A move removes the runs whose rows it places in another tree.
+    MovesRemoveTheirSources,
+    /// It restates the cutoffs of that tree that its placement relied on.
+    MovesRestateCutoffs,
+    /// A replica copies runs of its own tree.
+    ReplicasStayInTheirTree,
 }
 
 impl Rule {
-    const ALL: [Rule; 11] = [
+    const ALL: [Rule; 16] = [
         Rule::RewritesAreSerial,
         Rule::RewritesCloseOverCommits,
         Rule::CommitsRestateCutoffs,
@@ -66,13 +82,49 @@ impl Rule {
         Rule::ReplicaCoverageIsDisjoint,
         Rule::ReplicasCopyWholeParts,
         Rule::StartsRestrictAncestors,
+        Rule::EveryTreeIsAsked,
+        Rule::BoxesAreOfTheirGrid,
+        Rule::MovesRemoveTheirSources,
+        Rule::MovesRestateCutoffs,
+        Rule::ReplicasStayInTheirTree,
     ];
+}
+
+fn forest() -> Forest {
+    let mut forest = Forest::of(Geometry::new(1).unwrap());
+    for (grid, dimensions) in [(1, 2), (2, 1)] {
+        forest.learn(Geometry::of_grid(grid, dimensions).unwrap()).unwrap();
+    }
+    forest
+}
+
+/// Where a point lies in a grid.
+fn coordinates(grid: u32, point: u32) -> Vec<u32> {
+    match grid {
+        0 => vec![point << (32 - BITS)],
+        1 => vec![point >> 2 << 30, point << 30],
+        _ => vec![point << (31 - BITS)],
+    }
+}
+
+/// A box of a grid that holds some neighbouring points.
+fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
+    let mut around = GridBox { low: [0; 8], high: [0; 8] };
+    let (first, last) = (coordinates(grid, low), coordinates(grid, high));
+    around.low[..first.len()].copy_from_slice(&first);
+    around.high[..last.len()].copy_from_slice(&last);
+    if grid == 1 && low >> 2 != high >> 2 {
+        (around.low[1], around.high[1]) = (0, 3 << 30);
+    }
+    around
 }
 
 struct Table {
     rng: SmallRng,
     broken: Option<Rule>,
-    geometry: Geometry,
+    /// Of all three grids; the first so many are published.
+    forest: Forest,
+    grids: u32,
     logs: Vec<Vec<Commit<Vec<Row>>>>,
     rewrites: Vec<Rewrite<Vec<Row>>>,
     made: u32,
@@ -83,7 +135,8 @@ impl Table {
         Table {
             rng: SmallRng::seed_from_u64(seed),
             broken,
-            geometry: Geometry::new(1).unwrap(),
+            forest: forest(),
+            grids: 1,
             logs: vec![vec![]; 3],
             rewrites: vec![],
             made: 0,
@@ -94,12 +147,22 @@ impl Table {
         self.broken != Some(rule)
     }
 
-    fn cube(&self, row: &Row, level: u32) -> CubeId {
-        self.geometry.cube_of(self.geometry.key(&[row.point << (32 - LEVELS)]), level)
+    fn tree(&self, grid: u32) -> Geometry {
+        self.forest.tree(grid).unwrap()
+    }
+
+    fn cube(&self, grid: u32, row: &Row, level: u32) -> CubeId {
+        let tree = self.tree(grid);
+        tree.cube_of(tree.key(&coordinates(grid, row.point)), level)
     }
 
     fn holds(&self, cube: CubeId, row: &Row) -> bool {
-        self.cube(row, cube.level()) == cube
+        self.cube(cube.grid(), row, cube.level()) == cube
+    }
+
+    /// The newest grid becomes another one; writers may not know of it yet.
+    fn regrid(&mut self) {
+        self.grids = (self.grids + 1).min(LEVELS.len() as u32);
     }
 
     fn run(&mut self, cube: CubeId, rows: Vec<Row>, copies: Vec<RunId>) -> Arc<Run<Vec<Row>>> {
@@ -202,45 +265,60 @@ impl Table {
             false => self.any_prefix(),
         };
         let mut known: BTreeMap<CubeId, Threshold> = self.state(rewrites, positions).cutoffs().collect();
-        let mut recorded = BTreeMap::new();
-        let mut placed: BTreeMap<CubeId, Vec<Row>> = BTreeMap::new();
+        let grid = if self.rng.random_bool(0.5) { self.grids - 1 } else { self.rng.random_range(0..self.grids) };
         let rows: Vec<Row> = (0..self.rng.random_range(1..=8))
             .map(|_| {
                 self.made += 1;
-                Row { id: self.made, point: self.rng.random_range(0..1 << LEVELS), priority: self.rng.random() }
+                Row { id: self.made, point: self.rng.random_range(0..1 << BITS), priority: self.rng.random() }
             })
             .collect();
-        if self.rng.random_bool(0.4) {
-            placed.insert(CubeId::ROOT, rows);
-        } else {
-            for level in 0..LEVELS {
-                if self.rng.random_bool(0.5) {
-                    let cube = self.cube(&rows[0], level);
-                    let lower = Threshold::new(self.rng.random::<u64>() as u128);
-                    let cutoff = known.get(&cube).copied().unwrap_or(Threshold::ALL).min(lower);
-                    known.insert(cube, cutoff);
-                    recorded.insert(cube, cutoff);
-                }
+        let (runs, cutoffs) = match self.rng.random_bool(0.4) {
+            true => (vec![self.run(CubeId::root(grid), rows, vec![])], vec![]),
+            false => self.place(grid, rows, &mut known, self.keeps(Rule::CommitsRestateCutoffs)),
+        };
+        let writer = self.rng.random_range(0..3);
+        self.logs[writer].push(Commit { runs, cutoffs });
+    }
+
+    /// Runs of rows in the tree of a grid, and the cutoffs that come with them: new ones,
+    /// and, if `restates` says so, those that the placement relied on.
+    fn place(
+        &mut self,
+        grid: u32,
+        rows: Vec<Row>,
+        known: &mut BTreeMap<CubeId, Threshold>,
+        restates: bool,
+    ) -> (Vec<Arc<Run<Vec<Row>>>>, Vec<(CubeId, Threshold)>) {
+        let mut recorded = BTreeMap::new();
+        let mut placed: BTreeMap<CubeId, Vec<Row>> = BTreeMap::new();
+        let levels = LEVELS[grid as usize];
+        for level in 0..levels {
+            if self.rng.random_bool(0.5) {
+                let cube = self.cube(grid, &rows[0], level);
+                let lower = Threshold::new(self.rng.random::<u64>() as u128);
+                let cutoff = known.get(&cube).copied().unwrap_or(Threshold::ALL).min(lower);
+                known.insert(cube, cutoff);
+                recorded.insert(cube, cutoff);
             }
-            let cutoff = |cube| known.get(&cube).copied().unwrap_or(Threshold::ALL);
-            for row in rows {
-                let (mut level, deepest) = (0, self.rng.random_range(0..=LEVELS));
-                while level < deepest && !cutoff(self.cube(&row, level)).admits(row.priority) {
-                    level += 1;
-                }
-                let cube = self.cube(&row, level);
-                placed.entry(cube).or_default().push(row);
-                if self.keeps(Rule::CommitsRestateCutoffs) {
-                    recorded.extend(self.geometry.ancestors(cube).map(|above| (above, cutoff(above))));
-                }
+        }
+        let cutoff = |cube| known.get(&cube).copied().unwrap_or(Threshold::ALL);
+        for row in rows {
+            let (mut level, deepest) = (0, self.rng.random_range(0..=levels));
+            while level < deepest && !cutoff(self.cube(grid, &row, level)).admits(row.priority) {
+                level += 1;
+            }
+            let cube = self.cube(grid, &row, level);
+            placed.entry(cube).or_default().push(row);
+            if restates {
+                recorded.extend(self.tree(grid).ancestors(cube).map(|above| (above, cutoff(above))));
             }
         }
         let runs = placed.into_iter().map(|(cube, rows)| self.run(cube, rows, vec![])).collect();
-        let writer = self.rng.random_range(0..3);
-        self.logs[writer].push(Commit { runs, cutoffs: recorded.into_iter().collect() });
+        (runs, recorded.into_iter().collect())
     }
 
-    /// Merge runs of a cube, push overflow down, or replicate downwards.
+    /// Merge runs of a cube, push overflow down, replicate downwards, or move runs to the
+    /// tree of the newest grid.
     fn rewrite(&mut self) {
         let (rewrites, positions) = match self.keeps(Rule::RewritesAreSerial) {
             true => (self.rewrites.len(), self.any_prefix().1),
@@ -253,16 +331,35 @@ impl Table {
         let cube = chosen.cube;
         let mut rewrite = Rewrite { runs: vec![], removes: vec![], cutoffs: vec![], needs: vec![] };
         let inputs: BTreeSet<RunId>;
-        if self.rng.random_bool(0.5) {
-            if cube.level() == LEVELS {
+        let (grid, newest) = (cube.grid(), self.grids - 1);
+        let (tree, levels) = (self.tree(grid), LEVELS[grid as usize]);
+        if grid < newest && self.rng.random_bool(0.4) {
+            let taken: [bool; 2] = self.rng.random();
+            let is_moved = |run: &&Arc<Run<Vec<Row>>>| {
+                run.cube.grid() < newest && (run.id == chosen.id || taken[run.id.0 as usize >> 32 & 1])
+            };
+            let moved: Vec<_> = live.iter().filter(is_moved).cloned().collect();
+            let rows = moved.iter().flat_map(|run| run.payload.iter().copied()).collect();
+            let mut known = seen.cutoffs().collect();
+            let restates = self.keeps(Rule::MovesRestateCutoffs);
+            (rewrite.runs, rewrite.cutoffs) = self.place(newest, rows, &mut known, restates);
+            inputs = moved.iter().map(|run| run.id).collect();
+            if self.keeps(Rule::MovesRemoveTheirSources) {
+                rewrite.removes = inputs.iter().copied().collect();
+            }
+        } else if self.rng.random_bool(0.5) {
+            if cube.level() == levels {
                 return;
             }
             let mut target = cube;
-            for _ in 0..self.rng.random_range(1..=LEVELS - cube.level()) {
-                target = self.geometry.children(target).choose(&mut self.rng).unwrap();
+            for _ in 0..self.rng.random_range(1..=levels - cube.level()) {
+                target = tree.children(target).choose(&mut self.rng).unwrap();
+            }
+            if !self.keeps(Rule::ReplicasStayInTheirTree) {
+                target = CubeId::root(newest);
             }
             let mut covers = BTreeSet::from([chosen.id]);
-            for run in live.iter().filter(|run| run.cube != target && self.geometry.contains(run.cube, target)) {
+            for run in live.iter().filter(|run| run.cube != target && tree.contains(run.cube, target)) {
                 if self.rng.random_bool(0.3) {
                     covers.insert(run.id);
                 }
@@ -290,7 +387,7 @@ impl Table {
                 .cloned()
                 .collect();
             let mut cutoff = Threshold::ALL;
-            if cube.level() < LEVELS && self.rng.random_bool(0.5) {
+            if cube.level() < levels && self.rng.random_bool(0.5) {
                 cutoff = seen.cutoff(cube);
                 if self.rng.random_bool(0.5) {
                     cutoff = cutoff.min(Threshold::new(self.rng.random::<u64>() as u128));
@@ -299,7 +396,7 @@ impl Table {
             }
             let mut placed: BTreeMap<CubeId, Vec<Row>> = BTreeMap::new();
             for row in chosen_runs.iter().flat_map(|run| &run.payload) {
-                let target = if cutoff.admits(row.priority) { cube } else { self.cube(row, cube.level() + 1) };
+                let target = if cutoff.admits(row.priority) { cube } else { self.cube(grid, row, cube.level() + 1) };
                 placed.entry(target).or_default().push(*row);
             }
             rewrite.runs = placed.into_iter().map(|(cube, rows)| self.run(cube, rows, vec![])).collect();
@@ -321,22 +418,29 @@ impl Table {
         if self.keeps(Rule::RewritesCloseOverCommits) {
             positions = WRITERS.iter().map(|writer| state.position(writer) as usize).collect();
         }
-        let directory = Directory::new(self.geometry, &state);
-        let (a, b) = (self.rng.random_range(0..1 << LEVELS), self.rng.random_range(0..1 << LEVELS));
+        let directory = Directory::new(self.forest.clone(), &state);
+        let (a, b) = (self.rng.random_range(0..1 << BITS), self.rng.random_range(0..1 << BITS));
         let (low, high) = (a.min(b), a.max(b));
         let threshold = match self.rng.random_bool(0.3) {
             true => Threshold::ALL,
             false => Threshold::new(self.rng.random::<u64>() as u128),
         };
         let Some(range) = PriorityRange::between(Threshold::NONE, threshold) else { return Default::default() };
-        let mut grid_box = self.geometry.everything();
-        (grid_box.low[0], grid_box.high[0]) = (low << (32 - LEVELS), (high << (32 - LEVELS)) | 0x0fff_ffff);
-        let (mut starts, mut stack) = (vec![], vec![CubeId::ROOT]);
+        let newest = self.grids - 1;
+        let mut region = Region::default();
+        for grid in 0..self.grids {
+            if grid == newest || self.keeps(Rule::EveryTreeIsAsked) {
+                let of_grid = if self.keeps(Rule::BoxesAreOfTheirGrid) { grid } else { newest };
+                region.insert(grid, grid_box(of_grid, low, high));
+            }
+        }
+        let (mut starts, mut stack) = (vec![], (0..self.grids).map(CubeId::root).collect::<Vec<_>>());
         while let Some(cube) = stack.pop() {
-            match cube.level() < LEVELS && self.rng.random_bool(0.5) {
-                true => stack.extend(self.geometry.children(cube)),
+            let tree = self.tree(cube.grid());
+            match cube.level() < LEVELS[cube.grid() as usize] && self.rng.random_bool(0.5) {
+                true => stack.extend(tree.children(cube)),
                 false => {
-                    let above = self.geometry.ancestors(cube).choose(&mut self.rng).unwrap_or(cube);
+                    let above = tree.ancestors(cube).choose(&mut self.rng).unwrap_or(cube);
                     let source = if self.rng.random_bool(0.5) { cube } else { above };
                     starts.push(Start { region: cube, source });
                 }
@@ -345,8 +449,8 @@ impl Table {
         let wanted = |row: &Row| low <= row.point && row.point <= high && range.holds(row.priority);
         let mut answer = vec![];
         let plan = match self.rng.random_bool(0.5) {
-            true => directory.plan(&grid_box, range),
-            false => directory.plan_from(&starts, &grid_box, range),
+            true => directory.plan(&region, range),
+            false => directory.plan_from(&starts, &region, range),
         };
         for visit in plan.visits {
             let within = visit.within.filter(|_| self.keeps(Rule::StartsRestrictAncestors));
@@ -369,9 +473,10 @@ fn first_violation(broken: Option<Rule>, histories: u64) -> Option<u64> {
     (0..histories).find(|seed| {
         let mut table = Table::new(*seed, broken);
         (0..table.rng.random_range(3..30)).any(|_| {
-            match table.rng.random_bool(0.5) {
-                true => table.commit(),
-                false => table.rewrite(),
+            match table.rng.random_range(0..20) {
+                0 => table.regrid(),
+                1..=9 => table.commit(),
+                _ => table.rewrite(),
             }
             (0..2).any(|_| {
                 let (expected, answer) = table.query();
@@ -392,14 +497,17 @@ fn a_directory_grows_as_if_made_anew() {
         let mut table = Table::new(seed, None);
         let (mut state, mut grown) = (State::default(), None::<Directory<Vec<Row>>>);
         for number in 1..20 {
+            if number % 7 == 0 {
+                table.regrid();
+            }
             table.commit();
             let commit = table.logs.iter_mut().find_map(Vec::pop).unwrap();
             let ids: Vec<RunId> = commit.runs.iter().map(|run| run.id).collect();
             state.commit("ada", number, commit);
             let added = ids.iter().map(|id| state.run(*id).unwrap().clone()).collect();
-            let anew = Directory::new(table.geometry, &state);
-            let grows = grown.unwrap_or_else(|| Directory::new(table.geometry, &State::default()));
-            let grows = grows.with_added(state.cutoffs(), added);
+            let anew = Directory::new(forest(), &state);
+            let grows = grown.unwrap_or_else(|| Directory::new(Forest::of(table.tree(0)), &State::default()));
+            let grows = grows.with_added(forest(), state.cutoffs(), added);
             let seen = |directory: &Directory<Vec<Row>>| {
                 let runs: Vec<RunId> = directory.runs().iter().map(|run| run.id).collect();
                 let cutoffs: Vec<_> = directory.cutoffs().collect();

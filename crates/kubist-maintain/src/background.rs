@@ -82,9 +82,9 @@ impl Shared {
             drop(load);
             let mut pace = Pace {
                 core_share: &|| options.core_share + (1.0 - options.core_share) * self.load().share().clamp(0.0, 1.0),
-                surveyed: &|survey| {
+                planned: &|planner| {
                     let mut load = self.load();
-                    (load.rows, load.debt, load.runs) = (survey.rows(), survey.debt(), survey.most_runs());
+                    (load.rows, load.debt, load.runs) = (planner.rows(), planner.pressing_debt(), planner.most_runs());
                     self.changed.notify_all();
                 },
                 rewrote: &mut |_, settled| {

@@ -1,5 +1,8 @@
 //! A copy of a snapshot as a table of its own, with the same grid or another.
 //!
+//! A copy that is to have the same grid gets all grids of the table, and its rows are placed
+//! by the newest. One that is to have another begins with that grid as its first.
+//!
 //! The rows pass through a writer of the new table in bounded memory and become one
 //! commit, so that the copy has all of them or none: after an error nothing of it is
 //! left, after a crash something that is no table, and goes when the copy is repeated
@@ -19,29 +22,24 @@ use kubist_index::grid::Scale;
 use kubist_store::Store;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::create::Plan;
-use kubist_catalog::error::store_error;
-use kubist_catalog::frame;
+use kubist_catalog::create::{Plan, fresh_id};
+use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
-use kubist_format::alteration::name_of;
+use kubist_format::alteration::{Alteration, name_of};
 use kubist_read::count::{rows, stored_rows};
-use kubist_read::request::RunOptions;
-use kubist_read::stream::QueryStream;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
-use kubist_types::query::QuerySpec;
 use kubist_write::writer::Writer;
 
 use crate::drop::{drop_in, vacant_for_copy};
-use kubist_catalog::schema::NO_STEP;
+use crate::learn::{ScaleKind, sample};
+use crate::regrid::check_domains;
+use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::names::COPY;
 use kubist_write::unfinished::Unfinished;
-
-/// Rows that a domain is learned from: those of lowest priority, a uniform sample.
-const LEARNED_ROWS: u64 = 1 << 16;
 
 /// What is to be different in a copy.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +54,13 @@ pub struct CopyOptions {
     pub memory_bytes: Option<usize>,
     /// Stops the copy; nothing of it is left then.
     pub cancel: Cancel,
+}
+
+impl CopyOptions {
+    /// Is nothing said of the grid?
+    fn keeps_grids(&self) -> bool {
+        self.dimensions.is_none() && self.domains.is_empty()
+    }
 }
 
 /// What a copy took.
@@ -123,22 +128,14 @@ fn copy_planned(
 }
 
 fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
-    let (core, own) = (&snapshot.core, &snapshot.core.header.dimensions);
-    let same = || own.iter().map(|dimension| dimension.column.clone()).collect();
-    let names: Vec<String> = options.dimensions.clone().unwrap_or_else(same);
-    for (place, Dimension { column, .. }) in options.domains.iter().enumerate() {
-        if !names.contains(column) {
-            return Err(Error::invalid(format!(
-                "the domain of {column:?} is given, but the dimensions are {}",
-                names.join(", ")
-            )));
-        }
-        if options.domains[..place].iter().any(|earlier| earlier.column == *column) {
-            return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
-        }
+    let (core, schema) = (&snapshot.core, &snapshot.view.schema);
+    if options.keeps_grids() {
+        return plan_same(snapshot, options);
     }
-    let is_added =
-        |name: &&String| core.created.user.index_of(name).is_err() && snapshot.view.schema.user.index_of(name).is_ok();
+    let own: Vec<String> = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
+    let names = options.dimensions.clone().unwrap_or_else(|| own.clone());
+    check_domains(&names, &options.domains)?;
+    let is_added = |name: &&String| core.created.user.index_of(name).is_err() && schema.user.index_of(name).is_ok();
     if let Some(name) = names.iter().find(is_added) {
         return Err(Error::invalid(format!("column {name:?} was added later and cannot be a dimension")));
     }
@@ -161,14 +158,15 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     if plan.header.identity.is_empty() {
         plan.header.writer_tag = format!("{}:", unix_ms());
     }
-    let frame = core.frame()?;
+    let frame = core.newest_frame(schema)?;
     let mut scales: Vec<Option<Scale>> = Vec::new();
     for (name, planned) in names.iter().zip(&mut plan.header.dimensions) {
-        let kept = own.iter().position(|dimension| dimension.column == *name).filter(|_| given(name).is_none());
-        scales.push(match (kept, planned.domain) {
-            (Some(d), _) => {
-                *planned = own[d].clone();
-                frame.as_ref().map(|frame| frame.scales[d].clone())
+        let kept = own.iter().position(|column| column == name).filter(|_| given(name).is_none());
+        scales.push(match (kept.zip(frame.as_ref()), planned.domain) {
+            (Some((d, frame)), _) => {
+                let scale = frame.scales[d].clone();
+                planned.scale = if ScaleKind::of(&scale) == ScaleKind::Quantile { "quantile" } else { "linear" }.into();
+                Some(scale)
             }
             (None, Some((low, high))) => Some(Scale::linear(low, high).map_err(Error::invalid)?),
             (None, None) => None,
@@ -178,19 +176,47 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| names[*d].clone()).collect();
-        let sample = QuerySpec { columns: Some(columns), limit: Some(LEARNED_ROWS), ..QuerySpec::default() };
-        let sample = RunOptions::with_cancel(&options.cancel).of(sample);
-        let batches = QueryStream::of(snapshot, &sample)?.collect::<Result<Vec<_>>>()?;
-        for (place, d) in open.into_iter().enumerate() {
-            let values = batches.iter().flat_map(|batch| frame::numbers(batch.column(place).as_ref()));
-            scales[d] = Some(match plan.header.dimensions[d].scale == "quantile" {
-                true => Scale::learn_quantile(values),
-                false => Scale::learn_linear(values),
-            });
+        for (d, values) in open.into_iter().zip(sample(snapshot, columns, &options.cancel)?) {
+            let kind =
+                if plan.header.dimensions[d].scale == "quantile" { ScaleKind::Quantile } else { ScaleKind::Linear };
+            scales[d] = Some(kind.learn(&values));
         }
     }
     plan.scales = scales.into_iter().collect();
     Ok(plan)
+}
+
+/// A plan of the table as it was created; its grids come along.
+fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
+    let core = &snapshot.core;
+    let mut header = core.header.clone();
+    header.id = fresh_id();
+    header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
+    header.capacity = options.capacity.unwrap_or(header.capacity);
+    if header.identity.is_empty() {
+        header.writer_tag = format!("{}:", unix_ms());
+    }
+    let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
+    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
+    let first = core.frame(&snapshot.view.schema, 0)?;
+    Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()) })
+}
+
+/// What changed of the table after its creation; its grids only if they come along.
+fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) -> Result<()> {
+    let mut copied = 0;
+    for number in 1..=snapshot.view.schema.version {
+        let name = name_of(number);
+        let location = snapshot.core.store.location();
+        let missing = || store_error(kubist_store::Error::Missing { file: format!("{location}/{name}") });
+        let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
+        let alteration = Alteration::decode(&bytes).map_err(|error| bad_entry(location, &name, 0, error))?;
+        if options.keeps_grids() || !matches!(alteration, Alteration::Grid(_)) {
+            copied += 1;
+            table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error)?;
+        }
+    }
+    Ok(())
 }
 
 fn copy_rows(
@@ -201,13 +227,7 @@ fn copy_rows(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let (begin, schema) = (Instant::now(), &snapshot.view.schema);
-    for number in 1..=schema.version {
-        let name = name_of(number);
-        let missing =
-            || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", snapshot.core.store.location()) });
-        let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        table.store.put_if_absent(&name, &bytes).map_err(store_error)?;
-    }
+    copy_alterations(snapshot, table, options)?;
     let history = &snapshot.view.history;
     let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
     let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();

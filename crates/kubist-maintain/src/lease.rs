@@ -38,7 +38,7 @@ impl Lease {
             // Nobody takes one for longer: that clock is wrong, or was.
             if end < now || end > now + LENGTH.as_millis() as u64 {
                 core.store.delete(&name).map_err(store_error)?;
-            } else if core.geometry.contains(other, cube) || core.geometry.contains(cube, other) {
+            } else if overlap(core, other, cube) {
                 return Ok(None);
             }
         }
@@ -55,10 +55,17 @@ impl Drop for Lease {
     }
 }
 
+/// Does one of the two hold the other?
+fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
+    let contains =
+        |outer: CubeId, inner| core.forest().tree(outer.grid()).is_some_and(|tree| tree.contains(outer, inner));
+    contains(one, other) || contains(other, one)
+}
+
 /// The cube that a lease is for, and when it ends, in milliseconds since 1970.
 fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
-    Some((core.geometry.cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
+    Some((core.forest().cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -78,19 +85,19 @@ mod tests {
         };
         let store = Arc::new(MemoryStore::new("leases"));
         let core = &make(store.clone(), Plan::new(&schema, &options).unwrap(), false).unwrap();
-        let children: Vec<CubeId> = core.geometry.children(CubeId::ROOT).collect();
-        let grandchild = core.geometry.children(children[0]).next().unwrap();
+        let children: Vec<CubeId> = core.forest().tree_of(CubeId::root(0)).children(CubeId::root(0)).collect();
+        let grandchild = core.forest().tree_of(children[0]).children(children[0]).next().unwrap();
         let first = Lease::take(core, children[0]).unwrap();
         assert!(first.is_some());
-        for taken in [CubeId::ROOT, children[0], grandchild] {
+        for taken in [CubeId::root(0), children[0], grandchild] {
             assert!(Lease::take(core, taken).unwrap().is_none());
         }
         assert!(Lease::take(core, children[1]).unwrap().is_some());
         drop(first);
-        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
         // One whose holder died long ago.
         store.put_if_absent(&format!("{LEASES}{:032x}-{}", grandchild.to_u128(), unix_ms() - 1), &[]).unwrap();
-        assert!(Lease::take(core, CubeId::ROOT).unwrap().is_some());
+        assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
         assert!(store.list(LEASES).unwrap().is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! The optimizer: it restores the layout while writers and readers go on.
 //!
 //! Small commits rest high in the tree and cubes gather many runs. The optimizer
-//! takes the runs of a part of the tree that the survey found worth it, places their
-//! rows anew and publishes the outcome as one rewrite; where nothing of that kind is
-//! left it makes the replicas that the table's policy wants. Writers and readers go
+//! takes the runs of a part of the tree that the planner found worth it, places their
+//! rows anew and publishes the outcome as one rewrite. Runs of older grids move to the
+//! newest in the same way. Where nothing of that kind is left it makes the replicas that the table's policy wants. Writers and readers go
 //! on meanwhile; it can be stopped at any moment.
 
 use std::collections::HashMap;
@@ -16,9 +16,10 @@ use kubist_index::priority::Threshold;
 use rayon::prelude::*;
 
 use crate::lease::Lease;
+use crate::planner::{CompactionPlanner, Kind, Rewrite};
 use crate::policy::OptimizeOptions;
+use crate::regrid::follow_data;
 use crate::replicate;
-use crate::survey::{Move, Survey};
 use kubist_catalog::core::Core;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
@@ -32,7 +33,7 @@ use kubist_write::seen::Seen;
 /// How much a thread that works beside others gives way to them, as nice(1) has it.
 const NICE: i32 = 10;
 /// In the background it stops with small rewrites after this time, does the large one at the
-/// end of the round, and surveys anew.
+/// end of the round, and plans anew.
 const ROUND: Duration = Duration::from_millis(300);
 
 /// What a call of `Table::optimize` did.
@@ -40,9 +41,13 @@ const ROUND: Duration = Duration::from_millis(300);
 pub struct OptimizeReport {
     pub rewrites: u64,
     pub rows_rewritten: u64,
+    /// Of these, rows that moved from the tree of an older grid to the newest.
+    pub rows_moved: u64,
     /// Rows of new replicas.
     pub rows_copied: u64,
     pub bytes_written: u64,
+    /// Did it give the table another grid, because the data had outgrown the one before?
+    pub new_grid: bool,
     /// Rewrites that another optimizer made superfluous.
     pub conflicts: u64,
     /// Parts of the tree that another optimizer was at work on.
@@ -65,8 +70,8 @@ struct Turn {
 pub struct Pace<'a> {
     /// The share of a core that it may take now.
     pub core_share: &'a dyn Fn() -> f64,
-    /// After each survey of the table.
-    pub surveyed: &'a dyn Fn(&Survey),
+    /// After each look at the table.
+    pub planned: &'a dyn Fn(&CompactionPlanner),
     /// After each rewrite: rows rewritten so far, debt that it settled.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
@@ -89,7 +94,7 @@ pub fn optimize(
         options,
         &mut Pace {
             core_share: &|| options.core_share,
-            surveyed: &|survey| left.set(survey.debt()),
+            planned: &|planner| left.set(planner.debt()),
             rewrote: &mut |rows, settled| {
                 left.set(left.get().saturating_sub(settled));
                 progress(rows, left.get());
@@ -112,22 +117,26 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
+    if options.follow_data {
+        let snapshot = Snapshot::now(core, &options.cancel)?;
+        report.new_grid = follow_data(core, &snapshot, &options.cancel)?;
+    }
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
         let snapshot = Snapshot::new(core.clone(), view);
-        let survey = Survey::new(&snapshot.view, &directory, &adding, &core.read_amplification);
-        (pace.surveyed)(&survey);
+        let planner = CompactionPlanner::new(&snapshot.view, &directory, &adding, &core.read_amplification);
+        (pace.planned)(&planner);
         if pass == 0 {
-            report.debt_before = survey.debt();
+            report.debt_before = planner.debt();
         }
-        report.debt_after = survey.debt();
-        let moves = survey.moves(options, &tried);
-        if moves.is_empty() {
+        report.debt_after = planner.debt();
+        let rewrites = planner.rewrites(options, &tried);
+        if rewrites.is_empty() {
             break;
         }
         let mut worked = Duration::ZERO;
-        for one in moves {
-            if options.one_round && worked > ROUND && !one.whole {
+        for one in rewrites {
+            if options.one_round && worked > ROUND && one.kind == Kind::Own {
                 continue;
             }
             let mut work = || rewrite(core, &snapshot, &one, &adding, &options.cancel);
@@ -138,8 +147,16 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             if let Some(written) = turn.written {
                 report.rows_rewritten += written.rows;
                 report.debt_after = report.debt_after.saturating_sub(one.debt);
-                core.read_amplification.forget(&core.geometry, one.top, one.whole);
-                (pace.rewrote)(report.rows_rewritten, one.debt);
+                if one.kind == Kind::Move {
+                    report.rows_moved += written.rows;
+                } else {
+                    core.read_amplification.forget(
+                        &directory.forest().tree_of(one.top),
+                        one.top,
+                        one.kind == Kind::Whole,
+                    );
+                }
+                (pace.rewrote)(report.rows_rewritten, if one.kind == Kind::Move { 0 } else { one.debt });
             }
             worked += turn.spent;
             rest(owed(turn.spent, pace), &options.cancel)?;
@@ -204,27 +221,37 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
 fn rewrite(
     core: &Arc<Core>,
     snapshot: &Snapshot,
-    one: &Move,
+    one: &Rewrite,
     adding: &Capacity,
     cancel: &Cancel,
 ) -> Result<Option<Written>> {
     let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
-    let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
+    let grid = if one.kind == Kind::Move { view.schema.newest_grid() } else { one.top.grid() };
+    let Some(frame) = core.frame(&view.schema, grid)? else { return Ok(Some(Written::default())) };
+    let snapshot = &Snapshot::new(snapshot.core.clone(), view.clone());
     let read = one.runs.par_iter().map(|run| {
         cancel.check()?;
         Ok(read_run(snapshot, run)?.0)
     });
     let batches = read.collect::<Result<Vec<_>>>()?;
-    let sorted = SortedRows::new(&frame, &snapshot.view.schema.stored, &batches, cancel)?;
+    let sorted = SortedRows::new(&frame, &view.schema.stored, &batches, cancel)?;
     drop(batches);
-    let geometry = core.geometry;
-    let above = geometry.parent(one.top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+    let geometry = frame.geometry;
+    let top = if one.kind == Kind::Move { geometry.root() } else { one.top };
+    let above = geometry.parent(top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+    // A part of a table that moves is one of many, as a commit is.
+    let capacity = match one.kind {
+        Kind::Own => *adding,
+        Kind::Move if directory.trees().any(|tree| tree.geometry == geometry) => {
+            Capacity::for_commits(core.header.capacity)
+        }
+        Kind::Whole | Kind::Move => Capacity::new(core.header.capacity),
+    };
     let seen = Seen::without(directory.clone(), one.runs.iter().map(|run| run.id));
-    let capacity = if one.whole { Capacity::new(core.header.capacity) } else { *adding };
     let rows = sorted.all().collect();
-    let mut placed = sorted.place(&geometry, &capacity, &seen, one.top, above, rows);
+    let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
     // What rests below `top` relied on the cutoffs above it as well (I5).
-    placed.cutoffs.extend(geometry.ancestors(one.top).map(|cube| (cube, directory.cutoff(cube))));
+    placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, directory.cutoff(cube))));
     let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }

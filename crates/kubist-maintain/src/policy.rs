@@ -17,6 +17,8 @@ pub struct OptimizeOptions {
     /// caller that comes again as long as there is something to do. Otherwise goes on
     /// until nothing is left.
     pub one_round: bool,
+    /// Gives the table another grid when the data has outgrown the newest.
+    pub follow_data: bool,
     /// Which records to copy downwards; `None`: as the table says.
     pub replication: Option<Replication>,
     pub cancel: Cancel,
@@ -29,6 +31,7 @@ impl Default for OptimizeOptions {
             rows_at_once: 4_000_000,
             core_share: 1.0,
             one_round: false,
+            follow_data: true,
             replication: None,
             cancel: Cancel::default(),
         }

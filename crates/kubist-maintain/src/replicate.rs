@@ -14,8 +14,8 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
+use crate::planner::movable;
 use crate::policy::OptimizeOptions;
-use crate::survey::movable;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
@@ -41,13 +41,16 @@ pub struct Part {
     targets: Vec<Target>,
 }
 
-/// All cubes that lack a good share of the replicas that the policy wants there.
+/// All cubes of the newest tree that lack a good share of the replicas that the policy
+/// wants there: the runs of older trees are about to move.
 pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &OptimizeOptions) -> Vec<Part> {
-    let (geometry, movable) = (directory.geometry(), movable(view));
+    let (newest, movable) = (view.schema.newest_grid(), movable(view));
+    let Some(tree) = directory.trees().find(|tree| tree.geometry.grid() == newest) else { return Vec::new() };
+    let geometry = tree.geometry;
     let mut outlooks: HashMap<CubeId, u32> = HashMap::new();
     let mut parts: Vec<Part> = Vec::new();
     let (mut held, mut rows): (HashSet<RunId>, u64) = Default::default();
-    for cube in directory.cubes() {
+    for cube in &directory.cubes()[tree.cubes] {
         let reaching = geometry.ancestors(*cube).filter(|ancestor| {
             let outlook = outlooks.entry(*ancestor);
             let outlook = outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, directory.cutoff(*ancestor)));
@@ -79,7 +82,7 @@ pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &
         rows += sources.iter().filter(|run| held.insert(run.id)).map(|run| run.rows).sum::<u64>();
         if let Some(part) = parts.last_mut() {
             while !geometry.contains(part.top, *cube) {
-                part.top = geometry.parent(part.top).unwrap_or(CubeId::ROOT);
+                part.top = geometry.parent(part.top).unwrap_or(geometry.root());
             }
             part.targets.push(Target { cube: *cube, sources, old: old.to_vec() });
         }
@@ -95,7 +98,7 @@ pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &
 /// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
-    let Some(frame) = core.frame()? else { return Ok(Some(Written::default())) };
+    let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };
     let directory = snapshot.directory()?;
     let sources: BTreeMap<RunId, &Arc<Run<Location>>> =
         part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
@@ -115,10 +118,10 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         .targets
         .par_iter()
         .map(|target| {
-            let parent = core.geometry.parent(target.cube);
+            let parent = frame.geometry.parent(target.cube);
             let cutoff = parent.map_or(Threshold::ALL, |parent| directory.cutoff(parent));
             let copied: HashSet<u32> = target.sources.iter().map(|run| place[&run.id]).collect();
-            let rows = sorted.inside(&core.geometry, target.cube);
+            let rows = sorted.inside(&frame.geometry, target.cube);
             let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));
             let (within, overflow) = rows.partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
             Placement { cube: target.cube, within, overflow, cutoff }

@@ -54,10 +54,17 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
             }
         }
         let mut output_runs = Vec::new();
-        if let (false, Some(frame)) = (mixed.is_empty(), core.frame()?) {
+        if !mixed.is_empty() {
+            let schema = &snapshot.view.schema;
             let mut segment = create_segment(core, &snapshot.view)?;
-            let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
+            let mut output = Output::new(core, &schema.dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
             for run in mixed {
+                let grid = run.cube.grid();
+                let missing = || Error::NotATable {
+                    location: core.store.location().into(),
+                    why: format!("its grid {grid} is missing"),
+                };
+                let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
                 let (batch, _) = read_run(&snapshot, &run)?;
                 let steps = batch.column(column).as_primitive::<Int64Type>();
                 let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
@@ -72,7 +79,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
             output_runs = output.finish()?.0;
             segment.sync().map_err(store_error)?;
         }
-        let cutoffs = output_runs.iter().flat_map(|run| core.geometry.ancestors(run.cube));
+        let cutoffs = output_runs.iter().flat_map(|run| directory.forest().tree_of(run.cube).ancestors(run.cube));
         let cutoffs: BTreeSet<CubeId> = cutoffs.collect();
         let replacement = Replacement {
             inputs,

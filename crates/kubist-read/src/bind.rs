@@ -13,10 +13,10 @@ use arrow_schema::Schema;
 use kubist_expr::{Predicate, Value};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
+use crate::grids::Grids;
 use crate::postings::Sought;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
-use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::STEP;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
@@ -33,8 +33,8 @@ pub struct BoundQuery {
     pub predicate: Predicate,
     pub cancel: Cancel,
     pub(crate) spec: QuerySpec,
-    pub(crate) frame: Option<Arc<Frame>>,
-    /// Where in the grid its records can lie.
+    pub(crate) grids: Arc<Grids>,
+    /// Where its records can lie.
     pub(crate) region: Region,
     /// The priorities that its records can have; `None`: no record can match.
     range: Option<PriorityRange>,
@@ -79,20 +79,20 @@ impl BoundQuery {
         let core = &snapshot.core;
         core.check_process()?;
         run.cancel.check()?;
-        let frame = core.frame()?;
+        let grids = Arc::new(Grids::of(snapshot)?);
         let drawn = priority_range(spec)?;
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
             predicate: predicate(snapshot, spec)?.and(condition(&visible_schema(snapshot))?),
             cancel: run.cancel.clone(),
             spec: spec.clone(),
-            region: Region::everything(core.geometry),
+            region: Region::everything(grids.clone()),
             range: drawn,
             drawn,
             precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)),
             columns: answer_columns(snapshot, spec)?,
-            cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, frame.as_deref(), cells)).transpose()?,
-            frame,
+            cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, &grids, cells)).transpose()?,
+            grids,
             inclusion: inclusion_column(snapshot, spec)?,
             part: run.part.clone(),
             most_held: run.most_held,
@@ -117,19 +117,17 @@ impl BoundQuery {
     /// Does nothing but ends of dimensions decide which records are asked for?
     pub(crate) fn only_box(&self) -> bool {
         let schema = &self.snapshot.view.schema;
-        let of_dimension =
-            |bound: &Bound| schema.column(&bound.column).is_ok_and(|column| schema.dimensions.contains(&column));
         self.spec.filter.is_none()
             && self.spec.steps.is_none()
             && self.snapshot.step.is_none()
-            && self.spec.bounds.iter().filter(|bound| has_end(bound)).all(of_dimension)
+            && self.bounded().iter().all(|column| schema.dimensions.contains(column))
     }
 
-    /// Has a dimension an end?
-    pub(crate) fn is_bounded(&self, d: usize) -> bool {
+    /// Stored columns that have an end.
+    pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
-        let of_it = |bound: &&Bound| schema.column(&bound.column).is_ok_and(|column| column == schema.dimensions[d]);
-        self.spec.bounds.iter().filter(of_it).any(has_end)
+        let bounds = self.spec.bounds.iter().filter(|bound| has_end(bound));
+        bounds.filter_map(|bound| schema.column(&bound.column).ok()).collect()
     }
 
     /// Are records everywhere asked for, by no values that could be looked up?

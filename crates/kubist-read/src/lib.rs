@@ -10,6 +10,7 @@
 pub mod bind;
 pub mod count;
 pub mod execute;
+pub mod grids;
 pub mod plan;
 pub mod postings;
 pub mod refine;

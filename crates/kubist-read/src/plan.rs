@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_index::plan;
 use kubist_index::priority::PriorityRange;
-use kubist_index::start::Start;
 use kubist_index::state::Run;
 use kubist_store::ReplicaLocation;
 
 use crate::bind::BoundQuery;
+use crate::grids::Within;
 use crate::postings::Answer;
 use crate::request::{Part, Request};
 use crate::ring;
@@ -126,7 +126,8 @@ impl LogicalPlan {
         };
         let schema = &query.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
-        let by_values = !query.predicate.columns().iter().all(is_dimension);
+        // Runs of an older grid have ranges of what are dimensions now.
+        let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
         LogicalPlan {
             query: Arc::new(query.linked()),
             method,
@@ -221,7 +222,7 @@ impl LogicalPlan {
     pub fn by_box(&self) -> Result<Option<(u64, ReadPlan)>> {
         let query = &self.query;
         // Without its grid (a damaged table) nothing is known of where rows lie.
-        if query.frame.is_none()
+        if !query.grids.are_known()
             || !query.only_box()
             || query.part.is_some()
             || !query.sought.is_empty()
@@ -230,12 +231,12 @@ impl LogicalPlan {
             return Ok(None);
         }
         let (core, mut stats) = (&query.snapshot.core, Stats::default());
-        let (grid_box, everything) = (&query.region.grid_box, PriorityRange::ALL);
-        let directory = query.snapshot.view.runs.near(core, grid_box, everything, &mut stats, &query.cancel)?;
-        let (mut inside, mut visits) = (0, Vec::new());
+        let (boxes, everything) = (&query.region.boxes, PriorityRange::ALL);
+        let directory = query.snapshot.view.runs.near(core, boxes, everything, &mut stats, &query.cancel)?;
+        let (mut inside, mut visits, bounded) = (0, Vec::new(), query.bounded());
         for piece in gradual::pieces(directory.runs().len(), &query.cancel) {
             for run in directory.runs()[piece?].iter().filter(|run| query.region.meets(run)) {
-                match query.region.holds(run, |d| query.is_bounded(d)) {
+                match query.region.holds(run, &bounded) {
                     true => inside += run.rows,
                     false => visits.push(Visit::whole(run.clone())),
                 }
@@ -257,9 +258,11 @@ impl LogicalPlan {
             None => self.walked(range),
         })?;
         if let Some(part) = &query.part {
-            let (grid_box, k) = (part.grid_box(), query.snapshot.core.geometry.dimensions());
             visits = on_ring(query, part, visits)?;
-            visits = visits.into_iter().filter_map(|visit| visit.inside(&grid_box, k)).collect();
+            let tree = query.grids.tree(part.grid);
+            let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
+            let grid_box = part.grid_box();
+            visits = visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect();
         }
         self.spend(&stats);
         Ok(ReadPlan { query: query.clone(), range, visits })
@@ -270,20 +273,24 @@ impl LogicalPlan {
         let query = &self.query;
         let (core, mut stats) = (&query.snapshot.core, Stats::default());
         query.cancel.check()?;
-        let grid_box = &query.region.grid_box;
-        let directory = query.snapshot.view.runs.near(core, grid_box, range, &mut stats, &query.cancel)?;
+        let boxes = &query.region.boxes;
+        let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
-            true => directory.plan_from(&[Start::ROOT], grid_box, range),
-            false => directory.plan(grid_box, range),
+            true => directory.plan_primaries(boxes, range),
+            false => directory.plan(boxes, range),
         };
         query.cancel.check()?;
         let wanted = |visit: &&plan::Visit<'_, Location>| query.region.meets(visit.run) && self.may_match(visit.run);
         let mut visits = Vec::new();
         for piece in gradual::pieces(plan.visits.len(), &query.cancel) {
             visits.extend(plan.visits[piece?].iter().filter(wanted).map(|visit| {
-                let boxes = |cubes: &Arc<[_]>| cubes.iter().map(|cube| core.geometry.span(*cube)).collect();
-                Visit { run: visit.run.clone(), within: visit.within.as_ref().map(boxes), zones: None }
+                let tree = directory.forest().tree_of(visit.run.cube);
+                let boxes = |cubes: &Arc<[_]>| Within {
+                    grid: tree.grid(),
+                    boxes: cubes.iter().map(|cube| tree.span(*cube)).collect(),
+                };
+                Visit { run: visit.run.clone(), within: visit.within.iter().map(boxes).collect(), zones: None }
             }));
         }
         stats.cubes_visited = plan.cubes_visited;

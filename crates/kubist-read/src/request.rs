@@ -5,15 +5,22 @@ use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// A box of the table's grid and a range of priorities, all ends included.
+/// A box of one of the table's grids and a range of priorities, all ends included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
+    /// The number of the grid.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub grid: u32,
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
     pub priorities: (u64, u64),
     /// Only runs that lie in these stretches of a cluster's ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<(i64, i64)>>,
+}
+
+fn is_first(grid: &u32) -> bool {
+    *grid == 0
 }
 
 /// How a query is run: nothing here changes what it means, but `part`, which is one piece

@@ -98,7 +98,7 @@ impl Split {
 /// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
-    let geometry = snapshot.core.geometry;
+    let geometry = newest(&plan.query)?;
     let (mut sample, rows) = sample(snapshot, &plan.query, request, parts)?;
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
@@ -109,7 +109,8 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
         request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
             let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
-            sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
+            // Where the runs of older grids lie in the newest is not known of them.
+            run.cube.grid() != part.grid || sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
         };
         let within = lying.iter().filter(|(run, ..)| meets(run));
         let hosts = ring::nearest(within.map(|(_, home, rows)| (&home.hosts, *rows)));
@@ -132,7 +133,7 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
         return splits(snapshot, request, parts);
     }
     let lying = lying(&plan)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
-    let everything = everything(&snapshot.core.geometry);
+    let everything = everything(&newest(&plan.query)?);
     let split = |share: Share| {
         let part = Part { tokens: Some(share.tokens), ..everything.clone() };
         split(snapshot, &request.spec, part, share.rows, share.hosts)
@@ -195,7 +196,7 @@ fn sample(
     let mut points = Vec::new();
     for batch in stream.by_ref() {
         let batch = batch?;
-        let of_batch = query.coordinates(batch.columns())?;
+        let of_batch = query.grids.coordinates(query.grids.newest(), batch.columns())?;
         points.extend((0..batch.num_rows()).map(|row| {
             let mut point = [0; MAX_DIMENSIONS];
             point.iter_mut().zip(&of_batch).for_each(|(place, column)| *place = column[row]);
@@ -209,8 +210,20 @@ fn sample(
     Ok((points, rows))
 }
 
+/// The tree of the grid by which parts are cut.
+fn newest(query: &BoundQuery) -> Result<Geometry> {
+    let grid = query.grids.newest();
+    query.grids.tree(grid).ok_or_else(|| Error::invalid(format!("the table has no grid {grid}")))
+}
+
 fn everything(geometry: &Geometry) -> Part {
-    Part { low: [0; MAX_DIMENSIONS], high: geometry.everything().high, priorities: (0, u64::MAX), tokens: None }
+    Part {
+        grid: geometry.grid(),
+        low: [0; MAX_DIMENSIONS],
+        high: geometry.everything().high,
+        priorities: (0, u64::MAX),
+        tokens: None,
+    }
 }
 
 /// Cuts a part with its points into so many, and says how many points each got.

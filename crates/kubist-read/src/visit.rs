@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use kubist_index::cube::GridBox;
+use kubist_index::cube::{Geometry, GridBox};
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 
 use crate::bind::Region;
+use crate::grids::Within;
 use kubist_format::location::Location;
 
 /// What reading a page for few of its zones costs, in rows, and each of them.
@@ -15,11 +16,12 @@ const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
 /// What any run costs, however few of its rows are asked for.
 const LEAST_ROWS: f64 = 128.0;
 
-/// A run to read, perhaps only inside some boxes, which have no point in common.
+/// A run to read, perhaps only inside some boxes.
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,
-    pub within: Option<Arc<[GridBox]>>,
+    /// All of these hold its points.
+    pub within: Vec<Within>,
     /// Only these zones, ascending, can hold what is looked up.
     pub zones: Option<Arc<[u32]>>,
 }
@@ -27,7 +29,7 @@ pub struct Visit {
 impl Visit {
     /// All of a run.
     pub fn whole(run: Arc<Run<Location>>) -> Visit {
-        Visit { run, within: None, zones: None }
+        Visit { run, within: Vec::new(), zones: None }
     }
 
     /// About how many of its rows have a priority in `range` and lie in the region.
@@ -46,25 +48,20 @@ impl Visit {
         }
     }
 
-    /// What of it lies inside one more box of `dimensions` dimensions, if anything.
-    pub fn inside(self, part: &GridBox, dimensions: usize) -> Option<Visit> {
-        let (location, k) = (&self.run.payload, dimensions);
-        let within = match &self.within {
-            None if (0..k).all(|d| part.low[d] <= location.low[d] && location.high[d] <= part.high[d]) => {
+    /// What of it lies inside one more box, of the space of `tree`, if anything.
+    pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
+        let (location, k) = (&self.run.payload, tree.dimensions());
+        if self.run.cube.grid() == tree.grid() {
+            if (0..k).all(|d| grid_box.low[d] <= location.low[d] && location.high[d] <= grid_box.high[d]) {
                 return Some(self);
             }
-            None => [part.clone()].into(),
-            Some(boxes) => {
-                let common = |one: &GridBox| {
-                    let mut both = one.clone();
-                    (0..k).for_each(|d| both.low[d] = one.low[d].max(part.low[d]));
-                    (0..k).for_each(|d| both.high[d] = one.high[d].min(part.high[d]));
-                    (0..k).all(|d| both.low[d] <= both.high[d]).then_some(both)
-                };
-                boxes.iter().filter_map(common).collect::<Arc<[GridBox]>>()
+            if (0..k).any(|d| grid_box.low[d] > location.high[d] || location.low[d] > grid_box.high[d]) {
+                return None;
             }
-        };
-        let meets = |one: &GridBox| (0..k).all(|d| one.low[d] <= location.high[d] && location.low[d] <= one.high[d]);
-        within.iter().any(meets).then_some(Visit { within: Some(within), ..self })
+        }
+        if *grid_box != tree.everything() {
+            self.within.push(Within { grid: tree.grid(), boxes: [grid_box.clone()].into() });
+        }
+        Some(self)
     }
 }

@@ -73,7 +73,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
         gaps.uncounted = true;
     }
     follow_rewrites(core, &mut state, &mut history, gaps, cancel)?;
-    let runs = Runs::new(None, Directory::new(core.geometry, &state), Default::default());
+    let runs = Runs::new(None, Directory::new(core.forest(), &state), Default::default());
     let view = View::new(schema(core, gaps)?, runs, history, &state);
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
@@ -184,7 +184,7 @@ fn follow(
         cancel.check()?;
         let name = format!("log of {writer}");
         let bad = |error| bad_entry(core.store.location(), &name, position, error);
-        let entry = match CommitEntry::decode(&bytes, &core.geometry) {
+        let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
             // Behind a wrong checksum anything may look new.
             Err(_) if !is_whole => None,
             decoded => or_wrong(decoded, bad)?.ok(),
@@ -306,5 +306,7 @@ fn read_rewrite(core: &Core, name: &str) -> Result<std::result::Result<RewriteEn
         Ok(bytes) => bytes,
         Err(wrong) => return Ok(Err(wrong)),
     };
-    or_wrong(RewriteEntry::decode(&bytes, &core.geometry), |error| bad_entry(core.store.location(), name, 0, error))
+    or_wrong(core.decoded(|forest| RewriteEntry::decode(&bytes, forest)), |error| {
+        bad_entry(core.store.location(), name, 0, error)
+    })
 }

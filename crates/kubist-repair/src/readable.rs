@@ -253,13 +253,13 @@ pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) 
     Some((more as u64, runs::damaged(snapshot, run, 0, what).to_string()))
 }
 
-/// The grid, if there is one that can be read.
+/// A grid, if it is there and can be read.
 ///
 /// # Errors
 ///
 /// `Newer`, or a storage error.
-pub fn grid(snapshot: &Snapshot) -> Result<Option<Arc<Frame>>> {
-    match snapshot.core.frame() {
+pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
+    match snapshot.core.frame(&snapshot.view.schema, number) {
         Err(error) if is_damage(&error) => Ok(None),
         frame => frame,
     }
@@ -272,7 +272,7 @@ pub fn grid(snapshot: &Snapshot) -> Result<Option<Arc<Frame>>> {
 /// `Newer`, or a storage error.
 pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
     let stored = &snapshot.view.schema.stored;
-    let grid = grid(snapshot)?;
+    let grid = grid(snapshot, run.cube.grid())?;
     let extent = |d: usize, column: usize| {
         let data_type = stored.field(column).data_type();
         let (low, high) = match (map, &lost.zones) {
@@ -285,16 +285,18 @@ pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, los
         };
         let number = |key: &u64| order::number(data_type, *key);
         let frame = grid.as_ref();
-        let bits = snapshot.core.geometry.bits();
         // Without a zone map the grid says it, as exactly as it can.
-        let edge = |coordinate: u32| frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, bits));
+        let edge = |coordinate: u32| {
+            frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, frame.geometry.bits()))
+        };
         Extent {
             column: stored.field(column).name().clone(),
             low: low.map_or_else(|| edge(run.payload.low[d]), number),
             high: high.map_or_else(|| edge(run.payload.high[d].saturating_add(1)), number),
         }
     };
-    let dimensions = snapshot.view.schema.dimensions.iter().enumerate();
+    let columns = snapshot.view.schema.columns_of(run.cube.grid());
+    let dimensions = columns.unwrap_or(&snapshot.core.created.dimensions).iter().enumerate();
     let directory = snapshot.directory()?;
     let copies = directory.replicas().filter(|replica| replica.copies.contains(&run.id));
     Ok(Loss {

@@ -36,17 +36,34 @@ pub fn recover(
     pages: &mut PageLedger,
     cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
-    let geometry = snapshot.core.geometry;
     let directory = snapshot.directory()?;
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
-    let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
-    // Without the grid it is unknown what lies in a cube.
-    let Some(frame) = grid(snapshot)? else { return Ok(found) };
+    for tree in directory.trees() {
+        // Without the grid it is unknown what lies in a cube.
+        let Some(frame) = grid(snapshot, tree.geometry.grid())? else { continue };
+        in_tree(snapshot, &frame, &runs, damaged, pages, &mut found, cancel)?;
+    }
+    Ok(found)
+}
+
+/// Appends what the replicas of one tree hold beyond what is `found` already.
+fn in_tree(
+    snapshot: &Snapshot,
+    frame: &Frame,
+    runs: &HashMap<RunId, &Arc<Run<Location>>>,
+    damaged: &HashSet<RunId>,
+    pages: &mut PageLedger,
+    found: &mut Vec<RecordBatch>,
+    cancel: &Cancel,
+) -> Result<()> {
+    let directory = snapshot.directory()?;
+    let geometry = frame.geometry;
+    let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
     // From the root downwards; what was found above a cube is not taken again.
-    for replica in directory.replicas() {
+    for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
             continue;
         }
@@ -62,7 +79,7 @@ pub fn recover(
             if !sources.contains_key(source) {
                 let rows = match runs.get(source) {
                     Some(run) => {
-                        sound_rows(snapshot, run, pages, &frame)?.into_iter().flat_map(|(_, rows)| rows).collect()
+                        sound_rows(snapshot, run, pages, frame)?.into_iter().flat_map(|(_, rows)| rows).collect()
                     }
                     None => Vec::new(),
                 };
@@ -70,7 +87,7 @@ pub fn recover(
             }
             know(&sources[source], replica.cube);
         }
-        for (batch, rows) in sound_rows(snapshot, replica, pages, &frame)? {
+        for (batch, rows) in sound_rows(snapshot, replica, pages, frame)? {
             let is_new = rows.iter().map(|(_, hash)| match known.get_mut(hash) {
                 Some(count) if *count > 0 => {
                     *count -= 1;
@@ -86,7 +103,7 @@ pub fn recover(
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn sound_rows(

@@ -108,7 +108,7 @@ fn readable_rewrites(snapshot: &Snapshot) -> Result<Vec<RewriteEntry>> {
             bytes => bytes?,
         };
         let Some(bytes) = bytes else { continue };
-        match RewriteEntry::decode(&bytes, &core.geometry) {
+        match core.decoded(|forest| RewriteEntry::decode(&bytes, forest)) {
             Ok(entry) => rewrites.push(entry),
             Err(EntryError::Bad(_)) => {}
             Err(newer) => return Err(bad_entry(core.store.location(), name, 0, newer)),
@@ -121,7 +121,10 @@ fn committed_runs(snapshot: &Snapshot) -> Result<Vec<Arc<Run<Location>>>> {
     let (core, mut runs) = (&snapshot.core, Vec::new());
     for writer in core.store.logs().map_err(store_error)? {
         let log = core.store.read_sound_log(&writer, 0).map_err(store_error)?;
-        let entries = log.entries.iter().filter_map(|entry| CommitEntry::decode(&entry.bytes, &core.geometry).ok());
+        let entries = log
+            .entries
+            .iter()
+            .filter_map(|entry| core.decoded(|forest| CommitEntry::decode(&entry.bytes, forest)).ok());
         runs.extend(entries.flat_map(|entry| entry.commit.runs));
     }
     Ok(runs)

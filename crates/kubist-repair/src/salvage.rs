@@ -228,7 +228,8 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, no
         to.put_if_absent(&name, &bytes).map_err(store_error)?;
     }
     // Only a grid that makes sense: otherwise the new table makes its own.
-    let grid = Core::with_header(from.clone())?.frame().and_then(|frame| {
+    let core = Core::with_header(from.clone())?;
+    let grid = core.frame(&core.created, 0).and_then(|frame| {
         let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
         Ok(bytes.flatten())
     });

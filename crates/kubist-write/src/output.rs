@@ -37,11 +37,17 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Holds the postings of some parts in memory, for each lookup column about an
-    /// eighth of `memory` bytes.
-    pub fn new(core: &Core, segment: &'a mut dyn Segment, memory: usize, cancel: &'a Cancel) -> Output<'a> {
+    /// Of runs whose dimensions are these stored columns. Holds the postings of some parts in
+    /// memory, for each lookup column about an eighth of `memory` bytes.
+    pub fn new(
+        core: &Core,
+        dimensions: &[usize],
+        segment: &'a mut dyn Segment,
+        memory: usize,
+        cancel: &'a Cancel,
+    ) -> Output<'a> {
         let (lookup, ranges) = (Gathered::new(core, memory / 8), ranges::Gathered::default());
-        let dimensions = core.created.dimensions.clone();
+        let dimensions = dimensions.to_vec();
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 

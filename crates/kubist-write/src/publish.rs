@@ -126,7 +126,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             retract_after: replacement.retract_after,
             unix_ms: unix_ms(),
         };
-        let bytes = entry.encode(&core.geometry);
+        let bytes = entry.encode(&core.forest());
         if core.store.put_if_absent(&format!("{REWRITES}{number:020}"), &bytes).map_err(store_error)? {
             return Ok(true);
         }
@@ -191,7 +191,7 @@ impl NewRuns {
         cancel: &Cancel,
     ) -> Result<NewRuns> {
         let mut segment = create_segment(core, view)?;
-        let mut output = Output::new(core, segment.as_mut(), DEFAULT_MEMORY, cancel);
+        let mut output = Output::new(core, &rows.frame().dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
         output.write(rows, placements)?;
         let (runs, bytes) = output.finish()?;
         segment.sync().map_err(store_error)?;

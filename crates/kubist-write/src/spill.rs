@@ -12,7 +12,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::take::take_record_batch;
-use kubist_index::cube::{CubeId, Geometry, KEY_BITS, MortonKey};
+use kubist_index::cube::{CubeId, KEY_BITS, MortonKey};
 use kubist_store::Scratch;
 use rayon::prelude::*;
 
@@ -28,9 +28,10 @@ const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
 
 pub struct Spill {
+    /// The grid whose space the parts divide.
+    frame: Arc<Frame>,
     /// Rows are kept in memory without it.
     scratch: Option<Arc<dyn Scratch>>,
-    geometry: Geometry,
     /// Ascending.
     cubes: Vec<CubeId>,
     /// By the highest bits of a key (as many as make its length), the last part that begins
@@ -69,7 +70,7 @@ pub struct Part {
 
 impl Spill {
     /// Chooses parts by the rows at hand.
-    pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Frame, batches: &[RecordBatch]) -> Spill {
+    pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Arc<Frame>, batches: &[RecordBatch]) -> Spill {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let step = rows.div_ceil(SAMPLED_KEYS).max(1);
         let sampled = batches.iter().map(|batch| {
@@ -81,7 +82,7 @@ impl Spill {
         let geometry = frame.geometry;
         let (part_rows, most_parts) = if scratch.is_none() { MEMORY_PARTS } else { SCRATCH_PARTS };
         let wanted = (keys.len() * part_rows / rows.max(1)).max(keys.len() / most_parts);
-        let mut cubes = vec![(CubeId::ROOT, keys.len())];
+        let mut cubes = vec![(geometry.root(), keys.len())];
         loop {
             let splittable =
                 |(_, (cube, count)): &(usize, &(CubeId, usize))| cube.level() < geometry.deepest() && *count > wanted;
@@ -97,10 +98,10 @@ impl Spill {
             let children: Vec<_> = geometry.children(*cube).map(|child| (child, count(child))).collect();
             cubes.splice(place..=place, children);
         }
-        Spill::over(scratch, geometry, cubes.into_iter().map(|(cube, _)| cube).collect())
+        Spill::over(scratch, frame.clone(), cubes.into_iter().map(|(cube, _)| cube).collect())
     }
 
-    fn over(scratch: Option<Arc<dyn Scratch>>, geometry: Geometry, cubes: Vec<CubeId>) -> Spill {
+    fn over(scratch: Option<Arc<dyn Scratch>>, frame: Arc<Frame>, cubes: Vec<CubeId>) -> Spill {
         let stored = vec![Stored::default(); cubes.len()];
         let leading_bits = (cubes.len().ilog2() + 5).min(MOST_LEADING_BITS);
         let mut parts = Vec::with_capacity(1 << leading_bits);
@@ -111,7 +112,12 @@ impl Spill {
             }
             parts.push(part as u32);
         }
-        Spill { scratch, geometry, cubes, parts, stored }
+        Spill { frame, scratch, cubes, parts, stored }
+    }
+
+    /// The grid by which its rows are placed.
+    pub fn frame(&self) -> &Arc<Frame> {
+        &self.frame
     }
 
     /// The part that holds a key.
@@ -123,7 +129,7 @@ impl Spill {
     }
 
     /// Distributes batches over the parts.
-    pub fn add(&mut self, frame: &Frame, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
+    pub fn add(&mut self, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
         // A few batches at a time, so that their copies stay few.
         let mut batches = batches.into_iter();
         loop {
@@ -133,7 +139,7 @@ impl Spill {
                 return Ok(());
             }
             let distributed: Vec<Vec<(usize, Stored)>> =
-                few.into_par_iter().map(|batch| self.distribute(frame, &batch)).collect::<Result<_>>()?;
+                few.into_par_iter().map(|batch| self.distribute(&batch)).collect::<Result<_>>()?;
             for (part, mut more) in distributed.into_iter().flatten() {
                 let part = &mut self.stored[part];
                 part.rows += more.rows;
@@ -144,8 +150,8 @@ impl Spill {
     }
 
     /// One batch, part by part.
-    fn distribute(&self, frame: &Frame, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
-        let keys = frame.keys(batch);
+    fn distribute(&self, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
+        let keys = self.frame.keys(batch);
         let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
         let mut ends = vec![0usize; self.cubes.len() + 1];
         parts.iter().for_each(|part| ends[*part as usize + 1] += 1);
@@ -182,8 +188,8 @@ impl Spill {
     /// The parts that hold rows, each small enough that its rows and `row_bytes`
     /// for each of them stay below `bound` (several with the same cube if all its rows
     /// lie on one grid point).
-    pub fn into_parts(self, frame: &Frame, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
-        let mut parts = Vec::new();
+    pub fn into_parts(self, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
+        let (mut parts, geometry) = (Vec::new(), self.frame.geometry);
         for (cube, stored) in self.cubes.into_iter().zip(self.stored).filter(|(_, stored)| stored.rows > 0) {
             let of_rows = |rows: u64, bytes: u64| bytes + rows * row_bytes as u64;
             let scratch = self.scratch.clone();
@@ -192,7 +198,7 @@ impl Spill {
                 parts.push(Part { cube, rows, bytes, scratch, extents });
                 continue;
             }
-            if cube.level() >= self.geometry.deepest() {
+            if cube.level() >= geometry.deepest() {
                 let share = of_rows(stored.rows, stored.bytes).div_ceil(bound.max(1) as u64).max(1) as usize;
                 let each = stored.extents.len().div_ceil(share).max(1);
                 let pieces = stored.extents.len().div_ceil(each) as u64;
@@ -202,11 +208,11 @@ impl Spill {
                 }
                 continue;
             }
-            let mut split = Spill::over(scratch.clone(), self.geometry, self.geometry.children(cube).collect());
+            let mut split = Spill::over(scratch.clone(), self.frame.clone(), geometry.children(cube).collect());
             for extent in stored.extents {
-                split.add(frame, read(scratch.as_deref(), extent)?, cancel)?;
+                split.add(read(scratch.as_deref(), extent)?, cancel)?;
             }
-            parts.extend(split.into_parts(frame, row_bytes, bound, cancel)?);
+            parts.extend(split.into_parts(row_bytes, bound, cancel)?);
         }
         Ok(parts)
     }
@@ -214,11 +220,11 @@ impl Spill {
 
 impl Part {
     /// All rows of a commit.
-    pub fn whole(batches: Vec<RecordBatch>) -> Part {
+    pub fn whole(frame: &Frame, batches: Vec<RecordBatch>) -> Part {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let bytes = batches.iter().map(|batch| batch_bytes(batch) as u64).sum();
         let extents = batches.into_iter().map(Extent::Memory).collect();
-        Part { cube: CubeId::ROOT, rows, bytes, scratch: None, extents }
+        Part { cube: frame.geometry.root(), rows, bytes, scratch: None, extents }
     }
 
     pub fn load(self) -> Result<Vec<RecordBatch>> {

@@ -12,10 +12,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
+use arrow_select::take::take;
 use kubist_index::cube::CubeId;
+use kubist_index::fit::outgrown;
 use kubist_index::grid::Scale;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::plain;
@@ -28,11 +30,13 @@ use crate::build::{EncodedRun, SortedRows};
 use crate::output::{DEFAULT_MEMORY, Output, identify};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
+use kubist_catalog::alter::{next_grid, rescaled};
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::{self, Frame};
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
+use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
 use kubist_format::entry::{CommitEntry, StepMark};
@@ -53,6 +57,10 @@ const SLICE_ROWS: usize = 1 << 18;
 const SLICE_BYTES: usize = 64 << 20;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
+
+/// A commit of so many rows may have a grid made for it, and that is judged by some of them.
+const BULK_ROWS: u64 = 1 << 14;
+const COMPARED_ROWS: u64 = 4096;
 
 /// How long somebody else may hold a log without being its writer.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -121,15 +129,28 @@ struct Made {
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,
+    outside: u64,
+}
+
+/// The runs of a commit, before it is said in the log.
+#[derive(Default)]
+struct Prepared {
+    commit: Commit<Location>,
+    bytes: u64,
+    /// Rows outside of the grid's domain.
+    outside: u64,
 }
 
 /// What a commit did.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
     /// Which commit of this writer it is, from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
+    /// Rows that lie outside of the domain of the grid in some dimension. They are kept and
+    /// found all the same; the optimizer makes a grid that fits when there are many.
+    pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
     /// Its token was known: it had been committed before and was not again.
@@ -178,6 +199,11 @@ fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
         }
     }
     slices
+}
+
+/// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
+fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    batches.iter().map(|batch| schema.widened(batch)).collect()
 }
 
 impl Writer {
@@ -343,7 +369,7 @@ impl Writer {
             if let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token) {
                 self.discard();
                 let writer = self.name().into();
-                return Ok(Committed { writer, sequence, rows, bytes_written: 0, seconds: 0.0, repeated: true });
+                return Ok(Committed { writer, sequence, rows, repeated: true, ..Committed::default() });
             }
         }
         if let Some(step) = options.step {
@@ -356,16 +382,17 @@ impl Writer {
         // A step may be empty for a writer, but it has to be said.
         if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
             let writer = self.name().into();
-            return Ok(Committed { writer, sequence: 0, rows: 0, bytes_written: 0, seconds: 0.0, repeated: false });
+            return Ok(Committed { writer, ..Committed::default() });
         }
         let rows = pending.rows;
-        let (commit, bytes) = match rows {
-            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+        let Prepared { commit, bytes, outside } = match rows {
+            0 => Prepared::default(),
             _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
-        self.log_entry(CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit }, bytes, begin)
+        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit };
+        Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
     /// Commits rows that brought their steps along, so many of each.
@@ -376,11 +403,12 @@ impl Writer {
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
         let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
-        let (commit, bytes) = match rows {
-            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+        let Prepared { commit, bytes, outside } = match rows {
+            0 => Prepared::default(),
             _ => self.write(pending, None)?,
         };
-        self.log_entry(CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit }, bytes, begin)
+        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit };
+        Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
     /// Says that this writer has nothing for a step and never will.
@@ -417,7 +445,7 @@ impl Writer {
         entry.sequence = sequence;
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
-        let entry = entry.encode(&self.core.geometry);
+        let entry = entry.encode(&self.core.forest());
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -433,12 +461,20 @@ impl Writer {
         }
         let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
         let bytes_written = bytes + entry.len() as u64;
-        Ok(Committed { writer, sequence, rows, bytes_written, seconds, repeated: false })
+        Ok(Committed { writer, sequence, rows, bytes_written, seconds, ..Committed::default() })
     }
 
-    /// The frame, learned from the pending rows if no writer has published one.
-    fn frame(&self, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
-        if let Some(frame) = self.core.frame()? {
+    /// The frame of the newest grid, learned from the pending rows if none is published. Rows
+    /// that are more than all that were there make one for themselves if they do not fit it.
+    fn frame(&self, view: &View, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
+        let schema = &view.schema;
+        if let Some(mut frame) = self.core.newest_frame(schema)? {
+            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+            if rows >= BULK_ROWS && rows > view.rows() {
+                if let Some(fitting) = self.fitting(view, &frame, rows, batches)? {
+                    frame = fitting;
+                }
+            }
             if !self.settled.get() {
                 // Another process may just be making them durable: a commit must
                 // not outlive the header and the grid that it was placed by.
@@ -463,38 +499,67 @@ impl Writer {
         self.core.publish_grid(&scales)
     }
 
+    /// The frame of a new grid for many rows, if they have outgrown the newest.
+    fn fitting(&self, view: &View, frame: &Frame, rows: u64, batches: &[RecordBatch]) -> Result<Option<Arc<Frame>>> {
+        let step = rows.div_ceil(COMPARED_ROWS).max(1) as usize;
+        let sampled = |column: &usize| -> Result<Vec<f64>> {
+            let some = |batch: &RecordBatch| {
+                let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
+                take(batch.column(*column), &rows, None).map_err(Error::kernel)
+            };
+            let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
+            Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
+        };
+        let sample = frame.dimensions.iter().map(sampled).collect::<Result<Vec<_>>>()?;
+        let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(None) };
+        let schema = &view.schema;
+        let why = "a commit had more rows than the table, and had outgrown the one before";
+        self.core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
+        // Its own, or that of somebody else who was at it.
+        let schema = self.core.view(&self.cancel)?.schema.clone();
+        self.core.settle_schema(&schema)?;
+        self.core.newest_frame(&schema)
+    }
+
     fn spill(&mut self) -> Result<()> {
-        let frame = self.frame(&self.pending.batches)?;
-        let batches = std::mem::take(&mut self.pending.batches);
+        let view = self.core.view(&self.cancel)?;
+        let schema = view.schema.clone();
+        let batches = widened(&schema, std::mem::take(&mut self.pending.batches))?;
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
+            let frame = self.frame(&view, &batches)?;
             let scratch = self.core.store.scratch().map_err(store_error)?;
             self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
         let spill = self.pending.spill.as_mut().expect("made above");
-        spill.add(&frame, batches, &self.cancel)
+        spill.add(batches, &self.cancel)
     }
 
     /// Writes the pending rows as runs and makes them durable.
-    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
+    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<Prepared> {
         let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
-        let frame = self.frame(&pending.batches)?;
-        let (geometry, schema) = (self.core.geometry, view.schema.clone());
+        let schema = view.schema.clone();
+        let batches = widened(&schema, std::mem::take(&mut pending.batches))?;
+        // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
+        let frame = match &pending.spill {
+            Some(spill) => spill.frame().clone(),
+            None => self.frame(&view, &batches)?,
+        };
+        let geometry = frame.geometry;
         let seen = Seen::all(known);
         let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
-        let batches = std::mem::take(&mut pending.batches);
         let parts: Vec<Part> = match pending.spill.take() {
-            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(batches)],
+            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(&frame, batches)],
             spill => {
                 let mut spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
-                spill.add(&frame, batches, &cancel)?;
-                spill.into_parts(&frame, SORT_BYTES, memory / PART_SHARE, &cancel)?
+                spill.add(batches, &cancel)?;
+                spill.into_parts(SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
         let sorted = |batches: Vec<RecordBatch>| -> Result<SortedRows> {
-            // Rows that were pending when a column was added have it not.
+            // Those that were spilled before a column was added, too.
             let ready = |batch: &RecordBatch| schema.with_step(schema.widened(batch)?, step);
             SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?, &cancel)
         };
@@ -512,12 +577,13 @@ impl Writer {
         }
         let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
         let core = self.core.clone();
-        let mut output = Output::new(&core, self.segment()?.as_mut(), memory, &cancel);
+        let mut output = Output::new(&core, &frame.dimensions, self.segment()?.as_mut(), memory, &cancel);
         let lookup = output.lookup_columns();
         let make = |part: Part| -> Result<Made> {
             cancel.check()?;
             let (cube, mut made) = (part.cube, Made::default());
             let sorted = sorted(part.load()?)?;
+            made.outside = sorted.outside;
             // The first ancestor whose cutoff admits a row keeps it.
             let ancestors: Vec<(CubeId, Threshold)> =
                 geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
@@ -544,14 +610,15 @@ impl Writer {
         let at_once =
             (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, 8 * rayon::current_num_threads() as u64);
         let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
-        let (mut parts, mut done) = (parts.into_iter(), Vec::new());
+        let (mut parts, mut done, mut outside) = (parts.into_iter(), Vec::new(), 0);
         loop {
             let some: Vec<Part> = parts.by_ref().take(at_once as usize).collect();
             if some.is_empty() && done.is_empty() {
                 break;
             }
             let append = || -> Result<()> {
-                for Made { upper: rows, cutoffs: of_part, runs } in done {
+                for Made { upper: rows, cutoffs: of_part, runs, outside: of_rows } in done {
+                    outside += of_rows;
                     rows.into_iter().for_each(|(cube, rows)| upper.entry(cube).or_default().push(rows));
                     cutoffs.extend(of_part);
                     output.append(runs)?;
@@ -583,7 +650,7 @@ impl Writer {
         // The same cube may have been passed through by several parts of one grid point.
         cutoffs.sort_unstable();
         cutoffs.dedup_by_key(|(cube, _)| *cube);
-        Ok((Commit { runs, cutoffs }, bytes))
+        Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::header::FORMAT_VERSION;
 use kubist_format::lookups;
+use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
-use kubist_maintain::survey::Survey;
+use kubist_maintain::planner::CompactionPlanner;
 use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
 
 /// What a table is and holds.
@@ -29,6 +31,14 @@ pub struct Info {
     pub replica_rows: u64,
     /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
     pub debt: u64,
+    /// The number of the newest grid, by which rows are placed; the first has 0.
+    pub grid: u32,
+    /// Rows that lie by older grids, and wait for the optimizer.
+    pub rows_to_move: u64,
+    /// About how many rows lie outside of the domain of the newest grid in some dimension, told
+    /// from the boxes around the rows of each run. They are found all the same, and the
+    /// optimizer makes a grid that fits when there are many.
+    pub rows_outside: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
     /// The dimensions, in the order of the keys.
@@ -86,17 +96,32 @@ pub struct WriterInfo {
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let core = &snapshot.core;
     let directory = snapshot.view.runs.whole(core, cancel)?;
-    let frame = core.frame()?;
-    let scales = frame.as_ref().map(|frame| &frame.scales);
-    let dimensions = core.header.dimensions.iter().enumerate().map(|(d, dimension)| {
-        let domain = scales.map(|scales| scales[d].domain()).or(dimension.domain);
+    let schema = &snapshot.view.schema;
+    let frame = core.newest_frame(schema)?;
+    let planner = CompactionPlanner::new(
+        &snapshot.view,
+        &directory,
+        &Capacity::new(core.header.capacity),
+        &core.read_amplification,
+    );
+    let dimensions = schema.dimensions.iter().enumerate().map(|(d, column)| {
+        let said = core.header.dimensions.get(d).filter(|_| schema.newest_grid() == 0);
+        let scale = frame.as_ref().map(|frame| &frame.scales[d]);
+        let kind = scale.map(|scale| if matches!(scale, Scale::Quantile { .. }) { "quantile" } else { "linear" });
+        let domain = scale.map(Scale::domain).or(said.and_then(|said| said.domain));
         DimensionInfo {
-            column: dimension.column.clone(),
-            scale: dimension.scale.clone(),
+            column: schema.user_field(*column).name().clone(),
+            // A first commit of one value learns an even division, whatever was asked for.
+            scale: said.map_or(kind.unwrap_or("linear"), |said| said.scale.as_str()).into(),
             low: domain.map(|(low, _)| low),
             high: domain.map(|(_, high)| high),
         }
     });
+    let of_newest = directory.runs().iter().filter(|run| run.cube.grid() == schema.newest_grid());
+    let outside = |frame: &Arc<Frame>| -> f64 {
+        of_newest.map(|run| frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high)).sum()
+    };
+    let rows_outside = frame.as_ref().map_or(0.0, outside) as u64;
     let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
     let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
@@ -107,8 +132,10 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,
         replica_rows: directory.replicas().map(|run| run.rows).sum(),
-        debt: Survey::new(&snapshot.view, &directory, &Capacity::new(core.header.capacity), &core.read_amplification)
-            .debt(),
+        debt: planner.debt(),
+        grid: schema.newest_grid(),
+        rows_to_move: planner.rows_to_move(),
+        rows_outside,
         most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
         height: directory.height(),
         dimensions: dimensions.collect(),

@@ -67,8 +67,10 @@ pub use kubist_maintain::clean::Cleaning;
 pub use kubist_maintain::copy::{Copied, CopyOptions};
 pub use kubist_maintain::disk_use::DiskUse;
 pub use kubist_maintain::drop::Dropped;
+pub use kubist_maintain::learn::ScaleKind;
 pub use kubist_maintain::optimize::OptimizeReport;
 pub use kubist_maintain::policy::OptimizeOptions;
+pub use kubist_maintain::regrid::GridOptions;
 pub use kubist_maintain::retract::Retraction;
 pub use kubist_model as model;
 pub use kubist_read::plan::PlanOutline;
@@ -88,7 +90,7 @@ pub use kubist_types::{
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;
-pub use table::{Table, read_split};
+pub use table::{Regridded, Table, read_split};
 
 /// What programs call a [`QuerySpec`]: which records are asked for.
 pub type Query = QuerySpec;

@@ -15,6 +15,7 @@ use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
 use kubist_maintain::optimize::{self, OptimizeReport};
 use kubist_maintain::policy::OptimizeOptions;
+use kubist_maintain::regrid::{self, GridOptions};
 use kubist_maintain::retract::{self, Retraction};
 use kubist_read::splits::Split;
 use kubist_read::stream::QueryStream;
@@ -59,6 +60,15 @@ use crate::snapshot::Snapshot;
 #[derive(Clone)]
 pub struct Table {
     pub(crate) core: Arc<Core>,
+}
+
+/// What [`Table::regrid`] did.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Regridded {
+    /// The number of the new grid.
+    pub grid: u32,
+    /// What the optimizer did then.
+    pub optimized: OptimizeReport,
 }
 
 impl std::fmt::Debug for Table {
@@ -283,6 +293,22 @@ impl Table {
     /// `Invalid` options, `Cancelled`, or a storage error; the table is sound in any case.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
         optimize::optimize(&self.core, options, progress)
+    }
+
+    /// Gives the table another grid, of other dimensions, domains or scales, and moves all
+    /// rows to it. Calls `progress` as [`Table::optimize`] does. Writers go on meanwhile and
+    /// take up the new grid with their next commit, and answers are the same at any moment.
+    /// If the moving is stopped, [`Table::optimize`] goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` options, or a domain to learn and no rows; `Busy` if somebody else has given
+    /// it another grid meanwhile; `Cancelled`, or what the store says.
+    pub fn regrid(&self, options: &GridOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Regridded> {
+        let grid = regrid::publish(&self.core, options, "asked for")?;
+        let cancel = options.cancel.clone();
+        let moving = OptimizeOptions { follow_data: false, cancel, ..OptimizeOptions::default() };
+        Ok(Regridded { grid, optimized: self.optimize(&moving, progress)? })
     }
 
     /// Optimizes on a thread of its own what queries of this process found expensive.

@@ -21,8 +21,8 @@ use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
-    CommitOptions, Dimension, Domain, Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, TableOptions,
-    Value, VerifyOptions, WriterOptions,
+    CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Result, Table,
+    TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -107,6 +107,16 @@ impl Model {
                     let replication = ["none", "outlook", "full"].choose(random).map(|policy| policy.parse().unwrap());
                     let options = OptimizeOptions { debt_share, rows_at_once, replication, ..Default::default() };
                     table.optimize(&options, &mut |_, _| {})?;
+                }
+                4 if random.random_bool(0.5) => {
+                    // Killed on the way or not: writers take up the grid, perhaps before it is
+                    // durable, and some of the rows have moved.
+                    let process = machine.process();
+                    process.kill_after(random.random_range(0..400));
+                    let domain = Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..1000)));
+                    let domains = vec![Dimension { column: "x".into(), domain }];
+                    let options = GridOptions { domains, ..Default::default() };
+                    let _ = open_on(process, plant).and_then(|table| table.regrid(&options, &mut |_, _| {}));
                 }
                 4 => {
                     // Killed on the way or not: others see the column, perhaps before it

@@ -1,6 +1,6 @@
 //! The engine's races, played from seeds: processes on one simulated machine that
 //! take turns at every system call, some of them killed. Writers commit, two
-//! optimizers rewrite the same rows, steps are retracted, checkpoints are written,
+//! optimizers rewrite the same rows and give the table other grids, steps are retracted, checkpoints are written,
 //! files are cleaned away at once, and readers look on.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
@@ -19,7 +19,10 @@ use common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
 use kubist::store::sim::{SimDisk, SimProcess, Task};
-use kubist::{CommitOptions, Error, ErrorKind, OptimizeOptions, Snapshot, Table, VerifyOptions, WriterOptions};
+use kubist::{
+    CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Snapshot, Table, Value,
+    VerifyOptions, WriterOptions,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -126,6 +129,12 @@ fn write(table: &Table, writer: i64, known: &Known) -> std::result::Result<(), W
 fn optimize(table: &Table, random: &mut StdRng, known: &Known) -> std::result::Result<(), Wrong> {
     for () in known.rounds() {
         let rows_at_once = random.random_range(20..400);
+        if random.random_bool(0.15) {
+            match regrid(table, random) {
+                Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
+                done => done?,
+            }
+        }
         let options = OptimizeOptions { debt_share: 0.0, rows_at_once, ..Default::default() };
         match table.optimize(&options, &mut |_, _| {}) {
             Err(Error::Busy(_)) => {}
@@ -133,6 +142,18 @@ fn optimize(table: &Table, random: &mut StdRng, known: &Known) -> std::result::R
         }
     }
     Ok(())
+}
+
+/// Another grid: one dimension or both, a wide domain or a narrow one.
+fn regrid(table: &Table, random: &mut StdRng) -> kubist::Result<()> {
+    let names = [vec!["x"], vec!["y", "x"], vec!["id"]][random.random_range(0..3)].clone();
+    let domain = |name: &&str| Dimension {
+        column: name.to_string(),
+        domain: Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..100))),
+    };
+    let domains = names.iter().map(domain).collect();
+    let dimensions = Some(names.iter().map(|name| name.to_string()).collect());
+    table.regrid(&GridOptions { dimensions, domains, ..Default::default() }, &mut |_, _| {}).map(drop)
 }
 
 fn keep(table: &Table, random: &mut StdRng, known: &Known) -> std::result::Result<(), Wrong> {

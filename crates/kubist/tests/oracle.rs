@@ -14,8 +14,8 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use fresh::fresh_store;
 use kubist::{
-    Bound, Dimension, Domain, NewColumn, OptimizeOptions, PerCell, Query, Table, TableOptions, Value, VerifyOptions,
-    WriterOptions,
+    Bound, Cancel, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query, ScaleKind, Table,
+    TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use kubist_index::priority::{Threshold, is_identity_type, priorities};
 use rand::rngs::SmallRng;
@@ -115,6 +115,9 @@ fn table(rng: &mut SmallRng) -> Case {
         if rng.random_bool(0.3) {
             optimize(rng, &table);
         }
+        if rng.random_bool(0.15) {
+            regrid(rng, &table, &schema);
+        }
         if rng.random_bool(0.2) {
             assert!(table.checkpoint().unwrap());
         }
@@ -140,6 +143,38 @@ fn table(rng: &mut SmallRng) -> Case {
         priorities(&columns, truth.num_rows(), options.seed)
     });
     Case { table, lookup, truth, dimensions, numbers, priorities: known }
+}
+
+/// Another grid, of any columns that can be dimensions; its rows move, or stay for now.
+fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
+    let can = |field: &&Arc<Field>| kubist_index::order::is_dimension_type(field.data_type());
+    let names: Vec<String> = schema.fields().iter().filter(can).map(|field| field.name().clone()).collect();
+    let count = rng.random_range(1..=8.min(names.len()));
+    let dimensions: Vec<String> = names.choose_multiple(rng, count).cloned().collect();
+    let given = dimensions.iter().filter(|_| rng.random_bool(0.5));
+    let domain =
+        |name: &String| Dimension { column: name.clone(), domain: Domain::Linear(Value::Int(-3), Value::Int(17)) };
+    let mut options = GridOptions {
+        domains: given.map(domain).collect(),
+        dimensions: Some(dimensions),
+        kind: *[None, Some(ScaleKind::Linear), Some(ScaleKind::Quantile)].choose(rng).unwrap(),
+        cancel: Cancel::default(),
+    };
+    if rng.random_bool(0.3) {
+        options.dimensions = None;
+        options.domains.clear();
+    }
+    if rng.random_bool(0.4) {
+        // As soon as it is published, and at most one part has moved.
+        options.cancel = Cancel::default();
+        let switch = options.cancel.clone();
+        match table.regrid(&options, &mut |_, _| switch.set()) {
+            Ok(_) | Err(Error::Cancelled) => return,
+            Err(error) => assert!(error.to_string().contains("no values of it to learn"), "{error}"),
+        }
+    } else if let Err(error) = table.regrid(&options, &mut |_, _| {}) {
+        assert!(error.to_string().contains("no values of it to learn"), "{error}");
+    }
 }
 
 fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
@@ -371,6 +406,18 @@ fn queries_equal_brute_force() {
     assert!(seeds < 160 || runs_looked_up > 10_000, "{runs_looked_up}");
 }
 
+/// The domain of a dimension in the first grid that has it.
+fn first_domain(case: &Case, name: &str) -> Option<(f64, f64)> {
+    let core = case.table.core();
+    let schema = core.view(&Cancel::default()).unwrap().schema.clone();
+    let column = schema.column(name).unwrap();
+    (0..=schema.newest_grid()).find_map(|grid| {
+        let frame = core.frame(&schema, grid).unwrap()?;
+        let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
+        Some(frame.scales[d].domain())
+    })
+}
+
 #[test]
 fn per_cell_equals_brute_force() {
     for seed in 0..seeds(40) {
@@ -378,7 +425,7 @@ fn per_cell_equals_brute_force() {
         let case = table(&mut rng);
         let Some(priorities) = &case.priorities else { continue };
         let (mut query, mut matching) = question(&mut rng, &case);
-        let info = case.table.snapshot().unwrap().info().unwrap();
+        let domains: Vec<Option<(f64, f64)>> = case.dimensions.iter().map(|name| first_domain(&case, name)).collect();
         let widths = [0.5, 3.0, 40.0];
         let grid: Vec<(usize, f64)> =
             (0..case.dimensions.len().min(2)).map(|d| (d, *widths.choose(&mut rng).unwrap())).collect();
@@ -389,7 +436,7 @@ fn per_cell_equals_brute_force() {
         let answer = snapshot.query(&query).and_then(|stream| stream.collect::<kubist::Result<Vec<RecordBatch>>>());
         // Further away than cells are counted, in doubles as the grid does it.
         let is_far = |d: usize, width: f64, value: f64| {
-            let low = info.dimensions[d].low.unwrap_or(0.0);
+            let low = domains[d].map_or(0.0, |(low, _)| low);
             value.is_finite() && ((value - low) / width).floor().abs() > 9e18
         };
         let far = grid.iter().any(|(d, width)| {
@@ -400,7 +447,7 @@ fn per_cell_equals_brute_force() {
                 Some(Number::Int(value)) => is_far(*d, *width, value as f64),
                 Some(Number::Float(value)) => is_far(*d, *width, value),
             };
-            info.dimensions[*d].high.is_some_and(|high| is_far(*d, *width, high)) || matching.iter().any(of_row)
+            domains[*d].is_some_and(|(_, high)| is_far(*d, *width, high)) || matching.iter().any(of_row)
         });
         if far {
             let refused = matches!(&answer, Err(kubist::Error::Invalid(message)) if message.contains("wider cells"));
@@ -416,7 +463,7 @@ fn per_cell_equals_brute_force() {
                 .iter()
                 .map(|(d, width)| {
                     let column = case.truth.column_by_name(&case.dimensions[*d]).unwrap();
-                    let low = info.dimensions[*d].low.unwrap_or(0.0);
+                    let low = domains[*d].map_or(0.0, |(low, _)| low);
                     match (column.is_null(row), number(column.as_ref(), row)) {
                         (true, _) => "null".into(),
                         (_, None) => "nan".into(),

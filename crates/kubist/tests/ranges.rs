@@ -227,7 +227,7 @@ fn run(ranges: Option<RunRanges>) -> Arc<Run<Location>> {
         lookup: None,
         ranges,
     };
-    Arc::new(Run { id: RunId(0), cube: CubeId::ROOT, rows: 1, priorities: (0, 1), copies: vec![], payload })
+    Arc::new(Run { id: RunId(0), cube: CubeId::root(0), rows: 1, priorities: (0, 1), copies: vec![], payload })
 }
 
 fn any_zone() -> impl Strategy<Value = Zone> {

@@ -15,6 +15,7 @@ use kubist::Cancel;
 use kubist::Table;
 use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, TableOptions, Value, WriterOptions};
+use kubist_catalog::frame::Frame;
 use kubist_format::location::Location;
 use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_read::runs::read_run;
@@ -48,7 +49,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
     let snapshot = table.snapshot().unwrap();
     let run = snapshot.pinned().directory().unwrap().runs()[0].clone();
     let rows = read_run(snapshot.pinned(), &run).unwrap().0;
-    assert_eq!((run.cube, rows.num_rows() as i64), (CubeId::ROOT, ROWS));
+    assert_eq!((run.cube, rows.num_rows() as i64), (CubeId::root(0), ROWS));
     (run, rows)
 }
 
@@ -56,7 +57,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
-    let sorted = SortedRows::new(&core.frame().unwrap().unwrap(), &rows.schema(), &[rows], &Cancel::default()).unwrap();
+    let sorted = SortedRows::new(&grid(table), &rows.schema(), &[rows], &Cancel::default()).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
@@ -94,12 +95,17 @@ fn findings(table: &Table) -> (usize, Vec<String>) {
     (look(false).len(), look(true))
 }
 
+fn grid(table: &Table) -> Arc<Frame> {
+    table.core().frame(&table.core().created, 0).unwrap().unwrap()
+}
+
 /// The rows of the root's left half.
 fn left(table: &Table) -> (CubeId, RecordBatch) {
-    let cube = table.core().geometry.children(CubeId::ROOT).next().unwrap();
+    let frame = grid(table);
+    let cube = frame.geometry.children(CubeId::root(0)).next().unwrap();
     let (_, rows) = only_run(table);
-    let positions = table.core().frame().unwrap().unwrap().positions(std::slice::from_ref(&rows));
-    let inside = (0..rows.num_rows()).filter(|row| table.core().geometry.contains_key(cube, positions.keys[*row]));
+    let positions = frame.positions(std::slice::from_ref(&rows));
+    let inside = (0..rows.num_rows()).filter(|row| frame.geometry.contains_key(cube, positions.keys[*row]));
     let rows: Vec<RecordBatch> = inside.map(|row| rows.slice(row, 1)).collect();
     (cube, concat_batches(&rows[0].schema(), &rows).unwrap())
 }
@@ -151,7 +157,7 @@ fn replicas_must_not_overlap() {
 fn rows_must_be_as_many_as_were_committed() {
     let table = table();
     let (source, rows) = only_run(&table);
-    let fewer = run(&table, CubeId::ROOT, rows.slice(0, 19), |_| {});
+    let fewer = run(&table, CubeId::root(0), rows.slice(0, 19), |_| {});
     publish_as(&table, Replacement { inputs: vec![source], runs: vec![Arc::new(fewer)], ..Replacement::default() });
     let (quick, found) = findings(&table);
     assert!(quick == 1 && found.len() == 1 && found[0].contains("the logs count 20 rows"), "{found:?}");
@@ -163,7 +169,7 @@ fn rows_must_not_lie_below_a_cube_that_admits_them() {
     let (cube, rows) = left(&table);
     let (source, all) = only_run(&table);
     let of = |cube, rows| Arc::new(run(&table, cube, rows, |_| {}));
-    let runs = vec![of(cube, rows.clone()), of(CubeId::ROOT, all.slice(0, 20))];
+    let runs = vec![of(cube, rows.clone()), of(CubeId::root(0), all.slice(0, 20))];
     publish_as(&table, Replacement { inputs: vec![source], runs, ..Replacement::default() });
     let (_, found) = findings(&table);
     assert!(found.iter().any(|what| what.contains("belongs above its cube")), "{found:?}");
@@ -186,7 +192,7 @@ fn zone_maps_must_be_exact() {
     for (change, expected) in changes {
         let table = table();
         let (source, rows) = only_run(&table);
-        let lying = run(&table, CubeId::ROOT, rows, change);
+        let lying = run(&table, CubeId::root(0), rows, change);
         publish_as(&table, Replacement { inputs: vec![source], runs: vec![Arc::new(lying)], ..Replacement::default() });
         let (quick, found) = findings(&table);
         assert!(quick == 0 && found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 pub use self::model::{Advise, Fit, Model};
 pub use self::read::{Estimate, Explain, Format, Info, Query, Salvage, Tail, Verify};
 pub use self::show::{Aspect, Colormap, Plot, View};
-pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize};
+pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 use crate::parse::{self, Ranges};
 
 const EXIT_CODES: &str = "\
@@ -46,6 +46,7 @@ pub enum Command {
     Clean(Clean),
     Alter(Alter),
     Copy(Copy),
+    Regrid(Regrid),
     Drop(Drop),
     View(View),
     #[command(subcommand)]

@@ -189,6 +189,54 @@ pub struct Copy {
     pub json: bool,
 }
 
+/// Give a table another grid: other columns to index, other domains, other scales
+///
+/// All records move to the new grid, while others may write and read; answers stay the same.
+/// It can be stopped at any moment: kubist optimize goes on with the moving.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist regrid airway.kubist
+  kubist regrid airway.kubist --domain x=0:0.2
+  kubist regrid airway.kubist --dimensions time,x,y,z --kind quantile
+
+Exit codes: see kubist --help")]
+pub struct Regrid {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The columns to index [default: the same]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub dimensions: Option<Vec<String>>,
+    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
+    /// [default: learned from a sample of all records]
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Vec<Domains>,
+    /// How learned domains are divided [default: as before]
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a learned domain is divided.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Kind {
+    /// Evenly
+    Linear,
+    /// Into parts of as many records each
+    Quantile,
+}
+
+impl From<Kind> for kubist::ScaleKind {
+    fn from(kind: Kind) -> kubist::ScaleKind {
+        match kind {
+            Kind::Linear => kubist::ScaleKind::Linear,
+            Kind::Quantile => kubist::ScaleKind::Quantile,
+        }
+    }
+}
+
 /// Improve the layout after many small commits
 ///
 /// Small commits rest high in the tree, and cubes gather many runs; queries then

@@ -1,12 +1,12 @@
 //! The regular grid of cells that `per_cell` chooses by.
 //!
-//! Cells are counted from the lower end of a dimension's domain in whole numbers of 64 bits:
-//! a value further away than these reach is refused.
+//! Cells are counted from the lower end of a dimension's domain, in the first grid that has it,
+//! in whole numbers of 64 bits: a value further away than these reach is refused.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
 
-use kubist_catalog::frame::Frame;
+use crate::grids::Grids;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::PerCell;
@@ -23,7 +23,7 @@ pub struct CellGrid {
 
 impl CellGrid {
     /// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
-    pub(super) fn new(snapshot: &Snapshot, frame: Option<&Frame>, per_cell: &PerCell) -> Result<CellGrid> {
+    pub(super) fn new(snapshot: &Snapshot, grids: &Grids, per_cell: &PerCell) -> Result<CellGrid> {
         let schema = &snapshot.view.schema;
         if per_cell.rows == 0 || per_cell.widths.is_empty() {
             return Err(Error::invalid(
@@ -33,16 +33,17 @@ impl CellGrid {
         let mut axes: Vec<Axis> = Vec::new();
         for (name, width) in &per_cell.widths {
             let column = schema.column(name)?;
-            let Some(d) = schema.dimensions.iter().position(|dimension| *dimension == column) else {
+            let created = &snapshot.core.created.dimensions;
+            if !created.contains(&column) && !schema.grids.iter().any(|grid| grid.dimensions.contains(&column)) {
                 return Err(Error::invalid(format!("per_cell: {name:?} is not a dimension of the table")));
-            };
+            }
             if axes.iter().any(|axis| axis.column == column) {
                 return Err(Error::invalid(format!("per_cell: {name:?} is given twice")));
             }
             if !(width.is_finite() && *width > 0.0) {
                 return Err(Error::invalid(format!("per_cell: the width of {name:?} must be positive, found {width}")));
             }
-            let domain = frame.map(|frame| frame.scales[d].domain());
+            let domain = grids.first_domain(column);
             let anchor = domain.map_or(0.0, |domain| domain.0);
             let axis = Axis { column, name: name.clone(), anchor, width: *width };
             if let Some((_, end)) = domain.filter(|(_, end)| axis.index(*end).is_none()) {

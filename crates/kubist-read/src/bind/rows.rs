@@ -1,54 +1,19 @@
-//! What a bound query makes of rows: their priorities and coordinates, and batches of its
-//! answer.
+//! What a bound query makes of rows: their priorities, and batches of its answer.
 
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_index::cube::GridBox;
-use kubist_index::order;
-use kubist_index::priority::Threshold;
+use kubist_index::priority::{Threshold, priorities};
 
 use crate::bind::BoundQuery;
-use kubist_catalog::frame::Frame;
-use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
     /// Priorities of rows, from their identity columns.
-    pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Result<Vec<u64>> {
+    pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Vec<u64> {
         let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
-        Ok(self.known_frame()?.priorities(&identity, rows))
-    }
-
-    /// Coordinates of rows, from their dimensions.
-    pub fn coordinates(&self, dimensions: &[ArrayRef]) -> Result<Vec<Vec<u32>>> {
-        let frame = self.known_frame()?;
-        Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
-    }
-
-    /// The box of coordinates around a zone's rows; `None` if one of them has no number.
-    pub fn box_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<GridBox> {
-        let (frame, schema) = (self.frame.as_ref()?, &self.snapshot.view.schema);
-        let mut around = frame.geometry.everything();
-        for (d, column) in schema.dimensions.iter().enumerate() {
-            let data_type = schema.stored.field(*column).data_type();
-            let (zones, (first, last)) = (&map.columns[*column], order::number_keys(data_type));
-            let (min, max) = (zones.min[zone], zones.max[zone]);
-            if zones.nulls_of(zone) > 0 || min < first || max > last {
-                return None;
-            }
-            let place = |key| frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits());
-            (around.low[d], around.high[d]) = (place(min), place(max));
-        }
-        Some(around)
-    }
-
-    fn known_frame(&self) -> Result<&Frame> {
-        let location = || self.snapshot.core.store.location().to_string();
-        self.frame
-            .as_deref()
-            .ok_or_else(|| Error::NotATable { location: location(), why: "its grid is missing".into() })
+        priorities(&identity, rows, self.snapshot.core.header.seed)
     }
 
     /// A batch of the answer from stored columns; `inclusion` is asked if there is a

@@ -4,7 +4,7 @@
 //! that the predicate needs are decoded and every row is judged; only then the
 //! asked columns of the surviving rows are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
@@ -15,6 +15,7 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
+use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
 use kubist_catalog::fetch::Piece;
@@ -63,7 +64,8 @@ struct Judged {
     /// Stored columns, ascending.
     columns: Vec<usize>,
     by_priority: bool,
-    by_place: bool,
+    /// The grids in whose space rows are judged.
+    by_place: BTreeSet<u32>,
     /// Does the predicate ask for nothing but a part of space?
     in_space: bool,
 }
@@ -111,7 +113,7 @@ pub fn scan(
         let mut arrays = reading.columns(&picks, &columns)?;
         if wanted.priorities {
             let identity = arrays.split_off(wanted.columns.len());
-            scanned.priorities = query.priorities(&identity, scanned.rows)?;
+            scanned.priorities = query.priorities(&identity, scanned.rows);
         }
         scanned.columns = arrays;
     }
@@ -185,7 +187,7 @@ impl Reading<'_> {
                     Verdict::Some => predicate.verdict(&|column| zones_of(column).zone(zone)),
                     decided => decided,
                 };
-                let place = visit.within.as_ref().map_or(Verdict::All, |boxes| self.place_of(boxes, map, zone));
+                let place = self.place_of(&visit.within, map, zone);
                 if place == Verdict::None {
                     continue;
                 }
@@ -207,16 +209,24 @@ impl Reading<'_> {
     }
 
     /// Do the points of a zone lie inside the boxes?
-    fn place_of(&self, boxes: &[GridBox], map: &ZoneMap, zone: usize) -> Verdict {
-        let Some(around) = self.query.box_of_zone(map, zone) else { return Verdict::Some };
-        let k = self.query.snapshot.core.geometry.dimensions();
-        let meets = |one: &&GridBox| (0..k).all(|d| one.low[d] <= around.high[d] && one.high[d] >= around.low[d]);
-        let holds = |one: &GridBox| (0..k).all(|d| one.low[d] <= around.low[d] && one.high[d] >= around.high[d]);
-        match boxes.iter().filter(meets).map(|one| holds(one)).reduce(|one, other| one || other) {
-            None => Verdict::None,
-            Some(true) => Verdict::All,
-            Some(false) => Verdict::Some,
+    fn place_of(&self, within: &[Within], map: &ZoneMap, zone: usize) -> Verdict {
+        let (schema, grids) = (&self.query.snapshot.view.schema, &self.query.grids);
+        let mut place = Verdict::All;
+        for Within { grid, boxes } in within {
+            let Some(around) = grids.box_of_zone(schema, *grid, map, zone) else {
+                place = Verdict::Some;
+                continue;
+            };
+            let k = grids.dimensions(*grid).len();
+            let meets = |one: &&GridBox| (0..k).all(|d| one.low[d] <= around.high[d] && one.high[d] >= around.low[d]);
+            let holds = |one: &GridBox| (0..k).all(|d| one.low[d] <= around.low[d] && one.high[d] >= around.high[d]);
+            match boxes.iter().filter(meets).map(|one| holds(one)).reduce(|one, other| one || other) {
+                None => return Verdict::None,
+                Some(true) => {}
+                Some(false) => place = Verdict::Some,
+            }
         }
+        place
     }
 
     /// The stored columns that tell which rows of open zones match, and by what.
@@ -231,13 +241,12 @@ impl Reading<'_> {
                 let priorities = self.maps[run].priorities[zone];
                 priorities.first < range.first || priorities.last > range.last
             });
-        let by_place = open.iter().any(|run| self.visits[run.run].within.is_some());
+        let by_place: BTreeSet<u32> =
+            open.iter().flat_map(|run| self.visits[run.run].within.iter().map(|within| within.grid)).collect();
         if by_priority {
             columns.extend(&schema.identity);
         }
-        if by_place {
-            columns.extend(&schema.dimensions);
-        }
+        by_place.iter().for_each(|grid| columns.extend(query.grids.dimensions(*grid)));
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, in_space }
     }
 
@@ -270,16 +279,17 @@ impl Reading<'_> {
             RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options).map_err(Error::kernel)?;
         let selected: BooleanArray = query.predicate.evaluate(&batch, &|| query.cancel.is_set())?;
         let priorities = match *by_priority {
-            true => query.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows)?,
+            true => query.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows),
             false => vec![],
         };
-        let coordinates = match *by_place {
-            true => query.coordinates(&schema.dimensions.iter().map(array_of).collect::<Vec<_>>())?,
-            false => vec![],
+        let coordinates_in = |grid: &u32| {
+            let dimensions: Vec<ArrayRef> = query.grids.dimensions(*grid).iter().map(array_of).collect();
+            Ok((*grid, query.grids.coordinates(*grid, &dimensions)?))
         };
-        let in_place = |row: usize, boxes: &[GridBox]| {
+        let coordinates: BTreeMap<u32, Vec<Vec<u32>>> = by_place.iter().map(coordinates_in).collect::<Result<_>>()?;
+        let in_place = |row: usize, Within { grid, boxes }: &Within| {
             boxes.iter().any(|one| {
-                let mut sides = coordinates.iter().zip(one.low.iter().zip(&one.high));
+                let mut sides = coordinates[grid].iter().zip(one.low.iter().zip(&one.high));
                 sides.all(|(column, (low, high))| (*low..=*high).contains(&column[row]))
             })
         };
@@ -287,16 +297,16 @@ impl Reading<'_> {
         let mut survivors = Vec::new();
         for run in open {
             query.cancel.check()?;
-            let boxes = self.visits[run.run].within.as_ref();
+            let within = &self.visits[run.run].within;
             let mut picks = Vec::new();
             for pick in &run.picks {
                 let count = self.maps[run.run].rows[pick.zone] as usize;
                 let mut rows = bits_of(&selected, first, count);
-                if *by_priority || boxes.is_some() {
+                if *by_priority || !within.is_empty() {
                     let candidates = rows;
                     for_rows(candidates, |row| {
                         let holds = (!*by_priority || range.holds(priorities[first + row]))
-                            && boxes.is_none_or(|boxes| in_place(first + row, boxes));
+                            && within.iter().all(|one| in_place(first + row, one));
                         rows &= !((!holds as Rows) << row);
                     });
                 }

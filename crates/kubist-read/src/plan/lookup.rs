@@ -42,7 +42,7 @@ impl LogicalPlan {
         found.sort_unstable_by_key(|(run, _)| *run);
         let visits = found.into_iter().map(|(run, zones)| Visit {
             run: live.directory.runs()[run as usize].clone(),
-            within: None,
+            within: Vec::new(),
             zones: zones.cloned(),
         });
         let visits: Vec<Visit> =

@@ -28,7 +28,7 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         Ok(core) => core,
         Err(error) => return report.note(error).map(|()| None),
     };
-    if let Err(error) = core.frame() {
+    if let Err(error) = core.frame(&core.created, 0) {
         report.note(error)?;
     }
     let snapshot = match Snapshot::now(core, cancel) {
@@ -99,7 +99,7 @@ fn check_log(
     for (number, found) in read.entries.iter().enumerate() {
         cancel.check()?;
         let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
-        let entry = CommitEntry::decode(&found.bytes, &core.geometry).map_err(bad)?;
+        let entry = core.decoded(|forest| CommitEntry::decode(&found.bytes, forest)).map_err(bad)?;
         if entry.sequence != number as u64 + 1 {
             return Err(damaged(found.position, format!("it has commit {} as number {}", entry.sequence, number + 1)));
         }
@@ -115,7 +115,7 @@ fn check_log(
 fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {
     let Some(bytes) = core.store.get(name).map_err(store_error)? else { return Ok(()) };
     let bad = |error| bad_entry(core.store.location(), name, 0, error);
-    let entry = RewriteEntry::decode(&bytes, &core.geometry).map_err(bad)?;
+    let entry = core.decoded(|forest| RewriteEntry::decode(&bytes, forest)).map_err(bad)?;
     note(&entry.rewrite.cutoffs, stated);
     Ok(())
 }
@@ -136,9 +136,9 @@ fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut Veri
 /// I3, as far as entries are left that say something of it.
 fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
-    let (geometry, directory) = (core.geometry, snapshot.view.runs.whole(core, cancel)?);
+    let directory = snapshot.view.runs.whole(core, cancel)?;
     for (cube, cutoff) in directory.cutoffs() {
-        if cube.level() == geometry.deepest() && cutoff < Threshold::ALL {
+        if cube.level() == directory.forest().tree_of(cube).deepest() && cutoff < Threshold::ALL {
             report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
         }
     }

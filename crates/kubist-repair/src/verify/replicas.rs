@@ -41,7 +41,8 @@ impl Ledger {
         let mut covered = HashSet::new();
         for replica in directory.replicas() {
             for source in &replica.copies {
-                let above = |cube| cube != replica.cube && directory.geometry().contains(cube, replica.cube);
+                let above =
+                    |cube| cube != replica.cube && directory.forest().tree_of(cube).contains(cube, replica.cube);
                 if !cubes.get(source).copied().is_some_and(above) {
                     let what = format!("it copies run {:#x}, which does not live in a cube above it", source.0);
                     report.find(runs::damaged(snapshot, replica, 0, what).to_string());

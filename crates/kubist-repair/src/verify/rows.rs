@@ -42,15 +42,16 @@ pub fn check(
         postings.lose(run.id);
     }
     let Some(map) = &sound.map else { return Ok(()) };
-    let Some(frame) = grid(snapshot)? else {
-        report.find(runs::damaged(snapshot, run, 0, "the grid is missing".into()).to_string());
+    let Some(frame) = grid(snapshot, run.cube.grid())? else {
+        let what = format!("its grid {} is missing", run.cube.grid());
+        report.find(runs::damaged(snapshot, run, 0, what).to_string());
         ledger.lose(run.id);
         postings.lose(run.id);
         return Ok(());
     };
     check_columns(snapshot, run, map, report);
     report.pages += map.pages() as u64;
-    let cutoffs = snapshot.core.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
+    let cutoffs = frame.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
     let highest_above = cutoffs.max().filter(|_| !run.is_replica());
     let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), is_whole);
     for (page, batch) in &sound.pages {
@@ -88,7 +89,7 @@ fn check_page(
     batch: &RecordBatch,
     highest_above: Option<Threshold>,
 ) -> std::result::Result<(u64, u64), String> {
-    let (geometry, location) = (snapshot.core.geometry, &run.payload);
+    let (geometry, location) = (frame.geometry, &run.payload);
     let (positions, coordinates) = (frame.positions(std::slice::from_ref(batch)), frame.coordinates_of(batch));
     let zones = map.page_zones(page);
     let mut first = 0;

@@ -210,8 +210,13 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
 /// What the table says of itself, without what depends on the machine or on a policy.
 fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     let mut info = serde_json::to_value(snapshot.info()?).expect("plain data");
-    for key in ["location", "disk", "debt"] {
-        info.as_object_mut().expect("a structure").remove(key);
+    let fields = info.as_object_mut().expect("a structure");
+    for key in ["location", "disk", "debt", "rows_to_move"] {
+        fields.remove(key);
+    }
+    // Of the first grid nothing was said before there were others.
+    if fields["grid"] == 0 {
+        fields.remove("grid");
     }
     Ok(info)
 }

@@ -1,7 +1,10 @@
-//! What is wrong with a table's layout, and which runs to replace for it.
+//! The compaction planner: what is wrong with a table's layout, and which runs to replace
+//! for it.
 //!
 //! Debt is rows that a fresh build would put elsewhere, or that lie in surplus runs of
-//! their cube. A part of the tree is rewritten when debt is a good share of it, so
+//! their cube. Rows in trees of older grids are debt, all of them: they move to the tree of
+//! the newest, in parts of neighbouring runs that fit in memory, before anything else is
+//! done for it. In the newest tree a part is rewritten when debt is a good share of it, so
 //! each row is rewritten about once each time the data around it doubles; or when
 //! queries have examined as many rows in vain there as rewriting it costs. Meanwhile
 //! runs of like size are merged where a cube has many, so that they stay few: about as
@@ -31,14 +34,25 @@ const BYTES_AT_ONCE: u64 = 512 << 20;
 const MANY_RUNS: usize = 16;
 
 /// Runs that one rewrite replaces.
-pub struct Move {
+pub struct Rewrite {
+    /// The cube at and below which they are; of a move the first run's.
     pub top: CubeId,
-    /// All runs at and below `top`, not some of its own.
-    pub whole: bool,
+    pub kind: Kind,
     pub runs: Vec<Arc<Run<Location>>>,
     /// Debt that it settles.
     pub debt: u64,
     wasted: u64,
+}
+
+/// Which runs a rewrite takes, and where their rows go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Some of a cube's own, which merge or are pushed down.
+    Own,
+    /// All at and below a cube, which are placed anew.
+    Whole,
+    /// Neighbours in the tree of an older grid, whose rows move to the newest.
+    Move,
 }
 
 /// One cube with runs.
@@ -65,9 +79,12 @@ struct Sum {
     wasted: u64,
 }
 
-/// All cubes with runs in depth-first order, and what is wrong with them.
-pub struct Survey {
+/// All cubes of the newest tree that have runs, in depth-first order, with what is wrong
+/// with them; and the runs of older trees.
+pub struct CompactionPlanner {
     places: Vec<Place>,
+    /// Tree by tree in depth-first order.
+    older: Vec<Arc<Run<Location>>>,
 }
 
 /// Runs that may be rewritten: rows of steps that are not complete are left alone,
@@ -80,20 +97,21 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     }
 }
 
-impl Survey {
+impl CompactionPlanner {
     /// `capacity`: what the placement of rows goes by.
     pub fn new(
         view: &View,
         directory: &Directory,
         capacity: &Capacity,
         read_amplification: &ReadAmplification,
-    ) -> Survey {
-        let geometry = directory.geometry();
-        let movable = movable(view);
+    ) -> CompactionPlanner {
+        let (newest, movable) = (view.schema.newest_grid(), movable(view));
         let mut places: Vec<Place> = Vec::new();
-        let runs: Vec<Arc<Run<Location>>> = directory.runs().iter().filter(|run| movable(run)).cloned().collect();
+        let runs = directory.runs().iter().filter(|run| movable(run)).cloned();
+        let (older, runs): (Vec<_>, Vec<_>) = runs.partition(|run| run.cube.grid() < newest);
         for of_cube in runs.chunk_by(|a, b| a.cube == b.cube) {
             let cube = of_cube[0].cube;
+            let geometry = directory.forest().tree_of(cube);
             let rows = of_cube.iter().map(|run| run.rows).sum::<u64>();
             let largest = of_cube.iter().map(|run| run.rows).max().unwrap_or(0);
             let cutoff = directory.cutoff(cube);
@@ -111,6 +129,7 @@ impl Survey {
         let mut open: Vec<usize> = Vec::new();
         for place in 0..=places.len() {
             while let Some(above) = open.last().copied() {
+                let geometry = directory.forest().tree_of(places[above].cube);
                 if place < places.len() && geometry.contains(places[above].cube, places[place].cube) {
                     break;
                 }
@@ -127,15 +146,26 @@ impl Survey {
             }
             open.push(place);
         }
-        Survey { places }
+        CompactionPlanner { places, older }
     }
 
     pub fn debt(&self) -> u64 {
+        self.pressing_debt() + self.rows_to_move()
+    }
+
+    /// Debt in the newest tree. Commits wait when this is too much, but not for rows in older
+    /// trees: these cost questions as much as before, and commits do not add to them.
+    pub fn pressing_debt(&self) -> u64 {
         self.places.iter().map(|place| place.debt).sum()
     }
 
+    /// Rows in trees of older grids.
+    pub fn rows_to_move(&self) -> u64 {
+        self.older.iter().map(|run| run.rows).sum()
+    }
+
     pub fn rows(&self) -> u64 {
-        self.places.iter().map(|place| place.rows).sum()
+        self.places.iter().map(|place| place.rows).sum::<u64>() + self.rows_to_move()
     }
 
     /// Of the cube that has most.
@@ -143,12 +173,49 @@ impl Survey {
         self.places.iter().map(|place| place.runs.len() as u64).max().unwrap_or(0)
     }
 
-    /// Disjoint moves: first those where queries wasted most, then from the root
-    /// downwards. For one round: first those of cubes with most runs, and at the end one
-    /// of a whole part of the tree at most, the one that is worth most.
+    /// Disjoint rewrites: as long as older trees have runs, moves; otherwise compactions. For
+    /// one round: compactions, and one move if there is any.
     ///
-    /// `tried`: tops of earlier moves, and the most debt with which one is tried again.
-    pub fn moves(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Move> {
+    /// `tried`: tops of earlier rewrites, and the most debt with which one is tried again.
+    pub fn rewrites(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Rewrite> {
+        let helpless = |one: &Rewrite| tried.get(&one.top).is_some_and(|most| one.debt > *most);
+        let mut moves = self.moves(options).into_iter().filter(|one| !helpless(one));
+        if !options.one_round {
+            let moves: Vec<Rewrite> = moves.collect();
+            return if moves.is_empty() { self.compactions(options, tried) } else { moves };
+        }
+        let one_move = moves.next();
+        let mut rewrites = self.compactions(options, tried);
+        if one_move.is_some() {
+            rewrites.retain(|one| one.kind == Kind::Own);
+        }
+        rewrites.extend(one_move);
+        rewrites
+    }
+
+    /// The runs of older trees in parts that fit in memory.
+    fn moves(&self, options: &OptimizeOptions) -> Vec<Rewrite> {
+        let (mut moves, mut rest) = (Vec::new(), &self.older[..]);
+        while let Some(first) = rest.first() {
+            let (mut rows, mut bytes) = (0, 0);
+            let part = rest.iter().take_while(|run| {
+                rows += run.rows;
+                bytes += run.payload.data_length;
+                let fits = rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE;
+                run.cube.grid() == first.cube.grid() && (fits || rows == run.rows)
+            });
+            let (part, later) = rest.split_at(part.count());
+            rest = later;
+            let debt = part.iter().map(|run| run.rows).sum();
+            moves.push(Rewrite { top: first.cube, kind: Kind::Move, runs: part.to_vec(), debt, wasted: 0 });
+        }
+        moves
+    }
+
+    /// First where queries wasted most, then from the root downwards. For one round: first
+    /// those of cubes with most runs, and at the end one of a whole part of the tree at most,
+    /// the one that is worth most.
+    fn compactions(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Rewrite> {
         let worth = |debt: u64, rows: u64, wasted: u64| {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
@@ -156,9 +223,9 @@ impl Survey {
         let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
         let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
         let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
-        let mut moves = Vec::new();
+        let mut rewrites = Vec::new();
         let mut place = 0;
-        // Below a cube whose own runs move, nothing else moves in the same pass:
+        // Below a cube whose own runs move, nothing else rewrites in the same pass:
         // new rows are about to arrive there.
         let mut blocked_until = 0;
         let helpless = |cube: &CubeId, debt: u64| tried.get(cube).is_some_and(|most| debt > *most);
@@ -172,7 +239,7 @@ impl Survey {
             if wanted && whole(here) && !helpless(&here.cube, here.tree.debt) {
                 let Sum { debt, wasted, .. } = here.tree;
                 let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
-                moves.push(Move { top: here.cube, whole: true, runs, debt, wasted });
+                rewrites.push(Rewrite { top: here.cube, kind: Kind::Whole, runs, debt, wasted });
                 place = here.end;
                 continue;
             }
@@ -186,7 +253,7 @@ impl Survey {
             let useful = runs.len() > 1 || runs.iter().any(|run| run.rows > here.usual && !is_rewritten(run));
             if useful && !helpless(&here.cube, here.debt) {
                 let debt = here.debt;
-                moves.push(Move { top: here.cube, whole: false, runs, debt, wasted: here.wasted });
+                rewrites.push(Rewrite { top: here.cube, kind: Kind::Own, runs, debt, wasted: here.wasted });
                 if !options.one_round {
                     blocked_until = here.end;
                 }
@@ -194,10 +261,10 @@ impl Survey {
             place += 1;
         }
         match options.one_round {
-            true => moves.sort_by_key(|one| (one.whole, Reverse(one.wasted), Reverse(one.runs.len()))),
-            false => moves.sort_by_key(|one| Reverse(one.wasted)),
+            true => rewrites.sort_by_key(|one| (one.kind == Kind::Whole, Reverse(one.wasted), Reverse(one.runs.len()))),
+            false => rewrites.sort_by_key(|one| Reverse(one.wasted)),
         }
-        moves
+        rewrites
     }
 }
 

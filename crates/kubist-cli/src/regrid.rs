@@ -1,0 +1,35 @@
+//! `kubist regrid`: other dimensions, domains or scales for a table that has rows.
+
+use kubist::{Cancel, GridOptions, Table};
+
+use crate::args;
+use crate::failure::Result;
+use crate::output::{print_json, remark};
+use crate::progress::Progress;
+use crate::{human, parse};
+
+pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
+    let table = Table::open(&command.table)?;
+    let options = GridOptions {
+        dimensions: command.dimensions.clone(),
+        domains: parse::domains(&command.domain, &table.schema()?.as_ref())?,
+        kind: command.kind.map(Into::into),
+        cancel: cancel.clone(),
+    };
+    let mut progress = Progress::new();
+    let done = table.regrid(&options, &mut |rows, left| {
+        progress.show(rows, rows + left, |_| format!("{} records placed anew", human::count(rows)));
+    })?;
+    drop(progress);
+    if command.json {
+        return print_json(&done);
+    }
+    remark(&format!(
+        "{}: grid {}; {} moved to it, {} written",
+        command.table,
+        done.grid,
+        human::counted(done.optimized.rows_moved, "record"),
+        human::bytes(done.optimized.bytes_written)
+    ));
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Does a grid fit the data? What boxes examine for each record that they return, told from a
+//! sample of all records, by this grid and by one that is made for the sample.
+//!
+//! A grid that the data has outgrown gives most of it one coordinate, or few: that dimension
+//! tells neighbours apart only at depths that the tree does not reach. The estimate goes by
+//! what readers go by. It sorts the sample along the curve, cuts it into pieces as zones are
+//! cut, and counts the pieces whose bounds meet boxes of a hundredth of the data.
+
+use crate::cube::{Geometry, Interleaver};
+use crate::grid::Scale;
+
+/// Records of a piece: of a sample, so that pieces and boxes have a like number of them.
+const PIECE: usize = 16;
+/// Boxes that are asked for, and the share of the data in each.
+const BOXES: usize = 64;
+const SHARE: f64 = 0.01;
+/// Fewer records tell nothing.
+pub const LEAST_SAMPLE: usize = 1024;
+/// A grid is outgrown when boxes examine so many times what they would by a fresh one.
+const OUTGROWN: f64 = 1.5;
+/// Values beyond one in this many at either end are left to the tails of a fresh scale.
+const OUTLIERS: usize = 1024;
+
+/// A sample: `values[d][record]` of each dimension; NaN for what is no number.
+pub type Sample = [Vec<f64>];
+
+/// Records that boxes examine for each that they return.
+pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
+    let records = sample.first().map_or(0, Vec::len);
+    let columns: Vec<Vec<u32>> = scales
+        .iter()
+        .zip(sample)
+        .map(|(scale, values)| scale.coordinates(values.iter().copied(), geometry.bits()))
+        .collect();
+    let mut keys = Vec::new();
+    Interleaver::new(*geometry).keys(&columns, &mut keys);
+    let mut order: Vec<usize> = (0..records).collect();
+    order.sort_unstable_by_key(|record| keys[*record]);
+    let bounds = |piece: &[usize], values: &[f64]| {
+        piece.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), record| {
+            (low.min(values[*record]), high.max(values[*record]))
+        })
+    };
+    let pieces: Vec<(usize, Vec<(f64, f64)>)> = order
+        .chunks(PIECE)
+        .map(|piece| (piece.len(), sample.iter().map(|values| bounds(piece, values)).collect()))
+        .collect();
+    let (mut examined, mut returned) = (0, 0);
+    for asked in boxes(sample) {
+        let meets =
+            |ends: &[(f64, f64)]| ends.iter().zip(&asked).all(|(own, asked)| own.0 <= asked.1 && own.1 >= asked.0);
+        examined += pieces.iter().filter(|(_, ends)| meets(ends)).map(|(records, _)| records).sum::<usize>();
+        let inside = |record: &usize| {
+            sample.iter().zip(&asked).all(|(values, asked)| (asked.0..=asked.1).contains(&values[*record]))
+        };
+        returned += (0..records).filter(inside).count();
+    }
+    examined as f64 / returned.max(1) as f64
+}
+
+/// Boxes around records of the sample, each as wide in every dimension as holds the same
+/// share of the values.
+fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
+    let records = sample.first().map_or(0, Vec::len);
+    let sorted: Vec<Vec<f64>> = sample.iter().map(|values| finite(values)).collect();
+    let side = SHARE.powf(1.0 / sample.len().max(1) as f64);
+    let around = |values: &[f64], sorted: &[f64], record: usize| {
+        let reach = ((sorted.len() as f64 * side / 2.0) as usize).max(1);
+        let rank = sorted.partition_point(|value| *value < values[record]);
+        match sorted.len() {
+            0 => (f64::NEG_INFINITY, f64::INFINITY),
+            count => (sorted[rank.saturating_sub(reach).min(count - 1)], sorted[(rank + reach).min(count - 1)]),
+        }
+    };
+    let chosen = (0..BOXES).map(|number| number * records / BOXES).filter(|record| *record < records);
+    chosen
+        .map(|record| sample.iter().zip(&sorted).map(|(values, sorted)| around(values, sorted, record)).collect())
+        .collect()
+}
+
+fn finite(values: &[f64]) -> Vec<f64> {
+    let mut finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    finite.sort_unstable_by(f64::total_cmp);
+    finite
+}
+
+/// Scales for a fresh grid of the same dimensions, if boxes examine much more by these.
+///
+/// Where values have left a linear domain, the fresh one goes as far again in that direction:
+/// data that keeps growing gets a grid each time that it has doubled.
+pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Option<Vec<Scale>> {
+    if sample.first().is_none_or(|values| values.len() < LEAST_SAMPLE) {
+        return None;
+    }
+    let fresh: Vec<Scale> = scales.iter().zip(sample).map(|(scale, values)| fresh(scale, values)).collect();
+    let by_rank: Vec<Scale> = sample.iter().zip(&fresh).map(|(values, fresh)| by_rank(fresh, values)).collect();
+    let (old, even, ranked) =
+        (examined(geometry, scales, sample), examined(geometry, &fresh, sample), examined(geometry, &by_rank, sample));
+    // An even division moves less when the data moves: the other one has to be much better.
+    let (scales, best) = if ranked * OUTGROWN < even { (by_rank, ranked) } else { (fresh, even) };
+    (old > OUTGROWN * best).then_some(scales)
+}
+
+fn fresh(scale: &Scale, values: &[f64]) -> Scale {
+    let finite = finite(values);
+    let (Some(first), Some(last)) = (finite.first(), finite.last()) else { return scale.clone() };
+    if first == last {
+        return scale.clone();
+    }
+    let (known_low, known_high) = match scale {
+        Scale::Quantile { .. } => return Scale::learn_quantile(finite),
+        Scale::Linear { low, high } => (*low, *high),
+    };
+    let out = finite.len() / OUTLIERS;
+    let (mut low, mut high) = (finite[out], finite[finite.len() - 1 - out]);
+    if low == high {
+        (low, high) = (*first, *last);
+    }
+    let width = high - low;
+    let further = |has_left: bool| if has_left { width } else { width / 16.0 };
+    let (low, high) = (low - further(low < known_low), high + further(high > known_high));
+    Scale::linear(low, high).unwrap_or_else(|_| scale.clone())
+}
+
+fn by_rank(fresh: &Scale, values: &[f64]) -> Scale {
+    match Scale::learn_quantile(values.iter().copied()) {
+        ranked @ Scale::Quantile { .. } => ranked,
+        Scale::Linear { .. } => fresh.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    fn uniform(rng: &mut SmallRng, low: f64, high: f64) -> Vec<f64> {
+        (0..4096).map(|_| rng.random_range(low..high)).collect()
+    }
+
+    fn linear(low: f64, high: f64) -> Scale {
+        Scale::linear(low, high).unwrap()
+    }
+
+    #[test]
+    fn a_grid_that_fits_stays() {
+        let (mut rng, geometry) = (SmallRng::seed_from_u64(1), Geometry::new(3).unwrap());
+        let sample: Vec<Vec<f64>> = (0..3).map(|_| uniform(&mut rng, 0.0, 1.0)).collect();
+        for scale in [linear(0.0, 1.0), linear(-0.5, 1.5), linear(0.0, 1.9)] {
+            assert_eq!(outgrown(&geometry, &vec![scale; 3], &sample), None);
+        }
+    }
+
+    #[test]
+    fn values_outside_the_domain_are_noticed() {
+        let (mut rng, geometry) = (SmallRng::seed_from_u64(2), Geometry::new(3).unwrap());
+        let mut sample: Vec<Vec<f64>> = (0..3).map(|_| uniform(&mut rng, 0.0, 1.0)).collect();
+        sample[2] = uniform(&mut rng, 0.0, 1000.0);
+        let scales = outgrown(&geometry, &[linear(0.0, 1.0), linear(0.0, 1.0), linear(0.0, 1.0)], &sample).unwrap();
+        let (low, high) = scales[2].domain();
+        // As far again as it has come.
+        assert!((-100.0..=0.0).contains(&low) && (1900.0..2100.0).contains(&high), "{low} {high}");
+        assert_eq!(outgrown(&geometry, &scales, &sample), None);
+    }
+
+    #[test]
+    fn a_second_value_gives_a_domain_to_a_column_that_had_one() {
+        let (mut rng, geometry) = (SmallRng::seed_from_u64(3), Geometry::new(2).unwrap());
+        let times: Vec<f64> = (0..4096).map(|record| 1e6 + (record % 50) as f64 * 1e-3).collect();
+        let sample = [times, uniform(&mut rng, 0.0, 1.0)];
+        let learned = Scale::learn_linear([1e6]);
+        assert!(outgrown(&geometry, &[learned, linear(0.0, 1.0)], &sample).is_some());
+    }
+
+    #[test]
+    fn a_growing_domain_gets_few_grids() {
+        let (mut rng, geometry) = (SmallRng::seed_from_u64(4), Geometry::new(2).unwrap());
+        let (mut scales, mut grids) = (vec![linear(0.0, 1.0), linear(0.0, 1.0)], 0);
+        for step in 1..=1000 {
+            let sample = [uniform(&mut rng, 0.0, step as f64), uniform(&mut rng, 0.0, 1.0)];
+            if let Some(fresh) = outgrown(&geometry, &scales, &sample) {
+                (scales, grids) = (fresh, grids + 1);
+            }
+        }
+        assert!((3..=12).contains(&grids), "{grids}");
+    }
+
+    #[test]
+    fn odd_values_do_no_harm() {
+        let geometry = Geometry::new(2).unwrap();
+        let odd: Vec<f64> = (0..4096).map(|record| [f64::NAN, f64::INFINITY, f64::MIN, f64::MAX][record % 4]).collect();
+        for sample in [vec![odd.clone(), odd], vec![vec![f64::NAN; 4096]; 2], vec![vec![1.0; 4096]; 2]] {
+            if let Some(scales) = outgrown(&geometry, &[linear(0.0, 1.0), linear(0.0, 1.0)], &sample) {
+                assert!(scales.iter().all(|scale| scale.check().is_ok()));
+            }
+        }
+    }
+}

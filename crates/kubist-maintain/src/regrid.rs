@@ -1,0 +1,132 @@
+//! A new grid for a table that has rows: other dimensions, other domains, other scales.
+//!
+//! Whoever keeps the table in shape makes one by itself when the data has outgrown the newest.
+//! Each time the table has twice the rows that it had then, at most: so growing data gets few
+//! grids, and each row moves about once for each time that the table doubles.
+//!
+//! The grid is published under the next number. From then on writers place rows by it, as
+//! they come to know of it; the optimizer moves the rows that are there. Nothing waits for
+//! either, and answers are the same at any moment (record 0039).
+
+use std::sync::Arc;
+
+use kubist_catalog::alter::{next_grid, rescaled};
+use kubist_catalog::core::Core;
+use kubist_catalog::create::scale_of;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::alteration::{GridDimension, NewGrid};
+use kubist_index::fit::outgrown;
+use kubist_types::{Cancel, Dimension, Domain, Error, Result};
+
+use crate::learn::{ScaleKind, sample, sample_of};
+
+/// What a new grid is to be.
+#[derive(Clone, Debug, Default)]
+pub struct GridOptions {
+    /// Its dimensions: any columns of the table that can be; `None`: those of the newest grid.
+    pub dimensions: Option<Vec<String>>,
+    /// Domains of some of them. The others are learned from a sample of all rows.
+    pub domains: Vec<Dimension>,
+    /// How learned domains are divided; `None`: as in the newest grid, new ones evenly.
+    pub kind: Option<ScaleKind>,
+    /// Stops it. What has moved by then stays where it is.
+    pub cancel: Cancel,
+}
+
+/// Publishes the next grid of a table; its number.
+///
+/// # Errors
+///
+/// `Invalid` for a column that is none or cannot be a dimension, a domain that makes no sense,
+/// or one that has to be learned from a table without rows; `Busy` if somebody else has
+/// published a grid meanwhile.
+pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<u32> {
+    let snapshot = Snapshot::now(core, &options.cancel)?;
+    let grid = plan(&snapshot, options, reason)?;
+    let number = grid.grid;
+    match core.publish_next_grid(grid)? {
+        true => Ok(number),
+        false => {
+            let place = core.store.location();
+            Err(Error::Busy(format!("{place}: another grid was published meanwhile; look at it, and try again")))
+        }
+    }
+}
+
+/// A table of fewer rows is read in no time by any grid.
+const LEAST_ROWS: u64 = 1 << 14;
+/// Records by which grids are compared.
+const COMPARED: u64 = 4096;
+
+/// Publishes a grid that fits, if the data has outgrown the newest: boxes would examine much
+/// more than by a fresh one. Looks again only once the table has grown by a quarter since.
+///
+/// # Errors
+///
+/// `Cancelled`, or what the store says.
+pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+    let (schema, rows) = (&snapshot.view.schema, snapshot.view.rows());
+    let at_newest = schema.grids.last().map_or(0, |grid| grid.said.rows);
+    if rows < LEAST_ROWS || rows < 2 * at_newest || !core.read_amplification.has_grown(rows) {
+        return Ok(false);
+    }
+    let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };
+    let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
+    let sample = sample_of(snapshot, columns, COMPARED, cancel)?;
+    let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(false) };
+    core.publish_next_grid(next_grid(schema, rescaled(schema, scales), rows, "the data had outgrown the one before"))
+}
+
+fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewGrid> {
+    let (core, schema) = (&snapshot.core, &snapshot.view.schema);
+    let newest = schema.newest_grid();
+    let same = || schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
+    let names: Vec<String> = options.dimensions.clone().unwrap_or_else(same);
+    check_domains(&names, &options.domains)?;
+    let frame = core.frame(schema, newest)?;
+    let mut scales = Vec::new();
+    for name in &names {
+        let column = schema.column(name)?;
+        let data_type = schema.stored.field(column).data_type();
+        let given = options.domains.iter().find(|dimension| dimension.column == *name);
+        scales.push(given.map(|given| scale_of(name, data_type, &given.domain)).transpose()?.flatten());
+    }
+    let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
+    if !open.is_empty() {
+        let columns: Vec<String> = open.iter().map(|d| names[*d].clone()).collect();
+        for (d, values) in open.into_iter().zip(sample(snapshot, columns, &options.cancel)?) {
+            if !values.iter().any(|value| value.is_finite()) {
+                let why = "the table has no values of it to learn one from";
+                return Err(Error::invalid(format!("give a domain of {:?}: {why}", names[d])));
+            }
+            let column = schema.column(&names[d])?;
+            let before = frame.as_ref().and_then(|frame| {
+                let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
+                Some(ScaleKind::of(&frame.scales[d]))
+            });
+            let given = options.domains.iter().find(|dimension| dimension.column == names[d]);
+            let asked = given.filter(|given| given.domain == Domain::Quantile).map(|_| ScaleKind::Quantile);
+            let kind = asked.or(options.kind).or(before).unwrap_or(ScaleKind::Linear);
+            scales[d] = Some(kind.learn(&values));
+        }
+    }
+    let dimensions = names.into_iter().zip(scales.into_iter().flatten());
+    let dimensions = dimensions.map(|(column, scale)| GridDimension { column, scale }).collect();
+    Ok(next_grid(schema, dimensions, snapshot.view.rows(), reason))
+}
+
+/// Each domain is of a dimension, and given once.
+pub fn check_domains(names: &[String], domains: &[Dimension]) -> Result<()> {
+    for (place, Dimension { column, .. }) in domains.iter().enumerate() {
+        if !names.contains(column) {
+            return Err(Error::invalid(format!(
+                "the domain of {column:?} is given, but the dimensions are {}",
+                names.join(", ")
+            )));
+        }
+        if domains[..place].iter().any(|earlier| earlier.column == *column) {
+            return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
+        }
+    }
+    Ok(())
+}
