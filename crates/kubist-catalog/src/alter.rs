@@ -158,6 +158,10 @@ impl Core {
     /// Publishes a grid, by which rows are placed from then on; its number is one more than
     /// that of the newest grid that the caller knew. `false` if somebody else has published
     /// one meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`], or a storage error.
     pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());
