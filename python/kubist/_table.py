@@ -137,7 +137,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
         NewerFormat: The table was written by a newer Kubist.
     """
     table = _kubist.Table.open(location_of(path))
-    return Table(table, table.heal_reads() if optimize else None)
+    return Table(table, table.optimize_reads() if optimize else None)
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
@@ -191,9 +191,9 @@ class Table(InDirectory["Table"]):
     `close`, to let go of the writer that `append` opened.
     """
 
-    def __init__(self, table: _kubist.Table, healing: _kubist.Healing | None = None) -> None:
+    def __init__(self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None) -> None:
         self._table = table
-        self._healing = healing
+        self._read_optimizer = optimizer
         self._closed = False
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
@@ -523,8 +523,8 @@ class Table(InDirectory["Table"]):
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.close()
-        if self._healing is not None:
-            self._healing.stop()
+        if self._read_optimizer is not None:
+            self._read_optimizer.stop()
 
     def __enter__(self) -> Table:
         return self
