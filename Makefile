@@ -8,6 +8,7 @@
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
+# make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
@@ -36,7 +37,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -79,6 +80,10 @@ bench:
 bench-live:
 	cargo build --release --locked --workspace --target-dir target --example bench_live
 	target/release/examples/bench_live
+
+bench-grids:
+	cargo build --release --locked --workspace --target-dir target --example bench_grids
+	target/release/examples/bench_grids
 
 bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication

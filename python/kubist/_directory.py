@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -14,9 +14,7 @@ from ._questions import Questions
 from ._split import Split
 
 if TYPE_CHECKING:
-    from ._asked import Box, Part, Rest
-
-    Domain = tuple[Any, Any] | str | None
+    from ._arguments import Box, Domain, Part, Rest
 
 # What opening a table gives: the module of `Table` stands above this one.
 Opened = TypeVar("Opened")

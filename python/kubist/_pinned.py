@@ -6,21 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from . import _kubist
+    from ._arguments import ArrowArray, ArrowSchema
     from ._spec import EstimateRequest, QuerySpec
-
-
-class ArrowArray(Protocol):
-    """What hands out a record batch through the Arrow PyCapsule interface."""
-
-    def __arrow_c_array__(
-        self, requested_schema: object | None = None
-    ) -> tuple[object, object]: ...
-
-
-class ArrowSchema(Protocol):
-    """What hands out a schema through the Arrow PyCapsule interface."""
-
-    def __arrow_c_schema__(self) -> object: ...
 
 
 class Figures(Protocol):

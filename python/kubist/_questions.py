@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._asked import Asked, Box, Goal, PerCell, Rest, Steps
+    from ._arguments import Asked, Box, Goal, PerCell, Rest, Steps
     from ._scan import Source
     from ._spec import QuerySpec
 

@@ -39,7 +39,7 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._asked import Asked
+    from ._arguments import Asked
     from ._pinned import Pinned
     from ._spec import QuerySpec
 

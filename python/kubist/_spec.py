@@ -48,7 +48,7 @@ class PerCell(TypedDict, total=False):
 
 
 class QuerySpec(TypedDict, total=False):
-    """Which records of a snapshot are asked for. Without a word it is all of them."""
+    """Which records of a snapshot are asked for; by default all of them."""
 
     box: Mapping[str, Range | Sequence[Range]]
     """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
@@ -78,7 +78,7 @@ class QuerySpec(TypedDict, total=False):
     """In (0, 1]: only records whose priority is below it, a uniform sample of that share."""
 
     spec: Literal[1]
-    """The form in which this is written; 1 if nothing is said."""
+    """The form in which this is written; 1 by default."""
 
     steps: tuple[int | None, int | None]
     """Only rows of complete steps in this closed range; `null` is an open end."""
@@ -102,15 +102,14 @@ class CountRequest(TypedDict, total=False):
     """In (0, 1]: only records whose priority is below it, a uniform sample of that share."""
 
     spec: Literal[1]
-    """The form in which this is written; 1 if nothing is said."""
+    """The form in which this is written; 1 by default."""
 
     steps: tuple[int | None, int | None]
     """Only rows of complete steps in this closed range; `null` is an open end."""
 
     version: str
-    """The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say
-    it; without it, the newest. It is answered from until the files of that snapshot are
-    cleaned away.
+    """The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave;
+    without it, the newest. It can be asked until the files of that snapshot are cleaned away.
     """
 
     where: str
@@ -133,13 +132,13 @@ class EstimateRequest(CountRequest, total=False):
     """Read about this many bytes at most. (at least 1)"""
 
     confidence: float
-    """How often intervals hold the truth; 0.95 if nothing is said. (above 0, below 1)"""
+    """How often intervals hold the truth; 0.95 by default. (above 0, below 1)"""
 
     error: float
     """Stop when half of each interval is at most this share of its value. (above 0)"""
 
     format: Literal["json", "arrow"]
-    """JSON if nothing is said; or an Arrow IPC stream, a row a figure."""
+    """JSON by default; or an Arrow IPC stream, a row a figure."""
 
     group_by: Sequence[str]
     """Columns by whose values records are grouped."""
@@ -165,13 +164,13 @@ class HistogramRequest(CountRequest, total=False):
     """A question for how columns are distributed."""
 
     bins: int
-    """64 if nothing is said. (at least 1, at most 4096)"""
+    """64 by default. (at least 1, at most 4096)"""
 
     columns: Sequence[str]
-    """All that can be drawn if nothing is said. (at most 256)"""
+    """All that can be drawn by default. (at most 256)"""
 
     sample: int
-    """Records to look at, those of lowest priority; 20000 if nothing is said. (at least 1, at
+    """How many records are counted, those of lowest priority; 20000 by default. (at least 1, at
     most 1000000)
     """
 
@@ -204,8 +203,8 @@ class PointsColumn(TypedDict, total=False):
     """Taken off each value before it becomes a float32."""
 
     values: Sequence[str]
-    """The place of a value in this list, as text, stands for it, and -1 for all others. (at most
-    256)
+    """A value is sent as its index in this list, compared as text, and all others as -1. (at
+    most 256)
     """
 
 
@@ -219,7 +218,7 @@ class PointsRequest(CountRequest, total=False):
     """What comes with each point beside its position. (at most 64)"""
 
     position: Required[Sequence[str]]
-    """The columns that place a point. (at most 3)"""
+    """The columns that position a point. (at most 3)"""
 
 
 class QueryRequest(QuerySpec, total=False):
@@ -235,12 +234,11 @@ class QueryRequest(QuerySpec, total=False):
     """
 
     format: Literal["arrow", "csv", "parquet"]
-    """An Arrow IPC stream if nothing is said."""
+    """An Arrow IPC stream by default."""
 
     version: str
-    """The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say
-    it; without it, the newest. It is answered from until the files of that snapshot are
-    cleaned away.
+    """The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave;
+    without it, the newest. It can be asked until the files of that snapshot are cleaned away.
     """
 
 
@@ -257,7 +255,7 @@ class TrajectoriesRequest(CountRequest, total=False):
     """The columns to return, in this order; without it all. (at most 4096)"""
 
     format: Literal["arrow", "csv", "parquet"]
-    """An Arrow IPC stream if nothing is said."""
+    """An Arrow IPC stream by default."""
 
     limit: int
     """At most this many records: those of lowest priority among what is left, in ascending

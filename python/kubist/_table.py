@@ -27,12 +27,12 @@ from ._writer import Writer, append
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Domain = tuple[Any, Any] | str | None
+    from ._arguments import ArrowSchema, Domain, End, Rows
 
 
 def create(
     path: str | os.PathLike[str],
-    data_or_schema: Any,
+    data_or_schema: Rows | ArrowSchema,
     dimensions: Mapping[str, Domain] | Sequence[str],
     identity: Sequence[str] | None = None,
     capacity: int | None = None,
@@ -112,7 +112,7 @@ def create(
     )
     if data is not None:
         try:
-            table.append(data)
+            table._append(data)
         except BaseException as error:
             table.close()
             shown = _kubist.printable(_kubist.without_password(location_of(path)))
@@ -198,7 +198,7 @@ class Table(InDirectory["Table"]):
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
 
-    def append(self, data: Any, *, step: int | None = None, token: str | None = None) -> Commit:
+    def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
         """Appends ``data`` and commits it: durable and visible, whole, on return.
 
         Args:
@@ -220,6 +220,11 @@ class Table(InDirectory["Table"]):
         The first call opens a writer, which belongs to this handle until it is
         closed. Other handles, threads and processes can append at the same time.
         """
+        return self._append(data, step, token)
+
+    def _append(
+        self, data: Rows | Data, step: int | None = None, token: str | None = None
+    ) -> Commit:
         self._check()
         number = None if step is None else _box.step("step", step)
         with self._lock:
@@ -342,7 +347,7 @@ class Table(InDirectory["Table"]):
         self,
         name: str,
         type: pa.DataType | str,
-        default: Any = None,
+        default: End = None,
         nullable: bool = True,
         unit: str | None = None,
     ) -> None:

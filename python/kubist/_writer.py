@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _box, _kubist
 from ._data import Data
@@ -12,6 +12,8 @@ from ._figures import Commit, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ._arguments import Rows
 
 
 class Writer:
@@ -45,7 +47,7 @@ class Writer:
         """Rows appended since the last commit."""
         return self._writer.pending_rows()
 
-    def append(self, data: Any) -> None:
+    def append(self, data: Rows) -> None:
         """Keeps ``data`` for the next commit, in bounded memory.
 
         Args:
@@ -112,7 +114,7 @@ class Writer:
         return f"<kubist.Writer {self.name!r}: {self.pending_rows:,} rows pending>"
 
 
-def append(writer: _kubist.Writer, data: Any, schema: Callable[[], pa.Schema]) -> None:
+def append(writer: _kubist.Writer, data: Rows | Data, schema: Callable[[], pa.Schema]) -> None:
     """Hands all of ``data`` to the writer, batch by batch."""
     columns = data if isinstance(data, Data) else Data(data, schema)
     before = writer.pending_rows()

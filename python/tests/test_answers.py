@@ -2,7 +2,7 @@
 
 Priorities are not shown, so their order is taken from one query with a limit
 of all rows, and everything else must agree with that order: a precision is a
-prefix of it, a window a piece, a limit the first so many matches in it.
+prefix of it, a window a piece, a limit the first matches in it.
 """
 
 from __future__ import annotations

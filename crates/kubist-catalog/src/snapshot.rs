@@ -45,7 +45,7 @@ impl Snapshot {
         Snapshot { is_partial: true, ..self }
     }
 
-    /// May a run have so many stored columns?
+    /// Whether a run may have this number of stored columns.
     pub fn has_columns(&self, columns: usize) -> bool {
         let schema = &self.view.schema;
         columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())

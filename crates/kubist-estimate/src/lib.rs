@@ -12,6 +12,7 @@ mod distribution;
 mod estimation;
 mod figure;
 mod interval;
+mod joint;
 mod options;
 mod sums;
 mod totals;

@@ -15,7 +15,7 @@ use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
     PrimitiveArray, make_array,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use kubist_index::order::Keyed;
@@ -163,6 +163,9 @@ fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap[index / 8] >> (index % 8) & 1 == 1
 }
 
+/// What a byte of LZ4 can become at most.
+const MOST_LZ4: usize = 255;
+
 const SHORT: &str = "a column chunk is shorter than its rows";
 
 /// Appends the keys of packed values, and which of them are not null; `scratch` is for
@@ -257,10 +260,13 @@ where
             true => Buffer::from_vec(self.words),
             // The low bytes of each word.
             false => {
-                let words = self.words.iter().map(|word| Into::<u64>::into(*word).to_le_bytes());
-                Buffer::from_vec(
-                    words.flat_map(|word| word.into_iter().take(size_of::<T::Native>())).collect::<Vec<u8>>(),
-                )
+                // Aligned for any type, also if there are none, as bytes of a vector are not.
+                let width = size_of::<T::Native>();
+                let mut bytes = MutableBuffer::with_capacity(self.words.len() * width);
+                for word in &self.words {
+                    bytes.extend_from_slice(&Into::<u64>::into(*word).to_le_bytes()[..width]);
+                }
+                bytes.into()
             }
         };
         let values = ScalarBuffer::<T::Native>::from(values);
@@ -324,7 +330,11 @@ impl OpaqueColumn {
 impl Column for OpaqueColumn {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         let short = || "an opaque column chunk is shorter than its rows".to_string();
-        let raw = lz4_flex::decompress_size_prepended(page.bytes).map_err(|error| error.to_string())?;
+        let (says, packed) = lz4_flex::block::uncompressed_size(page.bytes).map_err(|error| error.to_string())?;
+        if says > (packed.len() + 1) * MOST_LZ4 {
+            return Err(format!("{} bytes cannot inflate to {says}", packed.len()));
+        }
+        let raw = lz4_flex::block::decompress(packed, says).map_err(|error| error.to_string())?;
         let rows = page.rows;
         let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(short)?;
         let fixed = self.fixed_length();

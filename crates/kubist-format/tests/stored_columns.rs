@@ -7,10 +7,11 @@ use arrow_array::{
     new_null_array,
 };
 use arrow_cast::cast;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 
 use kubist_format::alteration::Alteration;
 use kubist_format::column_type::{stored_type, user_type};
+use kubist_format::decode::{self, PageColumn, Span};
 use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
 
 fn added(default: ArrayRef) -> Vec<u8> {
@@ -53,11 +54,11 @@ fn decode_inverts_encode() {
 fn changed_bytes_are_an_error_or_another_column() {
     for default in defaults() {
         let whole = added(default);
-        for place in 0..whole.len() {
-            assert!(Alteration::decode(&whole[..place]).is_err() || place > whole.len() - 16, "cut at {place}");
-            for value in odd(whole[place]) {
+        for offset in 0..whole.len() {
+            assert!(Alteration::decode(&whole[..offset]).is_err() || offset > whole.len() - 16, "cut at {offset}");
+            for value in odd(whole[offset]) {
                 let mut changed = whole.clone();
-                changed[place] = value;
+                changed[offset] = value;
                 if let Ok(Alteration::AddColumn { field, default }) = Alteration::decode(&changed) {
                     assert_eq!((default.len(), default.data_type()), (1, &stored_type(field.data_type())));
                 }
@@ -85,10 +86,10 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     let fields: Vec<Field> =
         defaults().iter().map(|column| Field::new("added", column.data_type().clone(), true)).collect();
     let whole = encode_header(&header, &Schema::new(fields)).unwrap();
-    for place in 0..whole.len() {
-        for value in odd(whole[place]) {
+    for offset in 0..whole.len() {
+        for value in odd(whole[offset]) {
             let mut changed = whole.clone();
-            changed[place] = value;
+            changed[offset] = value;
             let Ok((_, schema)) = decode_header(&changed) else { continue };
             // What a table could have is laid out without a panic.
             for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
@@ -96,4 +97,28 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
             }
         }
     }
+}
+
+/// A page none of whose rows are sound is a column without rows.
+#[test]
+fn a_column_without_rows_is_one_of_its_type() {
+    use DataType::*;
+    let times = [Date32, Date64, Time32(TimeUnit::Second), Time64(TimeUnit::Nanosecond)];
+    let numbers = [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float16, Float32, Float64];
+    let others = [Boolean, Utf8, LargeBinary, FixedSizeBinary(3), Decimal128(30, 4), Decimal256(50, 2)];
+    let intervals = [Interval(IntervalUnit::DayTime), Interval(IntervalUnit::MonthDayNano)];
+    for data_type in times.into_iter().chain(numbers).chain(others).chain(intervals) {
+        let column = decode::column(&data_type, 0).finish().unwrap();
+        assert_eq!((column.data_type(), column.len()), (&data_type, 0));
+    }
+}
+
+#[test]
+fn packed_values_take_no_more_memory_than_they_can_become() {
+    let mut bytes = u32::MAX.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&[0; 16]);
+    let page = PageColumn { rows: 1, frame: Default::default(), bytes: &bytes };
+    let all = Span { indices: 0..1, some: None };
+    let error = decode::column(&DataType::Utf8, 1).append(&page, &[all]).unwrap_err();
+    assert!(error.contains("cannot inflate"), "{error}");
 }

@@ -22,7 +22,7 @@ const MOST_LZ4: u64 = 255;
 #[derive(Debug)]
 pub struct Decoder {
     schema: SchemaRef,
-    /// Places of the columns that are decoded; `None`: all.
+    /// Indices of the columns that are decoded; `None`: all.
     columns: Option<Vec<usize>>,
     dictionaries: HashMap<i64, ArrayRef>,
     most_bytes: u64,
@@ -30,6 +30,11 @@ pub struct Decoder {
 
 impl Decoder {
     /// For batches of which each, and all dictionaries together, may take `most_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if a column is of a type that is not decoded, or of another byte order;
+    /// [`Error::Damaged`].
     pub fn new(schema: arrow_ipc::Schema<'_>, most_bytes: u64) -> Result<Decoder> {
         if !schema.endianness().equals_to_target_endianness() {
             return Err(Error::Invalid("its numbers are in the byte order of other machines".into()));
@@ -43,12 +48,16 @@ impl Decoder {
         &self.schema
     }
 
-    /// Leaves out all columns but those at these places.
+    /// Leaves out all columns but those at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.columns = Some(columns);
     }
 
     /// Refuses what would take more bytes than the bound.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
     pub fn check_bytes(&self, what: &'static str, bytes: u64) -> Result<()> {
         match bytes > self.most_bytes {
             true => Err(Error::TooLarge { what, bytes, most: self.most_bytes }),
@@ -57,6 +66,10 @@ impl Decoder {
     }
 
     /// Takes a message behind the schema; the rows, if it has any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; [`Error::Invalid`] if a value is none of its type; [`Error::TooLarge`].
     pub fn take(&mut self, metadata: &[u8], body: &Buffer) -> Result<Option<RecordBatch>> {
         let message = root_as_message(metadata).map_err(Error::damaged)?;
         match message.header_type() {
@@ -71,9 +84,9 @@ impl Decoder {
         let batch = message.header_as_record_batch().ok_or_else(|| Error::damaged("a batch has no header"))?;
         let lengths = self.check(&batch, body)?;
         let mut layout = Layout::new(&batch, message.version(), &lengths);
-        for (place, field) in self.schema.fields().iter().enumerate() {
+        for (index, field) in self.schema.fields().iter().enumerate() {
             let (name, data_type) = (field.name(), field.data_type());
-            match self.columns.as_ref().is_none_or(|columns| columns.contains(&place)) {
+            match self.columns.as_ref().is_none_or(|columns| columns.contains(&index)) {
                 false => layout.pass(data_type)?,
                 true if is_plain(data_type) => layout.check(data_type)?,
                 true => {
@@ -131,7 +144,7 @@ impl Decoder {
         let codec = batch.compression().map(|compression| compression.codec());
         let (mut lengths, mut inflated) = (Vec::new(), 0u64);
         for buffer in batch.buffers().into_iter().flatten() {
-            let (begin, length) = (whole(buffer.offset(), "a place")?, whole(buffer.length(), "a length")?);
+            let (begin, length) = (whole(buffer.offset(), "an offset")?, whole(buffer.length(), "a length")?);
             let end = begin.checked_add(length).filter(|end| *end <= body.len() as u64);
             let end = end.ok_or_else(|| Error::Damaged(format!("{length} bytes at {begin} are not in the batch")))?;
             lengths.push(match codec.filter(|_| length > 0) {

@@ -1,10 +1,10 @@
-//! Arrow IPC from anybody: files, stored bytes, answers of a server.
+//! Arrow IPC from untrusted sources: files, stored bytes, answers of a server.
 //!
-//! The `arrow-ipc` crate decodes messages that are right. It panics on some that are not (a
-//! buffer that ends behind its message or within a number, a union at an odd address, a negative
-//! width), and takes memory for lengths that it was only told. So each message is looked at first: where its
-//! buffers lie, how long they are and what they say that they inflate to is compared with the
-//! bytes that are there and with a bound, and only columns of plain types are decoded. The
+//! The `arrow-ipc` crate decodes valid messages. It panics on some invalid ones (a buffer that
+//! ends behind its message or within a number, a union at an odd address, a negative width), and
+//! reserves memory for any length that a message states. Each message is therefore checked first:
+//! the offset and length of each buffer, and the length that it states to inflate to, are compared
+//! with the bytes that are there and with a bound. Only columns of plain types are decoded. The
 //! decoder then validates the values.
 //!
 //! This crate knows no files and no tables.
@@ -23,7 +23,11 @@ pub use stream::Stream;
 /// Metadata of a message, or of a file, longer than this describes no table.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
-/// A length or a place, which cannot be negative.
+/// A length or an offset, which cannot be negative.
+///
+/// # Errors
+///
+/// [`Error::Damaged`] if it is.
 pub fn whole(number: i64, what: &str) -> Result<u64> {
     u64::try_from(number).map_err(|_| Error::Damaged(format!("{what} is {number}")))
 }

@@ -24,6 +24,10 @@ pub struct Stream<R> {
 
 impl<R: Read> Stream<R> {
     /// Reads the schema. Each batch, and all dictionaries together, may take `most_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Decoder::new`] and [`Decoder::take`]; [`Error::Io`] if the source fails.
     pub fn begin(mut source: R, most_bytes: u64) -> Result<Stream<R>> {
         let none = || Error::damaged("there is no schema");
         let first = metadata(&mut source)?.ok_or_else(none)?;
@@ -38,12 +42,16 @@ impl<R: Read> Stream<R> {
         self.decoder.schema()
     }
 
-    /// Leaves out all columns but those at these places.
+    /// Leaves out all columns but those at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.decoder.take_only(columns);
     }
 
     /// The next rows; `None` at the end, behind which the source stands then.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Decoder::take`]; [`Error::Io`] if the source fails.
     #[allow(clippy::should_implement_trait)] // An iterator has no errors of its own.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(metadata) = metadata(&mut self.source)? {
@@ -91,7 +99,7 @@ fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Bu
     exactly(source, length)
 }
 
-/// So many bytes. A length that is not true costs no more memory than twice what is there.
+/// The next `length` bytes. A wrong length costs no more memory than twice what is there.
 fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(Error::damaged)?;
     let no_memory = |error| Error::Invalid(format!("{length} bytes: {error}"));

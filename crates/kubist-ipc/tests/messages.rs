@@ -85,10 +85,10 @@ fn odd(byte: u8) -> impl Iterator<Item = u8> {
 fn a_changed_byte_is_an_error_or_another_value() {
     for column in plain().iter().chain(&nested()) {
         let bytes = written(column, None);
-        for place in 0..bytes.len() {
-            for value in odd(bytes[place]) {
+        for offset in 0..bytes.len() {
+            for value in odd(bytes[offset]) {
                 let mut changed = bytes.clone();
-                changed[place] = value;
+                changed[offset] = value;
                 // Without checksums another value passes.
                 let _ = read(&changed, None);
                 let _ = read(&changed, Some(vec![1]));

@@ -41,11 +41,19 @@ pub struct Cleaning {
 /// Deletes what has been garbage for `retention`, and notes what is garbage
 /// now. Snapshots taken longer ago may then answer `SnapshotExpired`. Whatever stops it, the
 /// next call goes on from there.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; a storage error.
 pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
     clean_as_of(core, retention, unix_ms(), cancel)
 }
 
 /// The same by another clock, in milliseconds since 1970.
+///
+/// # Errors
+///
+/// As of [`clean`].
 pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Cancel) -> Result<Cleaning> {
     core.check_process()?;
     core.check_still_there()?;

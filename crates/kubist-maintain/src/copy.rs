@@ -72,6 +72,10 @@ pub struct Copied {
 }
 
 /// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
+///
+/// # Errors
+///
+/// `Exists` if something is there; else as of [`copy_in`].
 pub fn copy_to(
     snapshot: &Snapshot,
     location: &TableLocation,
@@ -83,6 +87,11 @@ pub fn copy_to(
 }
 
 /// The same in an empty store, of whatever kind.
+///
+/// # Errors
+///
+/// `Exists` if the store is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the
+/// source cannot be read; `Cancelled`; a storage error of either. Nothing opens as a table then.
 pub fn copy_in(
     snapshot: &Snapshot,
     store: Arc<dyn Store>,

@@ -34,6 +34,10 @@ pub struct DiskUse {
 
 impl DiskUse {
     /// As of now.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; as of [`Core::view`]; a storage error.
     pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
         let view = core.view(cancel)?;
         let mut found = DiskUse::default();

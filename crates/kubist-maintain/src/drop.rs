@@ -33,11 +33,19 @@ fn is_ours(name: &str) -> bool {
 /// Deletes the table at a location, and its directory if nothing else is in it.
 /// `Busy` while a writer is at work, unless `force` says that its rows may go too.
 /// Files that Kubist did not make stay, and no link is followed.
+///
+/// # Errors
+///
+/// `NotATable`; `Busy`; a storage error.
 pub fn drop_at(location: &TableLocation, force: bool) -> Result<Dropped> {
     drop_in(location.store()?, force)
 }
 
 /// Deletes the table in a store.
+///
+/// # Errors
+///
+/// As of [`drop_at`].
 pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
     // Read, so that a file of somebody else's that is called so is no table.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
@@ -80,6 +88,10 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
 }
 
 /// An empty store for a copy: what an interrupted one has left there is removed first.
+///
+/// # Errors
+///
+/// `Exists` if something else is there; `Busy` while another makes a copy there; a storage error.
 pub fn vacant_for_copy(location: &TableLocation) -> Result<Arc<dyn Store>> {
     let left = match location.store() {
         Ok(store) => {

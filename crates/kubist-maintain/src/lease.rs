@@ -27,6 +27,10 @@ pub struct Lease {
 
 impl Lease {
     /// `None` if somebody works on the cube, in it or around it.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn take(core: &Core, cube: CubeId) -> Result<Option<Lease>> {
         let now = unix_ms();
         for name in core.store.list(LEASES).map_err(store_error)? {

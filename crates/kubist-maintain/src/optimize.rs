@@ -78,6 +78,11 @@ pub struct Pace<'a> {
 
 /// Improves the layout until no part of the tree has too large a share of
 /// debt. Calls `progress(rewritten rows, debt left)` after each rewrite.
+///
+/// # Errors
+///
+/// `Invalid` options; `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error. What was
+/// published before stays.
 pub fn optimize(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -98,6 +103,11 @@ pub fn optimize(
     )
 }
 
+/// The same, at a pace.
+///
+/// # Errors
+///
+/// As of [`optimize`].
 pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<'_>) -> Result<OptimizeReport> {
     if !(options.core_share > 0.0 && options.core_share <= 1.0) {
         return Err(Error::invalid(format!("core_share must be in (0, 1], found {}", options.core_share)));

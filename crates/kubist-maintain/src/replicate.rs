@@ -92,6 +92,10 @@ pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &
 
 /// Writes the replicas of a part; `None` if somebody else has replaced one of the
 /// sources, or copied one, first.
+///
+/// # Errors
+///
+/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };

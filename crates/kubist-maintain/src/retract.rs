@@ -32,6 +32,10 @@ pub struct Retraction {
 /// now: none of its rows is seen again, and its tokens are forgotten, so that
 /// a solver that starts again from a checkpoint can go on from there. Stop
 /// the writers of the old attempt first: what they commit afterwards counts.
+///
+/// # Errors
+///
+/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     loop {
         let snapshot = Snapshot::now(core, cancel)?;

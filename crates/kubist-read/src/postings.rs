@@ -45,6 +45,10 @@ struct Chosen<'a> {
 }
 
 /// Asks lookups for keys, for those of one of `sought`; and what was read for it.
+///
+/// # Errors
+///
+/// As of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if postings are.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         // In one go if all are sound.
@@ -143,6 +147,10 @@ fn decode_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, byte
 
 /// All postings of a column, read past the cache: `found(key, zones)` for each key;
 /// and the directory.
+///
+/// # Errors
+///
+/// As of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if the postings are.
 pub fn read_postings(
     snapshot: &Snapshot,
     lookup: &Lookup,

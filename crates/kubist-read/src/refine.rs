@@ -25,6 +25,12 @@ pub struct Refine {
 }
 
 impl Refine {
+    /// Windows of a question, from `start` on, each `factor` times as wide as the one before.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the question, `start` or `factor` makes no sense; `Damaged`; `Cancelled`; a
+    /// storage error.
     pub fn new(snapshot: Snapshot, request: Request, start: f64, factor: f64) -> Result<Refine> {
         let query = &request.spec;
         if !(start > 0.0 && start <= 1.0) {

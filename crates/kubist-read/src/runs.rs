@@ -17,6 +17,10 @@ use kubist_types::error::{Error, Result};
 
 /// The stored rows of a run in the run's order, with the defaults of columns that
 /// it has not, and its zone map.
+///
+/// # Errors
+///
+/// `Damaged`; `SnapshotExpired` if its segment was cleaned away; a storage error.
 pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
     let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
     let map = maps.remove(0);
@@ -25,6 +29,10 @@ pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Record
 }
 
 /// Some of a run's stored bytes, counted from its first.
+///
+/// # Errors
+///
+/// `Damaged`; `SnapshotExpired` if its segment was cleaned away; a storage error.
 pub fn data(snapshot: &Snapshot, run: &Run<Location>, range: Range<u64>) -> Result<Bytes> {
     let place = &run.payload;
     let (offset, length) = (place.data_offset + range.start, range.end - range.start);
@@ -32,6 +40,10 @@ pub fn data(snapshot: &Snapshot, run: &Run<Location>, range: Range<u64>) -> Resu
 }
 
 /// The rows of neighbouring pages, whose bytes are `data`.
+///
+/// # Errors
+///
+/// `Damaged`.
 pub fn decode_pages(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -63,6 +75,10 @@ pub fn decode_pages(
 /// The rows of a page of which every value is one of its column's type, and what is wrong
 /// with the others, row by row. `data` are the page's bytes. An error if they are not what
 /// was written.
+///
+/// # Errors
+///
+/// `Damaged`.
 pub fn decode_sound_rows(
     snapshot: &Snapshot,
     run: &Run<Location>,

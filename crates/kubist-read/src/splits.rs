@@ -91,6 +91,11 @@ impl Split {
 /// Cuts a query into `parts` disjoint ones of about equal rows: together they return
 /// exactly the records of the query, each once. `limit` and `per_cell` choose among
 /// all records, so they cannot be cut.
+///
+/// # Errors
+///
+/// `Invalid` with `limit` or `per_cell`, without parts, or if the question makes no sense;
+/// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
     let geometry = newest(&plan.query)?;
@@ -118,6 +123,10 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
 /// cluster as far as that can be: together they return exactly the records of the query.
 /// They are stretches of the cluster's ring and not compact in space (thesis, listing
 /// 5.2). A table that is on no cluster is cut as `Snapshot::splits` does.
+///
+/// # Errors
+///
+/// As of [`splits`].
 pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {

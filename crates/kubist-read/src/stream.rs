@@ -101,6 +101,10 @@ impl QueryStream {
     }
 
     /// The next batch; `Some(None)` at the end, `None` if none came in time.
+    ///
+    /// # Errors
+    ///
+    /// As of the stream's items: `SnapshotExpired`, `Damaged`, `Cancelled` or a storage error.
     pub fn next_within(&mut self, patience: Duration) -> Result<Option<Option<RecordBatch>>> {
         let deadline = Instant::now().checked_add(patience);
         loop {

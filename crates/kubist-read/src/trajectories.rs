@@ -26,6 +26,11 @@ use kubist_types::stats::Stats;
 
 /// The records that `query` asks for, of those whose column `by` holds a value that it
 /// also holds in a record of `through`. Null belongs to nothing.
+///
+/// # Errors
+///
+/// `Invalid` if a question or the column makes no sense, or there are more trajectories than may be
+/// held; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &Request) -> Result<QueryStream> {
     let schema = &snapshot.view.schema;
     let column = schema.column(by)?;

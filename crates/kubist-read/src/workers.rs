@@ -91,6 +91,10 @@ fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
 
 /// Runs `work` on another thread and waits for it, calling `meanwhile` on this one every
 /// so often. A panic of the work is returned.
+///
+/// # Errors
+///
+/// What the work panicked with.
 pub fn beside<T: Send>(
     patience: Duration,
     work: impl FnOnce() -> T + Send,

@@ -182,8 +182,8 @@ fn follow(
     let (mut wrong, mut unread) = (found.damage.map(|error| store_error(error).to_string()), Vec::new());
     for ((position, bytes, is_whole), after) in entries.into_iter().zip(ends) {
         cancel.check()?;
-        let place = format!("log of {writer}");
-        let bad = |error| bad_entry(core.store.location(), &place, position, error);
+        let name = format!("log of {writer}");
+        let bad = |error| bad_entry(core.store.location(), &name, position, error);
         let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
             // Behind a wrong checksum anything may look new.
             Err(_) if !is_whole => None,

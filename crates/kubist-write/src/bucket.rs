@@ -66,6 +66,10 @@ impl Buckets {
     }
 
     /// All batches as one, with its rows at their places.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or `Internal` if Arrow fails.
     pub fn scatter_batches(&self, batches: &[RecordBatch], cancel: &Cancel) -> Result<RecordBatch> {
         let schema = batches[0].schema();
         let columns = (0..schema.fields().len()).into_par_iter().map(|column| {

@@ -69,6 +69,10 @@ pub struct EncodedRun {
 
 impl SortedRows {
     /// Sorts stored rows, fewer than 2^32, of one schema.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails.
     pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
         let Positions { keys, priorities } = frame.positions(batches);
         cancel.check()?;
@@ -116,6 +120,10 @@ impl SortedRows {
     }
 
     /// Some rows, given by their places in key order.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
     pub fn take(&self, rows: &[u32]) -> Result<RecordBatch> {
         let rows = rows.iter().map(|row| self.order[*row as usize]);
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
@@ -162,6 +170,10 @@ impl SortedRows {
     }
 
     /// The runs of placements, encoded in parallel.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails.
     pub fn encode_all(&self, placements: &[Placement], keys: &Keys, cancel: &Cancel) -> Result<Vec<EncodedRun>> {
         let encode = |placement| cancel.check().map(|()| self.encode(placement, keys));
         placements.par_iter().map(encode).collect()

@@ -57,6 +57,10 @@ impl<'a> Output<'a> {
     }
 
     /// Encodes placements in parallel, group by group, and appends each group.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or a storage error.
     pub fn write(&mut self, rows: &SortedRows, placements: &[Placement]) -> Result<()> {
         let mut rest = placements;
         let keys = self.lookup.columns.keys(rows.batch());
@@ -80,6 +84,10 @@ impl<'a> Output<'a> {
     }
 
     /// All runs, with what looks into them, and how many bytes they take.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn finish(mut self) -> Result<(Vec<Arc<Run<Location>>>, u64)> {
         self.write_lookup()?;
         let ranges = self.ranges.finish(self.runs.len());
@@ -91,6 +99,10 @@ impl<'a> Output<'a> {
 
     /// Appends runs: first their data, then their zone maps side by side, so that a
     /// reader gets the maps of neighbouring cubes in one piece.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn append(&mut self, runs: Vec<EncodedRun>) -> Result<()> {
         let segment: Arc<str> = self.segment.name().into();
         let data = runs.iter().flat_map(|run| &run.data);

@@ -70,6 +70,10 @@ impl Gathered {
     }
 
     /// Writes what is gathered, which is of the last of `runs`, and returns the number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
     pub fn write(&mut self, segment: &mut dyn Segment, runs: &mut [Arc<Run<Location>>]) -> Result<u64> {
         if self.pairs.is_empty() || self.zones.is_empty() {
             return Ok(0);

@@ -63,6 +63,10 @@ pub struct Replacement {
 }
 
 /// A segment for the runs of one rewrite.
+///
+/// # Errors
+///
+/// As of [`new_segment`](kubist_catalog::segment::new_segment).
 pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
     core.settle_schema(&view.schema)?;
     new_segment(core, REWRITE_SEGMENT, view.rewrites + 1)
@@ -70,6 +74,11 @@ pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
 
 /// Takes the next number for a replacement whose runs are durable. `false` if
 /// another rewrite has removed one of its inputs; then nothing has happened.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a
+/// storage error.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
@@ -125,6 +134,10 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
 }
 
 /// Has a segment been deleted, or noted as garbage, so that it will be?
+///
+/// # Errors
+///
+/// A storage error.
 pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
     Ok(core.store.get(&format!("{GARBAGE}{segment}")).map_err(store_error)?.is_some()
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
@@ -132,6 +145,10 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
 
 /// Takes a number by an empty entry (the fence): a rewriter that has not published by now sees
 /// what was noted as garbage before.
+///
+/// # Errors
+///
+/// As of [`Core::view`], or a storage error.
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())
@@ -161,6 +178,11 @@ pub struct NewRuns {
 }
 
 impl NewRuns {
+    /// Writes placements as runs of a new segment, durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or a storage error.
     pub fn write(
         core: &Core,
         view: &View,
@@ -179,6 +201,10 @@ impl NewRuns {
     /// Publishes them as the runs of a replacement. `None` if a source lives no more, or
     /// a writer stands still between an entry and its durability: then the segment goes,
     /// and the work can be done later.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; as of [`Core::view`]; a storage error.
     pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
         let written = Written { rows: self.runs.iter().map(|run| run.rows).sum(), bytes: self.bytes };
         let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {

@@ -30,6 +30,10 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Begins a table in an empty store, and takes the log of the one writer that fills it.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` if the store is not empty; `Busy` while another maker is at work; a storage error.
     pub fn begin(
         store: Arc<dyn Store>,
         header: Header,
@@ -52,6 +56,10 @@ impl Unfinished {
     }
 
     /// Makes a table of what is there. Everything of it has to be durable, and its writer gone.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` if another process has removed the copy, or made a table there; a storage error.
     pub fn finish(self) -> Result<Arc<Core>> {
         let store = &self.core.store;
         let lost = || Error::Exists {

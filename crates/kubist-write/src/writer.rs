@@ -68,6 +68,10 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// What works behind a writer's commits, and may make them wait.
 pub trait Behind: Send + Sync {
     /// Waits while there is too much left to do.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`.
     fn admit(&self, cancel: &Cancel) -> Result<()>;
 
     /// Learns that so many rows were committed.
@@ -191,6 +195,11 @@ fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<Record
 
 impl Writer {
     /// Takes a writer's log; each name has one owner at a time.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name;
+    /// as of [`Core::view`]; a storage error.
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
         // Before a log is made: where one is lost, none may begin anew.
@@ -239,6 +248,11 @@ impl Writer {
     /// Checks a batch against the table's columns and keeps a copy for the next
     /// commit. After an error, and after cancelling, the rows of this batch may
     /// be pending in part: `discard` or drop the writer.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused`
+    /// after an earlier failure; `NoSpace` and other storage errors of the scratch space.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -266,6 +280,10 @@ impl Writer {
     }
 
     /// Keeps rows in stored form, hidden columns too, that nobody else holds.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Refused` after an earlier failure; a storage error of the scratch space.
     pub fn keep(&mut self, stored: RecordBatch) -> Result<()> {
         self.pending.rows += stored.num_rows() as u64;
         self.pending.bytes += batch_bytes(&stored);
@@ -286,12 +304,21 @@ impl Writer {
     /// Makes everything appended since the last commit durable and visible,
     /// whole. After an error the rows are no longer pending and not in the table
     /// (after a failed write to the log, the table knows once it is reopened).
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Refused` after an earlier failure; `NotATable` if the table was dropped; as of
+    /// [`Core::view`]; a storage error.
     pub fn commit(&mut self) -> Result<Committed> {
         self.commit_as(&CommitOptions::default())
     }
 
     /// The same, as a step of a simulation, or under a token that makes a retry
     /// of a commit whose answer was lost the same commit.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the step does not go up; as of [`Writer::commit`].
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
         self.check_standing()?;
         let committed = self.try_commit(options);
@@ -355,6 +382,10 @@ impl Writer {
     }
 
     /// Commits rows that brought their steps along, so many of each.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Writer::commit`].
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
         let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
@@ -366,6 +397,10 @@ impl Writer {
     }
 
     /// Says that this writer has nothing for a step and never will.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the step does not go up; as of [`Writer::commit`].
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
         self.check_standing()?;

@@ -2,10 +2,45 @@
 //! sample of every region at hand.
 //!
 //! [`Table::create`] or [`Table::open`] give a handle; [`Table::writer`] appends
-//! and commits; [`Table::snapshot`] pins a moment, and [`Snapshot::query`] asks
+//! and commits; [`Table::snapshot`] pins a state, and [`Snapshot::query`] asks
 //! it for any region at any precision.
 //!
-//! This crate is the face of the engine and holds none of it: it puts together what the layers
+//! ```
+//! use std::sync::Arc;
+//!
+//! use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+//! use kubist::store::MemoryStore;
+//! use kubist::{Dimension, Domain, Query, Table, TableOptions, WriterOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x: ArrayRef = Arc::new(Float64Array::from_iter_values((0..10_000).map(|n| n as f64 / 1e4)));
+//! let rows = RecordBatch::try_from_iter([("x", x)])?;
+//!
+//! let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
+//! let options = TableOptions { dimensions, ..TableOptions::default() };
+//! // Table::create takes a location: a directory, or cassandra://hosts/keyspace/table.
+//! let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+//!
+//! let mut writer = table.writer(&WriterOptions::default())?;
+//! writer.append(&rows)?;
+//! writer.commit()?;
+//!
+//! // A uniform sample of a region: the records whose priority is below 0.1.
+//! let query = Query::new().between("x", kubist::Value::Float(0.2), kubist::Value::Float(0.4)).precision(0.1);
+//! let mut found = 0;
+//! for batch in table.snapshot()?.query(&query)? {
+//!     found += batch?.num_rows();
+//! }
+//! assert!((150..250).contains(&found));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Any call that asks the store can fail with a storage error ([`Error::Unavailable`],
+//! [`Error::NoSpace`], [`Error::Permission`] or [`Error::Unsupported`]). `# Errors` sections name it
+//! where nothing else can happen, and otherwise what else there is.
+//!
+//! This crate is the facade of the engine and holds none of it: it puts together what the layers
 //! below offer. ARCHITECTURE.md walks through them.
 
 #![deny(missing_docs)]

@@ -19,6 +19,50 @@ use crate::info::{self, Info};
 use crate::schemes::table_location;
 
 /// Answers as of one moment, whatever is committed afterwards.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+/// # use kubist::store::MemoryStore;
+/// # use kubist::{Cancel, Dimension, Domain, EstimateOptions, Query, Table, TableOptions, WriterOptions};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let x: ArrayRef = Arc::new(Float64Array::from_iter_values((0..10_000).map(|n| n as f64 / 1e4)));
+/// # let rows = RecordBatch::try_from_iter([("x", x)])?;
+/// # let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
+/// # let options = TableOptions { dimensions, ..TableOptions::default() };
+/// # let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+/// # let mut writer = table.writer(&WriterOptions::default())?;
+/// # writer.append(&rows)?;
+/// # writer.commit()?;
+/// let snapshot = table.snapshot()?;
+/// let query = Query::new().filter("x < 0.5");
+///
+/// // From coarse to fine: each record once, four times as many from step to step.
+/// let mut rows = 0;
+/// for step in snapshot.refine(&query, 0.01, 4.0)? {
+///     for batch in step? {
+///         rows += batch?.num_rows();
+///     }
+/// }
+/// assert_eq!(rows, 5_000);
+///
+/// // Figures of a sample, with intervals that hold the exact value 95 times of 100.
+/// let aggregates = vec!["mean(x)".into()];
+/// let options = EstimateOptions { aggregates, query: query.clone(), error: Some(0.05), ..Default::default() };
+/// let mean = &snapshot.estimate(&options)?.figures[0];
+/// assert!(mean.low <= mean.high && mean.high - mean.low < 0.05);
+///
+/// // Parts for other processes: text that names the table, the snapshot and the records.
+/// let mut rows = 0;
+/// for split in snapshot.splits(&query, 3)? {
+///     for batch in table.read_split(&split, &Cancel::default())? {
+///         rows += batch?.num_rows();
+///     }
+/// }
+/// assert_eq!(rows, 5_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Snapshot(pub(crate) kubist_catalog::snapshot::Snapshot);
 

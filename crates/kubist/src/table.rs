@@ -29,6 +29,34 @@ use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
 /// A handle to a table. Cheap to clone; all clones share one view of the logs.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+/// # use kubist::store::MemoryStore;
+/// # use kubist::{CommitOptions, Dimension, Domain, Query, Table, TableOptions, WriterOptions};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let x: ArrayRef = Arc::new(Float64Array::from(vec![0.1, 0.2, 0.3]));
+/// # let rows = RecordBatch::try_from_iter([("x", x)])?;
+/// # let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
+/// # let options = TableOptions { dimensions, ..TableOptions::default() };
+/// # let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+/// let mut writer = table.writer(&WriterOptions { name: Some("rank-3".into()), ..Default::default() })?;
+/// for step in 1..=2 {
+///     writer.append(&rows)?;
+///     // A commit under a known token does nothing: a retry cannot write rows twice.
+///     writer.commit_as(&CommitOptions { step: Some(step), token: Some(format!("step {step}")) })?;
+/// }
+/// // What a snapshot sees does not change, and its token leads back to it.
+/// let snapshot = table.snapshot()?;
+/// let token = snapshot.token().to_string();
+/// writer.append(&rows)?;
+/// writer.commit()?;
+/// assert_eq!((snapshot.rows()?, table.snapshot()?.rows()?), (6, 9));
+/// assert_eq!(table.at(&token.parse()?)?.count(&Query::new().steps(2, 2))?, 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Table {
     pub(crate) core: Arc<Core>,

@@ -37,7 +37,7 @@ export interface PerCell {
   widths: Record<string, number>;
 }
 
-/** Which records of a snapshot are asked for. Without a word it is all of them. */
+/** Which records of a snapshot are asked for; by default all of them. */
 export interface QuerySpec {
   /**
    * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end. A column that is
@@ -58,7 +58,7 @@ export interface QuerySpec {
   per_cell?: PerCell;
   /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
   precision?: number;
-  /** The form in which this is written; 1 if nothing is said. */
+  /** The form in which this is written; 1 by default. */
   spec?: 1;
   /** Only rows of complete steps in this closed range; `null` is an open end. */
   steps?: [number | null, number | null];
@@ -77,13 +77,13 @@ export interface CountRequest {
   box?: Record<string, Range | Range[]>;
   /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
   precision?: number;
-  /** The form in which this is written; 1 if nothing is said. */
+  /** The form in which this is written; 1 by default. */
   spec?: 1;
   /** Only rows of complete steps in this closed range; `null` is an open end. */
   steps?: [number | null, number | null];
   /**
-   * The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say it; without it, the
-   * newest. It is answered from until the files of that snapshot are cleaned away.
+   * The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave; without it, the newest.
+   * It can be asked until the files of that snapshot are cleaned away.
    */
   version?: string;
   /** An SQL condition over any columns. */
@@ -100,11 +100,11 @@ export interface EstimateRequest extends CountRequest {
   aggregates: string[];
   /** Read about this many bytes at most. (at least 1) */
   bytes?: number;
-  /** How often intervals hold the truth; 0.95 if nothing is said. (above 0, below 1) */
+  /** How often intervals hold the truth; 0.95 by default. (above 0, below 1) */
   confidence?: number;
   /** Stop when half of each interval is at most this share of its value. (above 0) */
   error?: number;
-  /** JSON if nothing is said; or an Arrow IPC stream, a row a figure. */
+  /** JSON by default; or an Arrow IPC stream, a row a figure. */
   format?: "json" | "arrow";
   /** Columns by whose values records are grouped. */
   group_by?: string[];
@@ -123,11 +123,11 @@ export interface EstimateRequest extends CountRequest {
 
 /** A question for how columns are distributed. */
 export interface HistogramRequest extends CountRequest {
-  /** 64 if nothing is said. (at least 1, at most 4096) */
+  /** 64 by default. (at least 1, at most 4096) */
   bins?: number;
-  /** All that can be drawn if nothing is said. (at most 256) */
+  /** All that can be drawn by default. (at most 256) */
   columns?: string[];
-  /** Records to look at, those of lowest priority; 20000 if nothing is said. (at least 1, at most 1000000) */
+  /** How many records are counted, those of lowest priority; 20000 by default. (at least 1, at most 1000000) */
   sample?: number;
 }
 
@@ -152,7 +152,7 @@ export interface PointsColumn {
   name: string;
   /** Taken off each value before it becomes a float32. */
   origin?: number;
-  /** The place of a value in this list, as text, stands for it, and -1 for all others. (at most 256) */
+  /** A value is sent as its index in this list, compared as text, and all others as -1. (at most 256) */
   values?: string[];
 }
 
@@ -162,17 +162,17 @@ export interface PointsRequest extends CountRequest {
   cells: PointsCell[];
   /** What comes with each point beside its position. (at most 64) */
   columns?: PointsColumn[];
-  /** The columns that place a point. (at most 3) */
+  /** The columns that position a point. (at most 3) */
   position: string[];
 }
 
 /** A question for records. */
 export interface QueryRequest extends QuerySpec {
-  /** An Arrow IPC stream if nothing is said. */
+  /** An Arrow IPC stream by default. */
   format?: "arrow" | "csv" | "parquet";
   /**
-   * The snapshot to ask: a token, as `version` of the table and the `token` of a snapshot say it; without it, the
-   * newest. It is answered from until the files of that snapshot are cleaned away.
+   * The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave; without it, the newest.
+   * It can be asked until the files of that snapshot are cleaned away.
    */
   version?: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
@@ -192,7 +192,7 @@ export interface TrajectoriesRequest extends CountRequest {
   by: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
   columns?: string[];
-  /** An Arrow IPC stream if nothing is said. */
+  /** An Arrow IPC stream by default. */
   format?: "arrow" | "csv" | "parquet";
   /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
   limit?: number;

@@ -3,6 +3,7 @@
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::joint::{self, Joint};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
 
@@ -20,7 +21,7 @@ pub const DEFINITION: Definition = Definition {
 struct Correlation;
 
 impl Smooth for Correlation {
-    const WIDTH: usize = 6;
+    const WIDTH: usize = Joint::WIDTH + 2;
 
     fn properties(&self) -> Properties {
         Properties { bell_curve: true, ..Properties::default() }
@@ -28,43 +29,37 @@ impl Smooth for Correlation {
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
         let (a, b) = (shifts[0], shifts[1]);
-        vec![
-            values.present(),
-            values.of_both(|x, y| (x - a) * (y - b)),
-            values.of_both(|_, y| (y - b) * (y - b)),
-            values.of(|x| (x - a) * (x - a)),
-            values.of_both(|_, y| y - b),
-            values.of(|x| x - a),
-        ]
+        let mut features = joint::features(values, shifts);
+        features.push(values.of(|x| (x - a) * (x - a)));
+        features.push(values.of_both(|_, y| (y - b) * (y - b)));
+        features
     }
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let p = conditions.p;
         let totals = sums.totals(p);
-        let n = totals[0];
-        if n <= 0.0 {
-            return Interval::unknown();
-        }
-        let (products, yy, xx) = (totals[1], totals[2], totals[3]);
-        let (y, x) = (totals[4] / n, totals[5] / n);
-        let (vx, vy, covariance) = (xx / n - x * x, yy / n - y * y, products / n - x * y);
+        let Some(joint) = Joint::of(&totals) else { return Interval::unknown() };
+        let Joint { n, x, y, covariance } = joint;
+        let (vx, vy) = (totals[4] / n - x * x, totals[5] / n - y * y);
         if !(vx > 0.0 && vy > 0.0) {
             return Interval::unknown();
         }
         let root = (vx * vy).sqrt();
         let r = (covariance / root).clamp(-1.0, 1.0);
-        let (by_x, by_y) = (r / (2.0 * vx), r / (2.0 * vy));
-        let gradient = [
-            ((x * y - covariance) / root - by_x * (x * x - vx) - by_y * (y * y - vy)) / n,
-            1.0 / root / n,
-            -by_y / n,
-            -by_x / n,
-            (-x / root + by_y * 2.0 * y) / n,
-            (-y / root + by_x * 2.0 * x) / n,
-        ];
         if r.abs() >= 1.0 {
             return Interval { constant: p < 1.0, ..Interval::exact(r) };
         }
+        // r = covariance / sqrt(vx * vy): by the covariance, and by either variance.
+        let (by_x, by_y) = (r / (2.0 * vx), r / (2.0 * vy));
+        let [of_n, of_products, of_y, of_x] = joint.gradient().map(|of| of / root);
+        let gradient = [
+            of_n - (by_x * (x * x - vx) + by_y * (y * y - vy)) / n,
+            of_products,
+            of_y + 2.0 * by_y * y / n,
+            of_x + 2.0 * by_x * x / n,
+            -by_x / n,
+            -by_y / n,
+        ];
         Interval::scaled(r, sums.spread(p, &gradient), conditions, 1.0 / (1.0 - r * r), f64::atanh, f64::tanh)
     }
 }

@@ -3,6 +3,7 @@
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::joint::{self, Joint};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
 
@@ -20,31 +21,24 @@ pub const DEFINITION: Definition = Definition {
 struct Covariance;
 
 impl Smooth for Covariance {
-    const WIDTH: usize = 4;
+    const WIDTH: usize = Joint::WIDTH;
 
     fn properties(&self) -> Properties {
         Properties { bell_curve: true, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
-        let (a, b) = (shifts[0], shifts[1]);
-        vec![
-            values.present(),
-            values.of_both(|x, y| (x - a) * (y - b)),
-            values.of_both(|_, y| y - b),
-            values.of(|x| x - a),
-        ]
+        joint::features(values, shifts)
     }
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
-        let totals = sums.totals(conditions.p);
-        let (n, read) = (totals[0], sums.records());
-        if n <= 0.0 || read < 2.0 {
-            return Interval::unknown();
+        let read = sums.records();
+        match Joint::of(&sums.totals(conditions.p)).filter(|_| read >= 2.0) {
+            None => Interval::unknown(),
+            Some(joint) => {
+                let spread = sums.spread(conditions.p, &joint.gradient());
+                Interval::around(joint.covariance * read / (read - 1.0), spread, conditions)
+            }
         }
-        let (products, y, x) = (totals[1], totals[2] / n, totals[3] / n);
-        let covariance = products / n - x * y;
-        let gradient = [(x * y - covariance) / n, 1.0 / n, -x / n, -y / n];
-        Interval::around(covariance * read / (read - 1.0), sums.spread(conditions.p, &gradient), conditions)
     }
 }

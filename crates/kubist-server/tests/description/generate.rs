@@ -54,7 +54,7 @@ pub enum Type {
     /// One of these values, as JSON.
     Values(Vec<Value>),
     Named(String),
-    /// So many of them.
+    /// This number of them.
     Tuple(Vec<Type>),
     List(Box<Type>),
     /// By name; `None`: without any.

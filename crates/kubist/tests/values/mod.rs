@@ -1,65 +1,31 @@
 //! Values of all types: random ones, as numbers, as SQL writes them, and whether two
 //! are equal.
 
+mod types;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type, UInt64Type};
 use arrow_array::*;
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, IntervalUnit};
 use half::f16;
 use kubist::Value;
+use kubist_index::order::is_dimension_type;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
+use types::all_types;
 
+/// Types that a dimension can have.
 pub fn dimension_types() -> Vec<DataType> {
-    use DataType::*;
-    vec![
-        Float32,
-        Float32,
-        Float64,
-        Float16,
-        Int8,
-        Int16,
-        Int32,
-        Int64,
-        UInt8,
-        UInt16,
-        UInt32,
-        UInt64,
-        Date32,
-        Date64,
-        Time32(TimeUnit::Second),
-        Time64(TimeUnit::Nanosecond),
-        Timestamp(TimeUnit::Microsecond, None),
-        Timestamp(TimeUnit::Second, Some("UTC".into())),
-    ]
+    all_types().into_iter().filter(is_dimension_type).collect()
 }
 
+/// All others.
 pub fn other_types() -> Vec<DataType> {
-    use DataType::*;
-    vec![
-        Boolean,
-        Utf8,
-        LargeUtf8,
-        Utf8View,
-        Binary,
-        LargeBinary,
-        BinaryView,
-        FixedSizeBinary(3),
-        Decimal32(7, 2),
-        Decimal64(12, 3),
-        Decimal128(30, 4),
-        Decimal256(50, 2),
-        Duration(TimeUnit::Millisecond),
-        Interval(IntervalUnit::YearMonth),
-        Interval(IntervalUnit::DayTime),
-        Interval(IntervalUnit::MonthDayNano),
-        Dictionary(Box::new(Int32), Box::new(Utf8)),
-        Dictionary(Box::new(Int32), Box::new(Int16)),
-    ]
+    all_types().into_iter().filter(|data_type| !is_dimension_type(data_type)).collect()
 }
 
 /// A value for every type, from a small integer; many rows share one.
@@ -165,13 +131,13 @@ pub fn number(array: &dyn Array, row: usize) -> Option<Number> {
     }
     let float = |value: f64| (!value.is_nan()).then_some(Number::Float(value));
     match array.data_type() {
-        DataType::Float16 => float(array.as_primitive::<types::Float16Type>().value(row).to_f64()),
-        DataType::Float32 => float(array.as_primitive::<types::Float32Type>().value(row) as f64),
-        DataType::Float64 => float(array.as_primitive::<types::Float64Type>().value(row)),
-        DataType::UInt64 => Some(Number::Int(array.as_primitive::<types::UInt64Type>().value(row) as i128)),
+        DataType::Float16 => float(array.as_primitive::<Float16Type>().value(row).to_f64()),
+        DataType::Float32 => float(array.as_primitive::<Float32Type>().value(row) as f64),
+        DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
+        DataType::UInt64 => Some(Number::Int(array.as_primitive::<UInt64Type>().value(row) as i128)),
         DataType::Date32 | DataType::Time32(_) => {
             let ints = arrow_cast::cast(&array.slice(row, 1), &DataType::Int32).unwrap();
-            Some(Number::Int(ints.as_primitive::<types::Int32Type>().value(0) as i128))
+            Some(Number::Int(ints.as_primitive::<Int32Type>().value(0) as i128))
         }
         _ => {
             let ints = arrow_cast::cast(&array.slice(row, 1), &DataType::Int64).unwrap();

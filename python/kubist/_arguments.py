@@ -1,11 +1,32 @@
-"""The arguments of a question: what `Table.query` and its siblings take."""
+"""What calls take from Python: questions, domains, data."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+
+class ArrowStream(Protocol):
+    """What hands out record batches through the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowArray(Protocol):
+    """What hands out a record batch through the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+
+class ArrowSchema(Protocol):
+    """What hands out a schema through the Arrow PyCapsule interface."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +40,13 @@ if TYPE_CHECKING:
     Box = Mapping[str, tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float]]
     Steps = int | tuple[int | None, int | None]
+
+    Domain = tuple[End, End] | str | None
+    """Where the values of a dimension lie: None, both ends, or ``"quantile"``."""
+
+    Column = Sequence[object] | np.ndarray[Any, Any]
+    Rows = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
+    """Whatever hands them out as Arrow, a dict of columns, a structured array."""
 
 
 class Part(TypedDict, total=False):
