@@ -34,14 +34,18 @@ class Commit:
     bytes_written: int
     seconds: float
     """Time that the commit took."""
+    rows_outside: int = 0
+    """Rows outside of the domain of the grid in some dimension. They are kept and found all
+    the same; the optimizer makes a grid that fits when there are many."""
     repeated: bool = False
     """Its token was known: it had been committed before, and was not again."""
 
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds > 0 else ""
+        outside = f", {self.rows_outside:,} rows outside of the domain" if self.rows_outside else ""
         return (
             f"<kubist.Commit {printable(self.writer)}#{self.sequence}: {self.rows:,} rows, "
-            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}>"
+            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}{outside}>"
         )
 
 
@@ -252,6 +256,9 @@ class Info:
     """The number of the newest grid, by which rows are placed; the first has 0."""
     rows_to_move: int
     """Rows that lie by older grids, and wait for the optimizer."""
+    rows_outside: int
+    """About how many rows lie outside of the domain of the newest grid in some dimension. They
+    are found all the same; the optimizer makes a grid that fits when there are many."""
     height: int
     """Levels of the cube tree."""
     dimensions: list[Dimension]
@@ -315,6 +322,8 @@ class Info:
             ("identity", ", ".join(self.identity) or "each row by itself"),
             ("seed", str(self.seed)),
         ]
+        if self.rows_outside:
+            lines.append(("outside", f"about {self.rows_outside:,} rows outside of the domain"))
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
         lines += _titled("dimensions", [str(each) for each in self.dimensions])

@@ -20,6 +20,8 @@ pub struct Frame {
     pub scales: Vec<Scale>,
     /// Stored columns that are its dimensions, in their order.
     pub dimensions: Vec<usize>,
+    /// Coordinates of the ends of each dimension's domain.
+    domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     identity: Vec<usize>,
     seed: u64,
@@ -29,6 +31,8 @@ pub struct Frame {
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
+    /// How many rows lie outside of the domain of some dimension.
+    pub outside: u64,
 }
 
 impl Frame {
@@ -40,7 +44,12 @@ impl Frame {
         identity: Vec<usize>,
         seed: u64,
     ) -> Frame {
-        Frame { geometry, scales, dimensions, interleaver: Interleaver::new(geometry), identity, seed }
+        let ends = |scale: &Scale| {
+            let (low, high) = scale.domain();
+            (scale.coordinate(low, geometry.bits()), scale.coordinate(high, geometry.bits()))
+        };
+        let domains = scales.iter().map(ends).collect();
+        Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
     /// Coordinates of a stored column that is dimension `d`.
@@ -62,14 +71,43 @@ impl Frame {
         if positions.len() == 1 {
             return positions.into_iter().next().expect("one slice");
         }
+        let outside = positions.iter().map(|positions| positions.outside).sum();
         let (keys, priorities): (Vec<_>, Vec<_>) =
             positions.into_iter().map(|positions| (positions.keys, positions.priorities)).unzip();
-        Positions { keys: keys.concat(), priorities: priorities.concat() }
+        Positions { keys: keys.concat(), priorities: priorities.concat(), outside }
     }
 
     fn positions_of_slice(&self, batch: &RecordBatch) -> Positions {
         let identity: Vec<&dyn Array> = self.identity.iter().map(|column| batch.column(*column).as_ref()).collect();
-        Positions { keys: self.keys(batch), priorities: self.priorities(&identity, batch.num_rows()) }
+        let (mut keys, coordinates) = (Vec::new(), self.coordinates_of(batch));
+        self.interleaver.keys(&coordinates, &mut keys);
+        let priorities = self.priorities(&identity, batch.num_rows());
+        Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
+    }
+
+    /// How many rows lie outside of the domain of some dimension. Null and NaN do not: no
+    /// domain would hold them.
+    fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
+        let nowhere = self.geometry.last_coordinate();
+        let is_out = |value: u32, (low, high): (u32, u32)| value < low || (value > high && value != nowhere);
+        let leaves = |(column, ends): (&Vec<u32>, &(u32, u32))| column.iter().any(|value| is_out(*value, *ends));
+        if !coordinates.iter().zip(&self.domains).any(leaves) {
+            return 0;
+        }
+        let row_is_out =
+            |row: &usize| coordinates.iter().zip(&self.domains).any(|(column, ends)| is_out(column[*row], *ends));
+        (0..rows).filter(row_is_out).count() as u64
+    }
+
+    /// About how many rows lie outside of the domain of some dimension, of which the lowest
+    /// and the highest coordinates are known.
+    pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
+        let inside = |d: usize| {
+            let (first, last) = self.domains[d];
+            let common = f64::from(high[d].min(last)) - f64::from(low[d].max(first)) + 1.0;
+            common.max(0.0) / (f64::from(high[d]) - f64::from(low[d]) + 1.0)
+        };
+        rows as f64 * (1.0 - (0..self.domains.len()).map(inside).product::<f64>())
     }
 
     /// The Morton keys of a stored batch.

@@ -47,6 +47,9 @@ fn page(info: &Info) -> String {
             human::count(info.replica_rows)
         ),
     );
+    if info.rows_outside > 0 {
+        line("outside", outside(info.rows_outside, info.rows, "about "));
+    }
     let identity = if info.identity.is_empty() { "each record its own".to_string() } else { info.identity.join(", ") };
     line("identity", format!("{identity} (seed {})", info.seed));
     if !info.lookup.is_empty() {
@@ -76,6 +79,16 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
     page
+}
+
+/// How many records the domain of the grid does not hold, and what comes of it.
+pub fn outside(outside: u64, rows: u64, about: &str) -> String {
+    let share = 100.0 * outside as f64 / rows.max(1) as f64;
+    format!(
+        "{about}{} ({share:.1} %) outside of the domain: found all the same, more slowly; \
+         the optimizer makes a grid that fits when it is worth it",
+        human::counted(outside, "record")
+    )
 }
 
 /// What else there is to know of a column.

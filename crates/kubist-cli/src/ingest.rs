@@ -22,7 +22,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::location::Location;
 use crate::output::{print_json, remark};
 use crate::progress::Progress;
-use crate::{fit, human, parse};
+use crate::{fit, human, info, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -60,6 +60,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         bytes_before: 0,
         done: Vec::new(),
         bytes_written: 0,
+        rows_outside: 0,
     };
     for input in &inputs {
         ingestion.take(input).map_err(|failure| {
@@ -193,6 +194,7 @@ struct Ingestion<'a> {
     bytes_before: u64,
     done: Vec<Taken>,
     bytes_written: u64,
+    rows_outside: u64,
 }
 
 impl Ingestion<'_> {
@@ -245,6 +247,7 @@ impl Ingestion<'_> {
         }
         let committed = self.writer.commit()?;
         self.bytes_written += committed.bytes_written;
+        self.rows_outside += committed.rows_outside;
         if let Some(taken) = self.done.last_mut() {
             taken.rows += committed.rows;
             taken.commits += 1;
@@ -296,6 +299,7 @@ impl Ingestion<'_> {
                 "rows": rows,
                 "bytes_read": self.bytes_total,
                 "bytes_written": self.bytes_written,
+                "rows_outside": self.rows_outside,
                 "seconds": seconds,
             }));
         }
@@ -309,6 +313,9 @@ impl Ingestion<'_> {
             human::bytes(self.bytes_total),
             human::bytes(self.bytes_written)
         ));
+        if self.rows_outside > 0 {
+            remark(&info::outside(self.rows_outside, rows, ""));
+        }
         Ok(())
     }
 }

@@ -65,6 +65,12 @@ pub struct Commit<L> {
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 
+impl<L> Default for Commit<L> {
+    fn default() -> Self {
+        Commit { runs: Vec::new(), cutoffs: Vec::new() }
+    }
+}
+
 /// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite<L> {

@@ -48,6 +48,8 @@ pub struct SortedRows {
     /// In key order.
     keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
+    /// How many rows lie outside of the domain of some dimension.
+    pub outside: u64,
 }
 
 /// A run, ready to be written.
@@ -74,7 +76,7 @@ impl SortedRows {
     ///
     /// `Cancelled`; `Internal` if Arrow fails.
     pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
-        let Positions { keys, priorities } = frame.positions(batches);
+        let Positions { keys, priorities, outside } = frame.positions(batches);
         cancel.check()?;
         let buckets = Buckets::new(&keys);
         let (batch, keys, priorities) = match &buckets {
@@ -92,7 +94,7 @@ impl SortedRows {
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
         cancel.check()?;
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities })
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, outside })
     }
 
     /// The grid by which they are sorted.

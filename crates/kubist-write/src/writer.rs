@@ -129,15 +129,28 @@ struct Made {
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,
+    outside: u64,
+}
+
+/// The runs of a commit, before it is said in the log.
+#[derive(Default)]
+struct Prepared {
+    commit: Commit<Location>,
+    bytes: u64,
+    /// Rows outside of the grid's domain.
+    outside: u64,
 }
 
 /// What a commit did.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
     /// Which commit of this writer it is, from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
+    /// Rows that lie outside of the domain of the grid in some dimension. They are kept and
+    /// found all the same; the optimizer makes a grid that fits when there are many.
+    pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
     /// Its token was known: it had been committed before and was not again.
@@ -356,7 +369,7 @@ impl Writer {
             if let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token) {
                 self.discard();
                 let writer = self.name().into();
-                return Ok(Committed { writer, sequence, rows, bytes_written: 0, seconds: 0.0, repeated: true });
+                return Ok(Committed { writer, sequence, rows, repeated: true, ..Committed::default() });
             }
         }
         if let Some(step) = options.step {
@@ -369,16 +382,17 @@ impl Writer {
         // A step may be empty for a writer, but it has to be said.
         if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
             let writer = self.name().into();
-            return Ok(Committed { writer, sequence: 0, rows: 0, bytes_written: 0, seconds: 0.0, repeated: false });
+            return Ok(Committed { writer, ..Committed::default() });
         }
         let rows = pending.rows;
-        let (commit, bytes) = match rows {
-            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+        let Prepared { commit, bytes, outside } = match rows {
+            0 => Prepared::default(),
             _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
-        self.log_entry(CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit }, bytes, begin)
+        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit };
+        Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
     /// Commits rows that brought their steps along, so many of each.
@@ -389,11 +403,12 @@ impl Writer {
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
         let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
-        let (commit, bytes) = match rows {
-            0 => (Commit { runs: vec![], cutoffs: vec![] }, 0),
+        let Prepared { commit, bytes, outside } = match rows {
+            0 => Prepared::default(),
             _ => self.write(pending, None)?,
         };
-        self.log_entry(CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit }, bytes, begin)
+        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit };
+        Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
     /// Says that this writer has nothing for a step and never will.
@@ -446,7 +461,7 @@ impl Writer {
         }
         let (writer, seconds) = (self.name().into(), begin.elapsed().as_secs_f64());
         let bytes_written = bytes + entry.len() as u64;
-        Ok(Committed { writer, sequence, rows, bytes_written, seconds, repeated: false })
+        Ok(Committed { writer, sequence, rows, bytes_written, seconds, ..Committed::default() })
     }
 
     /// The frame of the newest grid, learned from the pending rows if none is published. Rows
@@ -521,7 +536,7 @@ impl Writer {
     }
 
     /// Writes the pending rows as runs and makes them durable.
-    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<(Commit<Location>, u64)> {
+    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<Prepared> {
         let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
         let schema = view.schema.clone();
@@ -568,6 +583,7 @@ impl Writer {
             cancel.check()?;
             let (cube, mut made) = (part.cube, Made::default());
             let sorted = sorted(part.load()?)?;
+            made.outside = sorted.outside;
             // The first ancestor whose cutoff admits a row keeps it.
             let ancestors: Vec<(CubeId, Threshold)> =
                 geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
@@ -594,14 +610,15 @@ impl Writer {
         let at_once =
             (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, 8 * rayon::current_num_threads() as u64);
         let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
-        let (mut parts, mut done) = (parts.into_iter(), Vec::new());
+        let (mut parts, mut done, mut outside) = (parts.into_iter(), Vec::new(), 0);
         loop {
             let some: Vec<Part> = parts.by_ref().take(at_once as usize).collect();
             if some.is_empty() && done.is_empty() {
                 break;
             }
             let append = || -> Result<()> {
-                for Made { upper: rows, cutoffs: of_part, runs } in done {
+                for Made { upper: rows, cutoffs: of_part, runs, outside: of_rows } in done {
+                    outside += of_rows;
                     rows.into_iter().for_each(|(cube, rows)| upper.entry(cube).or_default().push(rows));
                     cutoffs.extend(of_part);
                     output.append(runs)?;
@@ -633,7 +650,7 @@ impl Writer {
         // The same cube may have been passed through by several parts of one grid point.
         cutoffs.sort_unstable();
         cutoffs.dedup_by_key(|(cube, _)| *cube);
-        Ok((Commit { runs, cutoffs }, bytes))
+        Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::header::FORMAT_VERSION;
 use kubist_format::lookups;
@@ -34,6 +35,10 @@ pub struct Info {
     pub grid: u32,
     /// Rows that lie by older grids, and wait for the optimizer.
     pub rows_to_move: u64,
+    /// About how many rows lie outside of the domain of the newest grid in some dimension, told
+    /// from the boxes around the rows of each run. They are found all the same, and the
+    /// optimizer makes a grid that fits when there are many.
+    pub rows_outside: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
     /// The dimensions, in the order of the keys.
@@ -112,6 +117,11 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             high: domain.map(|(_, high)| high),
         }
     });
+    let of_newest = directory.runs().iter().filter(|run| run.cube.grid() == schema.newest_grid());
+    let outside = |frame: &Arc<Frame>| -> f64 {
+        of_newest.map(|run| frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high)).sum()
+    };
+    let rows_outside = frame.as_ref().map_or(0.0, outside) as u64;
     let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
     let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
@@ -125,6 +135,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         debt: planner.debt(),
         grid: schema.newest_grid(),
         rows_to_move: planner.rows_to_move(),
+        rows_outside,
         most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
         height: directory.height(),
         dimensions: dimensions.collect(),
