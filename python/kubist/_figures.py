@@ -455,6 +455,8 @@ class OptimizeReport:
     rows_copied: int
     """Rows of new replicas."""
     bytes_written: int
+    new_grid: bool
+    """Did it give the table another grid, because the data had outgrown the one before?"""
     conflicts: int
     """Rewrites that another optimizer made superfluous."""
     left_to_others: int

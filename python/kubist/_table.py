@@ -52,8 +52,8 @@ def create(
             kind that `Table.append` takes: its rows become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
             timestamps. A dict says where their values lie, in the column's unit:
-            ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
-            gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
+            ``{"x": None}`` learns it from the first commit, and follows the data from
+            there (see `Table.regrid`), ``{"time": (0, 1)}`` gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
             of names learns all. Values elsewhere are kept and found all the
             same: a domain shapes the index, never an answer.
         identity: The columns that decide whether a record is in a sample.
@@ -137,7 +137,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
         NewerFormat: The table was written by a newer Kubist.
     """
     table = _kubist.Table.open(location_of(path))
-    return Table(table, table.heal_reads() if optimize else None)
+    return Table(table, table.optimize_reads() if optimize else None)
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
@@ -191,9 +191,9 @@ class Table(InDirectory["Table"]):
     `close`, to let go of the writer that `append` opened.
     """
 
-    def __init__(self, table: _kubist.Table, healing: _kubist.Healing | None = None) -> None:
+    def __init__(self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None) -> None:
         self._table = table
-        self._healing = healing
+        self._read_optimizer = optimizer
         self._closed = False
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
@@ -528,8 +528,8 @@ class Table(InDirectory["Table"]):
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.close()
-        if self._healing is not None:
-            self._healing.stop()
+        if self._read_optimizer is not None:
+            self._read_optimizer.stop()
 
     def __enter__(self) -> Table:
         return self

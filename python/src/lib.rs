@@ -43,7 +43,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]
-    use crate::table::{Healing, Snapshot, Table};
+    use crate::table::{ReadOptimizer, Snapshot, Table};
     #[pymodule_export]
     use crate::wire::Wire;
     #[pymodule_export]

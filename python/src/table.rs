@@ -23,15 +23,15 @@ use crate::writer::Writer;
 
 /// A thread that optimizes.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Healing(ProcessBound<Mutex<Option<kubist::Healing>>>);
+pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist::ReadOptimizer>>>);
 
 #[pymethods]
-impl Healing {
+impl ReadOptimizer {
     /// Returns once the thread has ended.
     fn stop(&self, py: Python<'_>) {
         // In a forked process there is no thread to stop.
-        if let Ok(healing) = self.0.get() {
-            py.detach(|| drop(healing.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        if let Ok(optimizer) = self.0.get() {
+            py.detach(|| drop(optimizer.lock().unwrap_or_else(PoisonError::into_inner).take()));
         }
     }
 }
@@ -201,9 +201,9 @@ impl Table {
     }
 
     /// Optimizes, until it is stopped, what queries of this process find expensive.
-    fn heal_reads(&self, py: Python<'_>) -> PyResult<Healing> {
-        let healing = self.0.get().map(kubist::Table::heal_reads).map_err(|error| exception(py, error))?;
-        Ok(Healing(ProcessBound::new(self.0.location(), Mutex::new(Some(healing)))))
+    fn optimize_reads(&self, py: Python<'_>) -> PyResult<ReadOptimizer> {
+        let optimizer = self.0.get().map(kubist::Table::optimize_reads).map_err(|error| exception(py, error))?;
+        Ok(ReadOptimizer(ProcessBound::new(self.0.location(), Mutex::new(Some(optimizer)))))
     }
 
     /// The report as JSON.

@@ -1,4 +1,4 @@
-"""The optimizer's doors: replication policies, and healing behind reads."""
+"""The optimizer's doors: replication policies, and optimizing behind reads."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_a_bad_policy_is_refused_by_name(tmp_path, policy):
     assert not (tmp_path / "t").exists()
 
 
-def test_reads_heal_what_they_find_expensive(tmp_path):
+def test_reads_optimize_what_they_find_expensive(tmp_path):
     table = kubist.create(
         tmp_path / "t", points(300), {"x": (0, 1), "y": (0, 1)}, ["id"], capacity=64
     )
@@ -76,3 +76,33 @@ def test_reads_heal_what_they_find_expensive(tmp_path):
         else:
             pytest.fail("nothing was optimized")
     assert len(table) == 60 * 300
+
+
+def test_another_grid_changes_no_answer(tmp_path):
+    table = make(tmp_path / "t")
+    before = asked(table)[0]
+    told = []
+    done = table.regrid(["y"], domain={"y": (-1, 3)}, progress=lambda *rows: told.append(rows))
+    assert (done.grid, done.optimized.rows_moved) == (1, 20_000)
+    assert told
+    info = table.info()
+    assert (info.grid, info.rows_to_move) == (1, 0)
+    assert [(each.column, each.low, each.high) for each in info.dimensions] == [("y", -1, 3)]
+    assert asked(table)[0] == before
+    table.append({"id": np.arange(20_000, 20_100), "x": np.zeros(100), "y": np.zeros(100)})
+    assert table.regrid(["id", "x", "y"], kind="quantile").grid == 2
+    assert asked(kubist.open(tmp_path / "t"))[0] == before
+    assert not table.verify(deep=True).findings
+
+
+def test_a_bad_grid_is_refused_by_name(tmp_path):
+    table = make(tmp_path / "t")
+    for wrong, said in [
+        ({"dimensions": ["nope"]}, "nope"),
+        ({"kind": "square"}, "square"),
+        ({"domain": {"id": (0, 1)}}, "id"),
+        ({"domain": {"x": (1, 0)}}, "low < high"),
+    ]:
+        with pytest.raises(kubist.InvalidInput, match=said):
+            table.regrid(**wrong)
+    assert table.info().grid == 0

@@ -17,6 +17,7 @@ use kubist_format::error::EntryError;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
 use kubist_index::forest::{Forest, Region};
+use kubist_index::pages::Summary;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
@@ -83,11 +84,16 @@ impl Base {
         stats.spend(fetched.cost);
         let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
             let leaf = &self.pages[wanted[*index]];
-            let page =
-                files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| match page.runs.len() {
-                    runs if runs == leaf.summary.runs as usize => Ok(Arc::new(page)),
-                    runs => Err(EntryError::Bad(format!("a page has {runs} runs and not {}", leaf.summary.runs))),
-                });
+            let page = files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| {
+                let Summary { grid, runs, .. } = leaf.summary;
+                if page.cubes().any(|cube| cube.grid() != grid) {
+                    return Err(EntryError::Bad(format!("a page has cubes of other grids than grid {grid}")));
+                }
+                match page.runs.len() {
+                    found if found == runs as usize => Ok(Arc::new(page)),
+                    found => Err(EntryError::Bad(format!("a page has {found} runs and not {runs}"))),
+                }
+            });
             page.map_err(|error| {
                 bad_entry(files.store.location(), &format!("segments/{}.seg", self.segment), leaf.offset, error)
             })

@@ -123,6 +123,31 @@ fn a_copy_and_another_grid() {
 }
 
 #[test]
+fn another_grid_for_a_table_that_has_rows() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 3000);
+    workdir.table("t", &batch);
+    workdir.run("alter t --add-column age:int32=3").ok();
+    let sample = || workdir.run("query t --limit 50 --columns pid,x").ok().out;
+    let before = sample();
+    let told = workdir.run("regrid t --dimensions age,y,x --domain x=0:8,y=quantile").ok();
+    assert!(told.err.contains("t: grid 1; 3,000 records moved to it"), "{}", told.err);
+    let info = || workdir.run("info t --json").ok().json();
+    assert_eq!((&info()["grid"], &info()["rows_to_move"]), (&1.into(), &0.into()));
+    let dimension = |d: usize, key: &str| info()["dimensions"][d][key].clone();
+    assert_eq!(
+        (dimension(0, "column"), dimension(1, "scale"), dimension(2, "high")),
+        ("age".into(), "quantile".into(), 8.0.into())
+    );
+    assert_eq!(workdir.run("regrid t --kind quantile --json").ok().json()["grid"], 2);
+    assert_eq!(sample(), before);
+    workdir.run("verify t --deep").ok();
+    workdir.run("regrid t --domain z=0:1").fails(2, &["\"z\"", "age, y, x"]);
+    workdir.run("regrid t --dimensions nope").fails(2, &["nope"]);
+    workdir.run("regrid nowhere").fails(3, &["nowhere"]);
+}
+
+#[test]
 fn a_drop_is_meant() {
     let workdir = Workdir::new();
     workdir.table("t", &particles(0, 100));

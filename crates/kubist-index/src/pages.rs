@@ -83,7 +83,8 @@ impl<L> Page<L> {
         self.cubes().next().map(CubeId::grid)
     }
 
-    fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
+    /// The cubes of its runs and cutoffs.
+    pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
     }
 

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Optimizes after a writer's commits; ends with it.
-pub struct Healer {
+pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -106,18 +106,18 @@ impl Shared {
     }
 }
 
-impl Healer {
-    pub fn start(core: Arc<Core>) -> Healer {
+impl CommitOptimizer {
+    pub fn start(core: Arc<Core>) -> CommitOptimizer {
         let shared = Arc::new(Shared { cancel: Cancel::default(), load: Mutex::default(), changed: Condvar::new() });
         let thread = std::thread::spawn({
             let shared = shared.clone();
             move || shared.work(&core)
         });
-        Healer { shared, thread: Some(thread) }
+        CommitOptimizer { shared, thread: Some(thread) }
     }
 }
 
-impl Behind for Healer {
+impl Behind for CommitOptimizer {
     /// Waits while there is too much debt and work on it goes on.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let begin = Instant::now();
@@ -142,7 +142,7 @@ impl Behind for Healer {
     }
 }
 
-impl Drop for Healer {
+impl Drop for CommitOptimizer {
     fn drop(&mut self) {
         self.shared.cancel.set();
         self.shared.changed.notify_all();
@@ -158,13 +158,13 @@ const WASTED_ROWS: u64 = 1 << 16;
 /// Rewrites, while it is kept, the parts of the table where this process' queries examine
 /// most rows in vain. A part is rewritten once queries have wasted as many rows on it as
 /// rewriting costs.
-pub struct Healing {
+pub struct ReadOptimizer {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Optimizes on a thread of its own what queries of this process found expensive.
-pub fn heal_reads(core: &Arc<Core>) -> Healing {
+pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());
     let options =
@@ -182,10 +182,10 @@ pub fn heal_reads(core: &Arc<Core>) -> Healing {
             std::thread::park_timeout(LOOK * 5);
         }
     });
-    Healing { cancel, thread: Some(thread) }
+    ReadOptimizer { cancel, thread: Some(thread) }
 }
 
-impl Drop for Healing {
+impl Drop for ReadOptimizer {
     fn drop(&mut self) {
         self.cancel.set();
         if let Some(thread) = self.thread.take() {
@@ -199,15 +199,15 @@ impl Drop for Healing {
 mod tests {
     use super::*;
 
-    fn healer(load: Load) -> Healer {
+    fn optimizer(load: Load) -> CommitOptimizer {
         let shared = Shared { cancel: Cancel::default(), load: Mutex::new(load), changed: Condvar::new() };
-        Healer { shared: Arc::new(shared), thread: None }
+        CommitOptimizer { shared: Arc::new(shared), thread: None }
     }
 
     #[test]
     fn commits_wait_for_too_much_debt_only_while_somebody_works_on_it() {
         let too_much = || Load { rows: 10_000_000, debt: 8_000_000, runs: 10, woken: false, working: true };
-        let at_work = healer(too_much());
+        let at_work = optimizer(too_much());
         let cancel = Cancel::default();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| at_work.admit(&cancel));
@@ -218,7 +218,7 @@ mod tests {
         // Cancelled while it waits.
         cancel.set();
         for load in [too_much(), Load { debt: 0, runs: 300, ..too_much() }] {
-            assert!(healer(load).admit(&cancel).is_err());
+            assert!(optimizer(load).admit(&cancel).is_err());
         }
         let calm = Cancel::default();
         for load in [
@@ -226,15 +226,15 @@ mod tests {
             Load { debt: 7_000_000, ..too_much() },
             Load { rows: 1_000_000, debt: 1_000_000, ..too_much() },
         ] {
-            healer(load).admit(&calm).unwrap();
+            optimizer(load).admit(&calm).unwrap();
         }
     }
 
     #[test]
     fn uncounted_commits_are_debt() {
-        let healer = healer(Load::default());
-        healer.committed(3_000_000);
-        let load = healer.shared.load();
+        let optimizer = optimizer(Load::default());
+        optimizer.committed(3_000_000);
+        let load = optimizer.shared.load();
         assert!(load.woken && load.share() > 1.0);
     }
 }

@@ -62,7 +62,7 @@ pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
 pub use kubist_expr::ExprError;
 pub use kubist_format::history::Declared;
-pub use kubist_maintain::background::Healing;
+pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;
 pub use kubist_maintain::copy::{Copied, CopyOptions};
 pub use kubist_maintain::disk_use::DiskUse;

@@ -10,7 +10,7 @@ use kubist_catalog::create::{self, Plan};
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
-use kubist_maintain::background::{Healer, Healing, heal_reads};
+use kubist_maintain::background::{CommitOptimizer, ReadOptimizer, optimize_reads};
 use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
 use kubist_maintain::optimize::{self, OptimizeReport};
@@ -242,7 +242,7 @@ impl Table {
     ///
     /// `Busy` if the name has an owner, `Damaged` if its log is.
     pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
-        let behind = options.optimize.then(|| Box::new(Healer::start(self.core.clone())) as Box<dyn Behind>);
+        let behind = options.optimize.then(|| Box::new(CommitOptimizer::start(self.core.clone())) as Box<dyn Behind>);
         Writer::open(self.core.clone(), options, behind)
     }
 
@@ -312,8 +312,8 @@ impl Table {
     }
 
     /// Optimizes on a thread of its own what queries of this process found expensive.
-    pub fn heal_reads(&self) -> Healing {
-        heal_reads(&self.core)
+    pub fn optimize_reads(&self) -> ReadOptimizer {
+        optimize_reads(&self.core)
     }
 
     /// Takes back every commit of a step after `step` that stands in the logs by

@@ -353,7 +353,7 @@ fn what_would_hold_too_much_is_refused() {
 }
 
 #[test]
-fn a_writer_heals_the_layout_behind_its_back() {
+fn a_writer_restores_the_layout_behind_its_back() {
     let table = table();
     let options = WriterOptions { optimize: true, ..Default::default() };
     let mut writer = table.writer(&options).unwrap();

@@ -166,7 +166,7 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
     let debt = || table.snapshot().unwrap().info().unwrap().debt;
     let before = debt();
     let all = ask(&table, &Query::default()).0;
-    let healing = table.heal_reads();
+    let optimizer = table.optimize_reads();
     let query = small_box([0.2, 0.2], 0.01);
     let expected = ask(&table, &query).0;
     // The thread works when it likes: ask until it has.
@@ -175,7 +175,7 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
         debt() < before / 2
     });
     assert!(asked.is_some(), "nothing was optimized");
-    drop(healing);
+    drop(optimizer);
     assert_eq!(ask(&table, &Query::default()).0, all);
 }
 

@@ -69,7 +69,8 @@ impl Region {
         let (location, all, columns) = (&run.payload, tree.everything(), self.grids.dimensions(run.cube.grid()));
         let open =
             |d: usize| asked.low[d] == all.low[d] && asked.high[d] == all.high[d] && !bounded.contains(&columns[d]);
-        bounded.iter().all(|column| columns.contains(column))
+        columns.len() == tree.dimensions()
+            && bounded.iter().all(|column| columns.contains(column))
             && (0..tree.dimensions())
                 .all(|d| open(d) || (asked.low[d] < location.low[d] && location.high[d] < asked.high[d]))
     }
