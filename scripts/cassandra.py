@@ -255,8 +255,8 @@ disk_access_mode: mmap_index_only
         begin = time.monotonic()
         while not self.answers():
             if self.has_ended():
-                said = (self.folder / "output").read_text().splitlines()[-15:]
-                raise Failed("\n".join([f"node {self.number} ended:", *said]))
+                output = (self.folder / "output").read_text().splitlines()[-15:]
+                raise Failed("\n".join([f"node {self.number} ended:", *output]))
             if time.monotonic() - begin > PATIENCE:
                 raise Failed(f"node {self.number} does not answer; see {self.folder}/system.log")
             time.sleep(0.1)

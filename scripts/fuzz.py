@@ -29,8 +29,8 @@ COVERAGE = [
 
 
 def triple() -> str:
-    said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    return re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
+    output = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"^host: (.+)$", output, re.MULTILINE)[1]
 
 
 def build(host: str) -> None:
@@ -55,12 +55,12 @@ def run(program: Path, name: str, seconds: int) -> bool:
     }
     command = [str(program), str(found), str(seeds), *(f"-{key}={value}" for key, value in options.items())]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    said = done.stdout + done.stderr
-    tries = re.search(r"number_of_executed_units:\s*(\d+)", said)
+    output = done.stdout + done.stderr
+    tries = re.search(r"number_of_executed_units:\s*(\d+)", output)
     sound = done.returncode == 0
     print(f"{name:12} {tries[1] if tries else '?':>10} inputs  {'sound' if sound else 'FAILED'}", flush=True)
     if not sound:
-        print("\n".join(said.splitlines()[-40:]), flush=True)
+        print("\n".join(output.splitlines()[-40:]), flush=True)
     return sound
 
 

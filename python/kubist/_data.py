@@ -98,8 +98,8 @@ def _from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Tabl
         arrays[name] = _column(name, values, like)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InvalidInput(f"the columns differ in length: {said} rows")
+        lengths_shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InvalidInput(f"the columns differ in length: {lengths_shown} rows")
     return pa.table(arrays)
 
 

@@ -82,7 +82,7 @@ class Refused(Error, RuntimeError):
 
 
 class StorageError(Error, OSError):
-    """The operating system said no: a full disk, missing permission, a broken device."""
+    """The operating system refused: a full disk, missing permission, a broken device."""
 
 
 class Unavailable(StorageError):

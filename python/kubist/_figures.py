@@ -60,7 +60,7 @@ class Stats:
     pages_read: int
     cubes_visited: int
     runs_looked_up: int
-    """Runs of which a lookup said where the values asked for are, if anywhere."""
+    """Runs of which a lookup told where the values asked for are, if anywhere."""
     round_trips: int
     """How often the store was asked for bytes, each time for all that was known to be
     needed of one file; several threads ask side by side."""
@@ -184,18 +184,18 @@ class Column:
     nullable: bool
     unit: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    """What else is said about it."""
+    """Its other metadata."""
     added: bool = False
     """It came after the creation: data may lack it, and has ``default`` then."""
     default: str | None = None
     """In words; None is null."""
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.data_type}"
-        said += f" in {self.unit}" if self.unit else ""
-        said += "" if self.nullable else ", never null"
-        said += f", added ({self.default or 'null'} before)" if self.added else ""
-        return printable(said)
+        shown = f"{self.name}: {self.data_type}"
+        shown += f" in {self.unit}" if self.unit else ""
+        shown += "" if self.nullable else ", never null"
+        shown += f", added ({self.default or 'null'} before)" if self.added else ""
+        return printable(shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +232,8 @@ class DiskUse:
     def __str__(self) -> str:
         parts = [each.name for each in fields(self) if each.name != "total"]
         named = [(name.replace("_", " "), getattr(self, name)) for name in parts]
-        said = ", ".join(f"{name} {size(bytes)}" for name, bytes in named if bytes)
-        return f"{size(self.total)}: {said}"
+        shown = ", ".join(f"{name} {size(bytes)}" for name, bytes in named if bytes)
+        return f"{size(self.total)}: {shown}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -274,7 +274,7 @@ class Info:
     bytes: int
     bytes_per_row: float
     metadata: dict[str, Any]
-    """What is said about the table."""
+    """The table's metadata."""
     disk: DiskUse
     """What its files take, by now."""
 

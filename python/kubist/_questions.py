@@ -47,7 +47,7 @@ class Questions:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is said about the table."""
+        """The table's metadata."""
         metadata: dict[str, Any] = json.loads(self._pinned().metadata())
         return metadata
 

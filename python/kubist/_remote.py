@@ -285,7 +285,7 @@ _MOST_STEPS = 10_000
 """Of a refinement, as the engine's."""
 
 _FINEST = 2.0**-64
-"""Priorities are told apart no finer than this."""
+"""Priorities differ by no less than this."""
 
 
 class _Refine:

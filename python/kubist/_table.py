@@ -64,7 +64,7 @@ def create(
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity, lookup and seed agree, instead of raising; data is then appended.
-            Columns may have been added since, and what is said about them stays.
+            Columns may have been added since, and their metadata stays.
         replication: What `Table.optimize` copies into deeper cubes, which makes
             small boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"``
             or ``"full"``. None: the default, ``"outlook(-1)"``. docs/replication.md
@@ -396,7 +396,7 @@ class Table(InDirectory["Table"]):
         Args:
             values: New values by key, as far as JSON can say them; None forgets one.
                 Keys that are not named stay as they are.
-            column: The column that it is about; what is said about columns stands in
+            column: The column that it is about; metadata of columns stands in
                 their Arrow metadata too. None: the table.
 
         Example:
@@ -412,7 +412,7 @@ class Table(InDirectory["Table"]):
         """Declares the writers that every step waits for, by name or by their number.
 
         `query` with ``steps`` and `snapshot` at a step see a step only once all of
-        them have committed or abandoned it. Can be said once; the same again is fine.
+        them have committed or abandoned it. Can be declared once; the same again is fine.
         Without it a step is complete with its first commit.
         """
         self._check()

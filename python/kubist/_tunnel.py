@@ -55,9 +55,9 @@ class Tunnel:
         )
         assert process.stdin is not None
         assert process.stdout is not None and process.stderr is not None
-        said: deque[str] = deque(maxlen=_REMEMBERED)
+        lines_seen: deque[str] = deque(maxlen=_REMEMBERED)
         # Read to its end, lest it fill up and hold the command.
-        listener = threading.Thread(target=said.extend, args=[process.stderr], daemon=True)
+        listener = threading.Thread(target=lines_seen.extend, args=[process.stderr], daemon=True)
         listener.start()
         self.close = weakref.finalize(self, _end, process, listener)
         # If it has ended, it says why.
@@ -68,7 +68,7 @@ class Tunnel:
         if not self.url:
             code = process.wait()
             listener.join(_PARTING)
-            lines = [line.strip() for line in list(said) if line.strip()]
+            lines = [line.strip() for line in list(lines_seen) if line.strip()]
             self.close()
             why = lines[-1].removeprefix("kubist: error: ") if lines else f"it ended with {code}"
             raise _KINDS.get(code, StorageError)(f"{url}: {why}")

@@ -4,7 +4,7 @@
 //! gives what is here, or waits for more, and nothing at the end, and `close()`, which may
 //! be called while another thread reads. Its exceptions arrive as they are.
 //!
-//! Whoever answers is not trusted: `kubist-ipc` holds what a message says against the bytes that
+//! The server is not trusted: `kubist-ipc` holds what a message says against the bytes that
 //! come, and against a bound.
 
 use std::io::{self, BufRead, BufReader, Read};

@@ -26,6 +26,10 @@ export interface TableInfo {
   name: string;
   version: string;
   rows: number;
+  /** About how many of them the domain of the newest grid does not hold. */
+  rows_outside: number;
+  /** How many lie by older grids, and wait for the optimizer. */
+  rows_to_move: number;
   columns: Column[];
   dimensions: Dimension[];
   identity: string[];

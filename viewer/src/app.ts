@@ -108,8 +108,7 @@ export class App {
 
   /** Other points than before are on the screen. */
   private replaced(): void {
-    this.drawing.applyColors();
-    this.drawing.applyRanges();
+    this.drawing.showCurrent();
     this.trails.updateLater();
     this.player.continue();
   }

@@ -69,6 +69,16 @@ export class Drawing {
     state.redraw();
   }
 
+  /** Draws the points that have replaced those on the screen. */
+  showCurrent(): void {
+    const { current } = this.requests;
+    if (!current) return;
+    current.group.visible = true;
+    this.scene.use(current.spec.columns.length);
+    this.applyColors();
+    this.applyRanges();
+  }
+
   /** Fits the scene to the axes of the view. */
   setFrame(camera: number[] | null): void {
     const { view, profile } = this.state;

@@ -1,6 +1,7 @@
 /** The page: its elements, and the keyboard. */
 
 import "./app.css";
+import type { TableInfo } from "./api";
 import { App } from "./app";
 import { grouped, signed } from "./numbers";
 import { Foot, Panel } from "./panel";
@@ -49,6 +50,13 @@ const foot = new Foot(app);
 stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
 document.body.append(panel.root, toggle, help);
 
+/** What makes boxes read more than they need to, if it is a good part of the records. */
+function layout({ rows, rows_outside, rows_to_move }: TableInfo): string {
+  const share = (some: number) => `${Math.round((100 * some) / rows)} %`;
+  const outside = rows_outside > 0.05 * rows ? `, ${share(rows_outside)} outside of the domain` : "";
+  return outside + (rows_to_move > 0 ? `, ${share(rows_to_move)} wait to move to a grid that fits` : "");
+}
+
 let waiting = false;
 
 /** At most every 60 ms, however often it is called, so that frames are not delayed. */
@@ -61,7 +69,7 @@ function redraw(): void {
     if (profile) {
       const { name, rows: all } = profile.info;
       title.textContent = name;
-      rows.textContent = `${grouped(all)} records${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}`;
+      rows.textContent = `${grouped(all)} records${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}${layout(profile.info)}`;
       document.title = `${name} · Kubist`;
     }
     note.textContent = message ?? "";

@@ -168,8 +168,6 @@ export class Requests {
       return;
     }
     current?.close();
-    next.group.visible = true;
-    this.scene.use(next.spec.columns.length);
     this.current = next;
     this.next = null;
     this.state.message = null;

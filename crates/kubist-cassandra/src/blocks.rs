@@ -3,7 +3,7 @@
 //! A block is written once, with one timestamp for ever, so that writing it again changes
 //! nothing and no reader can see an old one: a replica has it or not. That is why one
 //! replica is asked, and the rest only if that one has a hole. Blocks do not cross multiples
-//! of [`BLOCK`], so whoever looks for a byte knows from where on to read; of a stretch of
+//! of [`BLOCK`], so a reader knows where the block of a byte may begin; of a stretch of
 //! [`BUCKET`] bytes the blocks are one partition, and the ring spreads them over the nodes.
 
 use std::collections::BTreeMap;

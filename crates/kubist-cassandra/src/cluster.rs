@@ -2,7 +2,7 @@
 //! answered or patience ends, and errors that say what to do.
 //!
 //! Every statement of this crate can be repeated: what is written once has one timestamp
-//! for ever, and whoever claims something writes a number of its own beside it, by which a
+//! for ever, and a claim carries a number of the claimant's own, by which a
 //! repeated claim knows that it was the winner. So a lost answer is asked for again.
 
 use std::collections::HashMap;
@@ -101,7 +101,7 @@ impl Link {
         here(&self.location)?.runtime.block_on(work)
     }
 
-    /// Begins work that nobody waits for yet.
+    /// Begins work in the background.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

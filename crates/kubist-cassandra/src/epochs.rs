@@ -79,8 +79,8 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Begins the epoch after `last`: from here on, nobody of an older one is acknowledged.
-/// `false` if somebody else did.
+/// Begins the epoch after `last`: from here on, no owner of an older one is acknowledged.
+/// `false` if another owner did.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))
@@ -109,7 +109,7 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
     }
 }
 
-/// Holds on, if nobody else holds.
+/// Renews the hold, unless another has it.
 pub async fn renew(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let decision = link.decide(RENEW, &(me.text(), store, writer, me.text())).await?;
     if !decision.applied && decision.text("holder").is_none() {

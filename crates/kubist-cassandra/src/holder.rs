@@ -60,7 +60,7 @@ fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // It only waits to be buried.
         Ok(_) => true,
-        // Process 1 is always there: whoever does not see it does not see others' processes.
+        // Process 1 is always there: a process that does not see it does not see others.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }

@@ -33,7 +33,7 @@ async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
 }
 
-/// Makes sure that the name still leads to this store, which somebody who found it empty
+/// Makes sure that the name still leads to this store, which a process that found it empty
 /// may just have ended. To be called once something is in it.
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
@@ -43,7 +43,7 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
 }
 
 /// Takes the name from a store in which nothing is left. If something came into it just
-/// then, it gets the name back: whoever puts something into it looks after that too.
+/// then, it gets the name back: each put into it makes sure of that too.
 pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
     if !is_empty().await? {
         return Ok(());

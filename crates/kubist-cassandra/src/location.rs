@@ -2,7 +2,7 @@
 //!
 //! A location is parsed once, at the border. It never shows its password, neither in messages
 //! nor in debug output; what leaves this process (a split of a query) has none either, and
-//! whoever opens it takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+//! a process that opens it takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;

@@ -214,7 +214,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     loop {
         let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
-        // Somebody deleted it and put another: once more.
+        // It was deleted and another put: once more.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }

@@ -41,7 +41,7 @@ impl Process {
             // SAFETY: published now, so never freed.
             Ok(_) => Ok(unsafe { &*made }),
             Err(other) => {
-                // SAFETY: nobody else has seen it; and what another thread of this process
+                // SAFETY: no other thread has seen it; and what another thread of this process
                 // published is never freed.
                 unsafe {
                     drop(Box::from_raw(made));

@@ -6,7 +6,7 @@
 //! is never written again: the block after a sync begins where the last one ended, on a row
 //! of its own.
 //!
-//! Whoever deletes a segment first marks it as gone, so that a reader is told that it is
+//! A segment is marked as gone before it is deleted, so that a reader learns that it is
 //! gone and not that it is damaged, then removes its blocks, and its name from the list
 //! last: a deletion that was interrupted is seen, and done again. The mark stays for a day:
 //! a claim of the same name that was on its way meanwhile must fail, for whatever it led to

@@ -1,4 +1,4 @@
-//! Connections to the nodes of a cluster: how they are made, and why nobody lets us in.
+//! Connections to the nodes of a cluster: how they are made, and why they are refused.
 //!
 //! All stores of a process with the same hosts, login and keyspace share one. It must not know
 //! what is asked over it.
@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
-/// A cluster that does not let anybody in answers, or fails to, within this.
+/// A cluster that refuses connections does so, or fails to answer, within this time.
 const CONNECT: Duration = Duration::from_secs(3);
 /// One attempt; the nodes themselves give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
@@ -63,7 +63,7 @@ pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
 
-/// Nobody let us in.
+/// No node accepted the connection.
 fn refused(location: &Location, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),

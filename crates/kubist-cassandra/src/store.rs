@@ -41,7 +41,7 @@ impl CassandraStore {
     /// # Errors
     ///
     /// [`Error::Missing`] if there is no such store; [`Error::Unreachable`] if the cluster does not
-    /// answer, or lets nobody in.
+    /// answer, or refuses the connection.
     pub fn open(location: Location) -> Result<CassandraStore> {
         let link = Link::open(location)?;
         let find = async {

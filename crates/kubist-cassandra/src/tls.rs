@@ -1,4 +1,4 @@
-//! Connections that nobody else can read, to nodes that prove who they are.
+//! Encrypted connections to nodes that prove their identity.
 //!
 //! A node's certificate must be vouched for by one in the file that the location names, be
 //! valid now, and be for the node's address: that is all that the driver knows of a node.

@@ -1,7 +1,7 @@
 //! Alterations: what may change of a table after its creation.
 //!
-//! Columns can be added, and what is said about the table and its columns (units,
-//! metadata) can change. Each alteration is an object with the next number, put if
+//! Columns can be added, and the metadata of the table and its columns (units among
+//! it) can change. Each alteration is an object with the next number, put if
 //! absent: of two at once one comes second, and looks again whether it still makes
 //! sense. They are few and small, are read in their order by every handle, and are
 //! never cleaned away; a table's schema is the creation's with all of them applied.
@@ -134,8 +134,8 @@ impl Core {
         self.alter(Alteration::AddColumn { field, default })
     }
 
-    /// Says something about the table, or about a column: new values by key, all at
-    /// once; null takes one away.
+    /// Sets metadata of the table or of a column: new values by key, all at once; null
+    /// removes one.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Core {
         self.alter(Alteration::Set { column: column.map(str::to_string), values: values.clone() })
     }
 
-    /// Says in which unit a column is, or that it has none.
+    /// Sets the unit of a column, or removes it.
     ///
     /// # Errors
     ///
@@ -158,6 +158,10 @@ impl Core {
     /// Publishes a grid, by which rows are placed from then on; its number is one more than
     /// that of the newest grid that the caller knew. `false` if somebody else has published
     /// one meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`], or a storage error.
     pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());

@@ -2,8 +2,8 @@
 //!
 //! A view is one state of the table, arranged for reading; it never changes. One thread at a
 //! time refreshes: it takes what was read so far (`tail`), reads on (`follow`), and makes the
-//! next view. No lock is held while the store is asked, so that the last view is there for
-//! whoever can do with it.
+//! next view. No lock is held while the store is asked, so that callers which can use the
+//! last view do not wait.
 
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::{Joined, View};
 
-/// Who waits for a refresh looks at its switch so often.
+/// How often a call that waits for a refresh checks its switch.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What all handles, snapshots, queries and writers of a table share.
@@ -270,8 +270,8 @@ impl Core {
     }
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
-    /// at a step, see a step once all of them committed or abandoned it. Can be
-    /// said once; saying the same again is fine.
+    /// at a step, see a step once all of them committed or abandoned it. They can be
+    /// declared once; declaring the same again is fine.
     ///
     /// # Errors
     ///
@@ -297,7 +297,7 @@ impl Core {
     }
 
     /// Waits until something was committed, rewritten or altered since `seen`, at most for
-    /// `patience`; the new view, or `None`. Looks every few milliseconds.
+    /// `patience`; the new view, or `None`. Checks every few milliseconds.
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ impl Unread {
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
                 Error::SnapshotExpired { location: location(), why }
             }
-            // Nobody can say now whether it is needed.
+            // Whether it is needed cannot be known now.
             Err(error) if is_unread(&error) => error,
             _ => store_error(kubist_store::Error::Missing { file }),
         }

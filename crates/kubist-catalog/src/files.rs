@@ -176,6 +176,10 @@ impl TableFiles {
     }
 
     /// Decodes something that may name grids, which are known from then on.
+    ///
+    /// # Errors
+    ///
+    /// What `decode` returns.
     pub fn decoded<T, E>(
         &self,
         decode: impl FnOnce(&mut Forest) -> std::result::Result<T, E>,

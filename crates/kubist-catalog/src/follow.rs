@@ -1,7 +1,7 @@
 //! Reading on in what says what a table is: logs, rewrites, alterations, checkpoints.
 //!
-//! Whoever follows reads what was gained since the last time and joins it (`tail`). All of
-//! it waits for the store, so nobody may hold a lock meanwhile; who follows when is `core`'s.
+//! Following reads what was added since the last time and joins it (`tail`). All of it waits for
+//! the store, so no lock may be held meanwhile. `core` decides which thread follows, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::vouched;
 
 /// The number of logs that are read together; the switch is checked between.
 const LOGS_AT_ONCE: usize = 256;
-/// So often a state is begun anew because others clean up meanwhile.
+/// How often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;
 
 /// Follows everything that says what the table is, up to now: what was durable before the
@@ -133,7 +133,7 @@ fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 }
 
 /// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
-/// entry that nobody but this handle knew of.
+/// entry that only this handle knew of.
 fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<bool> {
     // Listed before the logs: whose segment is there has a log by then.
     let at_work = match tail.looked_at_segments {

@@ -26,7 +26,7 @@ impl fmt::Display for TableLocation {
 }
 
 impl TableLocation {
-    /// Reads a location; nothing is looked at yet.
+    /// Parses a location; the store is not asked yet.
     ///
     /// # Errors
     ///

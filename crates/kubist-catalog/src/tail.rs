@@ -1,6 +1,6 @@
 //! The logs as far as they were read, joined to one state.
 //!
-//! Joining is pure: it takes entries that somebody else has read, in the order of their
+//! Joining is pure: it takes entries that were read elsewhere, in the order of their
 //! log, and asks no store. After an error the entries before the bad one are joined and
 //! nothing of it, so that joining can go on from there.
 

@@ -11,7 +11,7 @@
 //! - a segment `<writer>-<13 digits>` says that the writer had taken its log, and had made
 //!   it and its acknowledgement durable, for only then a writer makes a segment.
 //!
-//! A log that does not reach as far is damaged, whoever asks: nobody may read around the
+//! A log that does not reach as far is damaged for every reader: none may read around the
 //! gap, and no writer may begin anew where acknowledged commits were. It is no promise the
 //! other way: commits that nothing of this speaks of can be lost without a trace.
 
@@ -38,14 +38,14 @@ struct Word {
     who: String,
 }
 
-/// What was said of each log, and how far each has to go.
+/// How far each log has to go, and how that is known.
 #[derive(Clone, Debug, Default)]
 pub struct Vouched {
     words: BTreeMap<String, Word>,
 }
 
 impl Vouched {
-    /// Takes what somebody says of a writer's log, if it goes further than what is known.
+    /// Takes a position that is known of a writer's log, if it is further than the known one.
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
@@ -53,7 +53,7 @@ impl Vouched {
         }
     }
 
-    /// Takes all that somebody else was told.
+    /// Joins what another one knows.
     pub fn join(&mut self, other: Vouched) {
         for (writer, word) in other.words {
             if word.position > self.position(&writer) {
@@ -138,7 +138,7 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // A writer may be called like one of these; nobody can tell then.
+        // A writer may be called like one of these; then that is not known.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then(|| owner.to_string())
     };

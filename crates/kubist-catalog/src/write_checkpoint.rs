@@ -93,8 +93,8 @@ pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, false, cancel)
 }
 
-/// The same, as good as the newest one or not. Whoever has made pages for a checkpoint
-/// that is not there finds its number taken.
+/// The same, as good as the newest one or not. A process that has made pages for
+/// a checkpoint that is not there finds its number taken.
 ///
 /// # Errors
 ///

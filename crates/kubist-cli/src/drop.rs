@@ -26,7 +26,7 @@ pub fn run(command: &args::Drop) -> Result<()> {
     Ok(())
 }
 
-/// Asks whoever sits at the terminal.
+/// Asks the user at the terminal.
 fn is_wanted(table: &Location) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!("{table}: there is nobody to ask: --yes drops the table")));

@@ -45,7 +45,7 @@ fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Re
     })
 }
 
-/// Each estimate as it comes. Whoever interrupts it keeps the last.
+/// Each estimate as it comes. After an interrupt the last one stays.
 fn watch(command: &args::Estimate, snapshot: &Snapshot, options: &EstimateOptions) -> Result<()> {
     let mut progress = Progress::new();
     let mut last = None;

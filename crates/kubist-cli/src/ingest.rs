@@ -98,7 +98,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         replication: command.replication.unwrap_or_default(),
         units: command.unit.iter().flat_map(|units| units.0.clone()).collect(),
         metadata: command.set.iter().cloned().collect(),
-        // Somebody may have made the same table since we looked.
+        // Another process may have made the same table meanwhile.
         exist_ok: true,
     };
     Ok((Table::create(&command.table, schema, &options)?, true))

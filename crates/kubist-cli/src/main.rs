@@ -1,6 +1,6 @@
 //! `kubist`: the store from the command line.
 //!
-//! Reads what the user says, calls the engine, and tells how it went: results on
+//! Parses arguments, calls the engine, and reports: results on
 //! standard output, everything else on standard error, failures as one line
 //! `kubist: error: ...` with the exit codes of [`failure::Kind`].
 
@@ -87,7 +87,7 @@ fn tell(failure: &Failure) -> ExitCode {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = kubist::printable(&without_passwords(line)).into_owned();
-        // There is nobody left to tell that this line cannot be written.
+        // If this line cannot be written, there is no other way to report it.
         let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
     }
     ExitCode::from(failure.kind as u8)

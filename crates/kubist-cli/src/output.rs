@@ -38,7 +38,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// A remark for people on standard error; that nobody can read it is no failure.
+/// A remark for people on standard error; if it cannot be written, that is no failure.
 pub fn remark(line: &str) {
     remark_raw(&kubist::printable_lines(line));
 }

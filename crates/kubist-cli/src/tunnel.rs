@@ -170,7 +170,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The port that ssh will listen on; between now and then nobody should take it.
+/// The port that ssh will listen on; no other process should take it until then.
 fn free_port(wanted: u16) -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted));
     let address = listener.and_then(|listener| listener.local_addr());

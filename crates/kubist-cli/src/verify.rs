@@ -1,4 +1,4 @@
-//! `kubist verify`: looks whether a table is sound and tells what is wrong with it.
+//! `kubist verify`: checks whether a table is sound and lists what is wrong with it.
 
 use kubist::{Cancel, Table, VerifyOptions};
 

@@ -1,7 +1,7 @@
 //! Quantiles and intervals of the distributions that error bars are made of.
 //!
 //! Exact where numbers are small, and the usual score intervals where they are large
-//! and the difference is beyond what anybody can measure.
+//! and the difference is too small to be measured.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;

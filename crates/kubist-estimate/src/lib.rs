@@ -1,7 +1,7 @@
 //! Estimates: aggregates of a sample, each with an interval that holds the truth as often as
 //! it says.
 //!
-//! They read through the same questions as everybody else, and know nothing of how rows are
+//! They read through the same questions as all other readers, and know nothing of how rows are
 //! stored or where they lie.
 
 mod accumulate;

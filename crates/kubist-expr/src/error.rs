@@ -1,7 +1,7 @@
 //! What can be wrong with a predicate, and what the caller can do about it.
 //!
 //! Every kind but the last three is a mistake in the question: the message names
-//! the position, the construct or the column, so that the one who asked can mend
+//! the position, the construct or the column, so that the user can correct
 //! it. The last three say that a batch does not fit the schema that the predicate
 //! was bound to, that the caller stopped the evaluation, or that a kernel gave up on it.
 
@@ -43,7 +43,7 @@ pub enum ExprError {
     #[error("the batch has no column `{column}` of type {expected}{found}")]
     Batch { column: String, expected: DataType, found: String },
 
-    /// Whoever asked for the evaluation wants it no more.
+    /// The caller stopped the evaluation.
     #[error("the evaluation was stopped")]
     Stopped,
 

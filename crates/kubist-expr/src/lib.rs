@@ -113,7 +113,7 @@ use std::fmt;
 use syntax::Op;
 use value::Literal;
 
-/// For evaluations that nobody stops.
+/// For evaluations that are not stopped.
 pub fn never() -> bool {
     false
 }

@@ -142,7 +142,7 @@ impl Input {
                 Ok(())
             });
             if let Err(error) = outcome {
-                // Nobody listens any more: the reading was given up.
+                // The receiver is gone: the reading was given up.
                 let _ = sender.send(Err(error));
             }
         });

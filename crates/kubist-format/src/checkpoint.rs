@@ -70,6 +70,11 @@ pub fn encode_leaves(segment: &str, leaves: &[Leaf], forest: &Forest) -> (Vec<u8
 }
 
 /// What stands behind the head of a checkpoint.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
     if let Some(segment) = pages {
         let mut reader = Reader::new(body);

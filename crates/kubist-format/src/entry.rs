@@ -456,6 +456,11 @@ pub fn encode_pages(grids: &[u32], forest: &Forest, list: &[u8]) -> Vec<u8> {
 }
 
 /// Such a list; `None` if it is an entry of runs.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
 pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<&'a [u8]>, EntryError> {
     let mut reader = Reader::new(bytes);
     if reader.u8()? != COMMIT {

@@ -29,6 +29,10 @@ impl Forest {
     }
 
     /// Takes one more tree, which may be known.
+    ///
+    /// # Errors
+    ///
+    /// [`Disagrees`] if another tree has its number.
     pub fn learn(&mut self, tree: Geometry) -> Result<(), Disagrees> {
         match self.0.binary_search_by_key(&tree.grid(), Geometry::grid) {
             Ok(place) if self.0[place] == tree => Ok(()),

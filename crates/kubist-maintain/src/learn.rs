@@ -36,11 +36,20 @@ impl ScaleKind {
 }
 
 /// The values of some columns in the sample, record by record: NaN is what is no number.
+///
+/// # Errors
+///
+/// `Invalid` if there is no such column; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage
+/// error.
 pub fn sample(snapshot: &Snapshot, columns: Vec<String>, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
     sample_of(snapshot, columns, LEARNED_ROWS, cancel)
 }
 
 /// The same in a sample of this many records.
+///
+/// # Errors
+///
+/// As of [`sample`].
 pub fn sample_of(snapshot: &Snapshot, columns: Vec<String>, rows: u64, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
     let mut values = vec![Vec::new(); columns.len()];
     let query = QuerySpec { columns: Some(columns), limit: Some(rows), ..QuerySpec::default() };

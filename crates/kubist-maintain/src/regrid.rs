@@ -116,6 +116,10 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
 }
 
 /// Each domain is of a dimension, and given once.
+///
+/// # Errors
+///
+/// `Invalid` names the column that is no dimension, or is given twice.
 pub fn check_domains(names: &[String], domains: &[Dimension]) -> Result<()> {
     for (place, Dimension { column, .. }) in domains.iter().enumerate() {
         if !names.contains(column) {

@@ -251,7 +251,7 @@ impl Gaps {
 }
 
 /// Applies rewrites in turn. The first that cannot be read ends it: those behind it
-/// replace runs that nobody knows, and without them all rows are still there, as
+/// replace runs that are not known, and without them all rows are still there, as
 /// long as what they replaced was not cleaned away.
 fn follow_rewrites(
     core: &Core,

@@ -3,7 +3,7 @@
 //! Repair must not take a read that failed for damage, nor end at the first of them. So what
 //! may succeed (`is_transient`) is tried again a few times, with pauses that grow; then its
 //! error is passed on. After several reads that failed for good the rest are tried once each:
-//! whatever keeps the bytes is gone, and nobody should wait for it page by page.
+//! whatever keeps the bytes is gone, and waiting for it page by page helps nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use kubist_types::cancel::Cancel;
 
 /// Before each further try, in milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
-/// The longest stretch of a pause in which nobody looks whether the call was cancelled.
+/// The longest part of a pause without a check whether the call was cancelled.
 const LOOK: u64 = 10;
 /// Reads that may fail for good before no other one is tried again.
 const MOST_FAILED: u32 = 8;

@@ -40,7 +40,7 @@ pub fn recover(
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
     let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
     for tree in directory.trees() {
-        // Without the grid nobody knows what lies in a cube.
+        // Without the grid it is unknown what lies in a cube.
         let Some(frame) = grid(snapshot, tree.geometry.grid())? else { continue };
         in_tree(snapshot, &frame, &runs, damaged, pages, &mut found, cancel)?;
     }

@@ -8,7 +8,7 @@
 //!   another site reads a table; elsewhere a token is demanded;
 //! - the cost of a client is bounded: bytes of a request, time, memory and number of
 //!   questions, seconds that an answer may stay unread;
-//! - slow, silent or numerous clients keep nobody else out;
+//! - slow, silent or numerous clients keep no others out;
 //! - work ends as soon as its client is gone.
 //!
 //! The engine's calls are synchronous and run on threads of their own; the connections

@@ -56,7 +56,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             }
         }
         header(index, 0, true, out)?;
-        // Soon on the screen: whoever waits for the first points waits for one cell.
+        // The first points are on the screen after one cell.
         out.hand_over().map_err(Problem::of_sending)?;
     }
     Ok(())

@@ -194,7 +194,7 @@ impl Write for Out {
     }
 }
 
-/// Sets the switch of a worker when nobody waits for its answer any more.
+/// Sets the switch of a worker when its answer is not waited for any more.
 struct Waiting(Cancel);
 
 impl Drop for Waiting {

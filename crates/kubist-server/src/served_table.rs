@@ -27,7 +27,7 @@ pub struct ServedTable {
     shown: Mutex<Shown>,
     /// Held while the table is checked for changes, so that no snapshot is shown after a newer one.
     looking: Mutex<()>,
-    /// Held while a view is made from a token: one at a time, whoever asks.
+    /// Held while a view is made from a token: one at a time.
     returning: Mutex<()>,
 }
 

@@ -10,7 +10,7 @@
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
 //! Below a store's directory no path leads through a symbolic link, and only regular
-//! files are opened: a directory may come from a stranger, and a link in it must not
+//! files are opened: a directory may come from an untrusted source, and a link in it must not
 //! lead to files of the user's, nor a pipe or a device make a read wait for ever.
 //! What is met instead is an error that names it ([`Irregular`]).
 //!
@@ -231,7 +231,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks for the bytes to be written out soon: a hint, which never fails.
     fn start_writeback(&self, range: Range<u64>);
 
-    /// Would a byte be read without waiting for the device? `false` if nobody can tell.
+    /// Would a byte be read without waiting for the device? `false` if that is not known.
     fn is_in_memory(&self, _offset: u64) -> bool {
         false
     }

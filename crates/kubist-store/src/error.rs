@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody else owns the log. Wait for them, or write under another name.
+    /// Another process or handle owns the log. Wait for it, or write under another name.
     #[error("writer `{writer}` is busy: {file} is owned by another process or handle")]
     Busy {
         /// The writer's name.

@@ -149,7 +149,7 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
 enum Next {
     Whole(usize),
     None,
-    /// Nobody knows: more bytes lead on from here than can be looked at.
+    /// Unknown: more bytes lead on from here than can be checked.
     Unknown,
 }
 

@@ -7,7 +7,7 @@
 //! What every engine guarantees, and [`conformance`] checks:
 //!
 //! - an object is written once and is there whole or not at all; of several
-//!   writers that put the same name exactly one is told that it won;
+//!   writers that put the same name exactly one learns that it won;
 //! - the bytes of a segment are durable once `sync` returned;
 //! - a log entry is durable once `append` returned, entries are seen whole and
 //!   in order, and a log has at most one owner at a time;

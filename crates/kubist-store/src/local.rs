@@ -9,9 +9,9 @@
 //!
 //! There is no server and no lock that readers take. What makes it safe:
 //!
-//! - a file gets its name (link) only after its bytes are durable, and whoever
-//!   is told that the name is there has synced the directory; segments are the
-//!   exception, for nobody names one before its owner synced it;
+//! - a file gets its name (link) only after its bytes are durable, and a caller
+//!   that learns that the name is there has synced the directory; segments are the
+//!   exception, because no entry names one before its owner synced it;
 //! - nothing is overwritten, but for the acknowledgements, which are checksummed
 //!   hints;
 //! - a log's owner holds the file's lock, which dies with the process;

@@ -1,8 +1,8 @@
 //! From a location to a store: what a scheme offers, and the registry of those that are known.
 //!
-//! A location is `scheme://...`, or a path, which is of the scheme [`PATHS`]. Whoever makes a
-//! program out of the engine registers the schemes that it is to know; the engine asks for a
-//! location and learns no more than [`StoreLocation`] says. Nothing here may know what a table
+//! A location is `scheme://...`, or a path, which is of the scheme [`PATHS`]. A
+//! program registers the schemes that it offers; the engine asks for a location and learns no
+//! more than [`StoreLocation`] offers. Nothing here may know what a table
 //! is, or which schemes there are.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub fn register(scheme: Arc<dyn Scheme>) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with it, in words that do not repeat a password: nobody registered its
+/// What is wrong with it, in words that do not repeat a password: no registered scheme has its
 /// scheme, or [`Scheme::read`] refuses it.
 pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     let name = location.split_once("://").map_or(PATHS, |(name, _)| name);

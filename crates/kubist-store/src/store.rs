@@ -34,7 +34,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Writes an object, unless its name is taken: `false` says that it is.
     ///
-    /// With either answer the object of that name, whoever wrote it, is whole
+    /// With either answer the object of that name, no matter who wrote it, is whole
     /// and survives a crash. After an error it may be there or not: ask again.
     ///
     /// # Errors
@@ -160,8 +160,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The engine has no other lock. It relies on this:
     ///
     /// 1. *One owner.* From the moment at which this returns until the owner is dropped or is
-    ///    refused, nobody else's entry comes into the log. Whoever takes the log of a writer
-    ///    that is dead thereby ends its work for good: what the engine deletes or rewrites
+    ///    refused, no other owner's entry comes into the log. The next owner of the log of a writer
+    ///    that is dead ends that writer's work for good: what the engine deletes or rewrites
     ///    while it owns the log, no late commit names.
     /// 2. *Acknowledged entries stay.* Whatever [`LogOwner::append`] returned for is in the log
     ///    of every later owner and reader, at the same position, before anything newer.
@@ -269,11 +269,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// that may all be gone), and the store's directory or table if nothing is left in it.
     /// What is absent is passed over, so it can be called again after a failure; and
     /// whatever a power failure brings back, it brings the last object back too.
-    /// Nobody may own a log meanwhile, and the handle is of no use afterwards.
+    /// No log may have an owner meanwhile, and the handle cannot be used afterwards.
     ///
     /// # Errors
     ///
-    /// `Busy` if somebody owns a log; `Io` or `Unreachable` if the engine fails.
+    /// `Busy` if a log has an owner; `Io` or `Unreachable` if the engine fails.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
@@ -291,7 +291,7 @@ pub struct Capabilities {
 /// Where the bytes are, as seen from a process that reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locality {
-    /// Equally near to whoever opens the store.
+    /// Equally near to all processes that open the store.
     Here,
     /// On hosts of the store's own: [`Store::hosts`] names them, and
     /// [`Store::replica_locations`] says which of them keep which bytes. Work can be sent there, and they bound the requests to them.
@@ -416,7 +416,7 @@ pub trait Segment: Send {
 
 /// The right to append to a writer's log; given back on drop. After an error it
 /// refuses to go on ([`Error::Refused`](crate::Error)): the entry may be there
-/// or not, and whoever owns the log next will see.
+/// or not, and the log's next owner will see.
 pub trait LogOwner: Send {
     /// Appends one entry, durable when this returns, and gives the position
     /// after it.

@@ -1,6 +1,6 @@
 //! Long passes over what is in memory, in pieces between which they can be cancelled.
 //!
-//! A sort of ten million records takes a second in which nobody could stop it; here the
+//! A sort of ten million records takes a second in which it could not be stopped; here the
 //! work between two looks at the switch is bounded by [`PIECE`], whatever there is to do.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Text for people: what foreign names may not do to a terminal, and what no message shows.
 //!
-//! Names of columns, units, metadata, values and files come from whoever made them. A terminal
+//! Names of columns, units, metadata, values and files come from untrusted sources. A terminal
 //! takes some of their characters for commands, and others turn or hide the text around them.
 //! Every door passes what it prints for people through [`printable`], and every location
 //! through [`without_password`]. What programs read (JSON, CSV, Arrow) stays as it is.

@@ -129,6 +129,11 @@ impl Spill {
     }
 
     /// Distributes batches over the parts.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch
+    /// space.
     pub fn add(&mut self, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
         // A few batches at a time, so that their copies stay few.
         let mut batches = batches.into_iter();
@@ -188,6 +193,10 @@ impl Spill {
     /// The parts that hold rows, each small enough that its rows and `row_bytes`
     /// for each of them stay below `bound` (several with the same cube if all its rows
     /// lie on one grid point).
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Internal` if Arrow fails; a storage error of the scratch space.
     pub fn into_parts(self, row_bytes: usize, bound: usize, cancel: &Cancel) -> Result<Vec<Part>> {
         let (mut parts, geometry) = (Vec::new(), self.frame.geometry);
         for (cube, stored) in self.cubes.into_iter().zip(self.stored).filter(|(_, stored)| stored.rows > 0) {
@@ -227,6 +236,11 @@ impl Part {
         Part { cube: frame.geometry.root(), rows, bytes, scratch: None, extents }
     }
 
+    /// All batches of the part.
+    ///
+    /// # Errors
+    ///
+    /// A storage error of the scratch space.
     pub fn load(self) -> Result<Vec<RecordBatch>> {
         let batches = self.extents.into_iter().map(|extent| read(self.scratch.as_deref(), extent));
         Ok(batches.collect::<Result<Vec<_>>>()?.concat())

@@ -106,7 +106,7 @@ impl Field {
         field.write().map_err(store_error)?;
         for level in LEVELS {
             let store = match field.whole.capabilities().latency {
-                // Nothing bounds requests to it: whoever asks does.
+                // The store does not limit requests: the measurement does.
                 Latency::Memory | Latency::Device => field.whole.clone(),
                 Latency::Network => at(level)?.open_or_create()?,
             };
@@ -185,7 +185,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // What cannot be erased now is a store that nobody names.
+        // What cannot be erased now is a store that no table names.
         let _ = self.whole.erase(&[]);
     }
 }

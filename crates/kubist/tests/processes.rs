@@ -22,7 +22,9 @@ use common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use common::{Wrong, commits, name, options, schema};
 use kubist::store::LocalStore;
 use kubist::store::disk::OsDisk;
-use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions};
+use kubist::{
+    Dimension, Domain, Error, GridOptions, OptimizeOptions, Table, Value, VerifyOptions, Writer, WriterOptions,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
@@ -119,7 +121,7 @@ fn read(table: &Table) {
 /// Optimizes, writes checkpoints and cleans: once, or until the parent says stop.
 fn optimize(table: &Table) {
     let end = end_of_input();
-    let rounds = number("KUBIST_COUNT");
+    let (rounds, grids) = (number("KUBIST_COUNT"), number("KUBIST_GRIDS"));
     let retention = Duration::from_millis(number("KUBIST_RETENTION_MS") as u64);
     stop_after(number("KUBIST_CALLS"));
     say("begin 0");
@@ -128,11 +130,34 @@ fn optimize(table: &Table) {
         if round == rounds || (rounds < 0 && end.load(Ordering::SeqCst)) {
             break;
         }
+        if grids > 0 {
+            regrid(table);
+        }
         rewrites += keep(table, retention);
     }
     stop_after(NEVER);
     say("done 0");
     say(&format!("rewrote {rewrites}"));
+}
+
+/// Another grid, and all rows moved to it; each time another one.
+fn regrid(table: &Table) {
+    let before = table.snapshot().unwrap().info().unwrap().grid;
+    let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
+    let domain = |name: &&str| Dimension {
+        column: name.to_string(),
+        domain: Domain::Linear(Value::Int(0), Value::Int(1 + before as i128 % 5)),
+    };
+    let options = GridOptions {
+        dimensions: Some(names.iter().map(|name| name.to_string()).collect()),
+        domains: names.iter().map(domain).collect(),
+        ..GridOptions::default()
+    };
+    match table.regrid(&options, &mut |_, _| {}) {
+        // Another process gave it one meanwhile, or holds what is to be read.
+        Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
+        Err(error) => panic!("{error:?}"),
+    }
 }
 
 /// All upkeep that there is. Who is stopped for long may hold up the others, and
@@ -174,8 +199,10 @@ impl Child {
         Child::start(table, "writer", &settings)
     }
 
-    fn optimizer(table: &str, count: i64, retention_ms: i64, calls: i64) -> Child {
-        Child::start(table, "optimizer", &[("COUNT", count), ("RETENTION_MS", retention_ms), ("CALLS", calls)])
+    fn optimizer(table: &str, count: i64, retention_ms: i64, calls: i64, grids: bool) -> Child {
+        let settings =
+            [("COUNT", count), ("RETENTION_MS", retention_ms), ("CALLS", calls), ("GRIDS", i64::from(grids))];
+        Child::start(table, "optimizer", &settings)
     }
 
     /// The next thing that it says; `None` once it has ended.
@@ -210,7 +237,7 @@ fn everybody_at_once() {
     let location = path.to_str().unwrap();
     Table::create(location, schema(), &options()).unwrap();
     let readers: Vec<Child> = (0..3).map(|_| Child::start(location, "reader", &[])).collect();
-    let optimizer = Child::optimizer(location, -1, 1000, -1);
+    let optimizers = [false, true].map(|grids| Child::optimizer(location, -1, 1000, -1, grids));
     let writers: Vec<Child> = (0..WRITERS).map(|writer| Child::writer(location, writer, 0, COMMITS, -1, -1)).collect();
     for writer in writers {
         let done = writer.finish().iter().filter(|output| output.starts_with("done")).count();
@@ -222,8 +249,11 @@ fn everybody_at_once() {
         assert!(looked[0] > 1, "{output:?}");
         println!("a reader saw {} snapshots; {} more had expired", looked[0], looked[1]);
     }
-    println!("the optimizer {:?}", optimizer.finish());
+    for optimizer in optimizers {
+        println!("an optimizer {:?}", optimizer.finish());
+    }
     let table = Table::open(location).unwrap();
+    println!("{} grids", table.snapshot().unwrap().info().unwrap().grid + 1);
     let expected = (0..WRITERS).map(|writer| (writer, COMMITS)).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
     sound(&table);
@@ -243,7 +273,7 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
         let mut writer = own(&table, 0);
         (0..6).for_each(|number| drop(common::commit(&mut writer, 0, number).unwrap()));
         drop(writer);
-        let mut child = Child::optimizer(location, 1, 3_600_000, calls);
+        let mut child = Child::optimizer(location, 1, 3_600_000, calls, false);
         let stopped = std::iter::from_fn(|| child.hear()).find(|output| !output.starts_with("begin"));
         if stopped.is_some_and(|output| output.starts_with("stopped")) {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
@@ -337,7 +367,8 @@ impl Campaign {
 
     fn play_optimizer(&mut self, fate: Fate) {
         let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..40) };
-        let child = Child::optimizer(&self.location, 1, 0, calls);
+        let grids = self.random.random_bool(0.3);
+        let child = Child::optimizer(&self.location, 1, 0, calls, grids);
         self.play(child, fate, 0);
     }
 

@@ -16,7 +16,7 @@ pub enum Model {
 /// Measure what requests cost here, and fit the scalability model to it
 ///
 /// Takes about 20 s, writes some 20 MiB beside the location, and deletes them.
-/// Measure when nobody else is at work. What the figures mean is in docs/scalability.md.
+/// Measure while the store is idle. What the figures mean is in docs/scalability.md.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -224,7 +224,7 @@ pub struct Verify {
 /// Takes every page that can be read, lost records from replicas where there are any,
 /// and older states where newer ones cannot be read. Says for each damaged location what
 /// it cost, and what cannot be known; the exit code is then 1. If the storage fails, several
-/// times, nobody knows what is lost: then the exit code is 4, and there is no new table. The
+/// times, it is unknown what is lost: then the exit code is 4, and there is no new table. The
 /// damaged table is not changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\

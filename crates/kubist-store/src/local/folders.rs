@@ -2,7 +2,7 @@
 //!
 //! A file is only as durable as every directory above it, and another process
 //! may have made one of those a moment ago without having synced its parent
-//! yet. So a handle syncs the way to a folder once, whoever made it, before it
+//! yet. So a handle syncs the path to a folder once, no matter who made it, before it
 //! puts anything in.
 //!
 //! A failed sync of a directory is remembered: a second one could succeed

@@ -2,7 +2,7 @@
 //!
 //! After an entry is durable, its owner writes the log's length into a second
 //! file, the acknowledgement: one small write, not synced, for it only has to be
-//! right, not to survive. It tells damage from tearing. What lies before the
+//! right, not to survive. It distinguishes damage from tearing. What lies before the
 //! acknowledged length was durable once, so if it is not whole it is damage; what
 //! lies behind it may be an append in progress, or one that never finished.
 //!
@@ -14,7 +14,7 @@
 //!
 //! A log's file may be removed or replaced while its owner has it open. An owner
 //! that finds another file, or none, under the log's name after an append refuses:
-//! nobody else would see that entry.
+//! no reader would see that entry.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
-    // Whoever made the two files may have died before they, or their names, were durable.
+    // The process that made the two files may have died before they, or their names, were durable.
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
@@ -353,7 +353,7 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
 }
 
 /// What is no acknowledgement is not overwritten but replaced: it may be a second name of
-/// somebody else's file.
+/// a foreign file.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

@@ -42,7 +42,7 @@ pub fn local_scratch() -> Result<Box<dyn Scratch>> {
 impl Scratch for LocalScratch {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
         // Space is reserved first, so that threads write side by side. A failed
-        // write leaves a hole, which nobody was told of.
+        // write leaves a hole, which no caller knows of.
         let offset = {
             let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
             let offset = *length;

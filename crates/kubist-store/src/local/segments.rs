@@ -99,7 +99,7 @@ impl Segment for LocalSegment {
     }
 }
 
-/// A segment that was never synced is named by nobody. It is removed, because its owner often
+/// No entry names a segment that was never synced. It is removed, because its owner often
 /// gave up on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {

@@ -1,6 +1,6 @@
 //! Whether a handle that writes may go on.
 //!
-//! After a failed write or sync nobody knows what is on disk: the system may
+//! After a failed write or sync it is unknown what is on disk: the system may
 //! have dropped the bytes and marked them clean, so that the next sync succeeds
 //! without them. The handle therefore refuses everything from then on. So does
 //! a handle that was copied into a forked process: two would write at one position.

@@ -33,7 +33,7 @@ pub(super) fn publish(store: &LocalStore, bytes: &[u8], path: &Path) -> Result<b
     for _ in 0..ATTEMPTS {
         let (file, temporary) = create(store)?;
         outcome = fill_and_link(store, &*file, &temporary, bytes, path);
-        // Nobody minds if it stays: the next handle's clean-up finds it unlocked.
+        // It does no harm if it stays: the next handle's clean-up finds it unlocked.
         let _ = store.disk.unlink(&temporary);
         match &outcome {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -82,7 +82,7 @@ fn create(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
 }
 
 /// Removes what dead processes left behind. Failing to is no reason not to
-/// write: the files are in nobody's way.
+/// write: the files do no harm.
 fn clean(store: &LocalStore, folder: &Path) {
     let mut listed = store.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
@@ -101,7 +101,7 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Is it the name of a temporary file? Whatever else lies in the folder is somebody else's.
+/// Is it the name of a temporary file? Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
     u64::from_str_radix(name, 16).is_ok_and(|number| self::name(number) == name)
 }

@@ -13,8 +13,8 @@ use crate::{Error, Kept, Result, Size, names};
 
 use super::{LocalStore, temporary};
 
-/// Folder, ending of a file in it, and what that is. A log comes last: whoever finds
-/// it gone finds no segment that it could name.
+/// Folder, ending of a file in it, and what that is. A log comes last: once it
+/// is gone, no segment that it names is there.
 const FOLDERS: [(&str, &str, Kept); 4] = [
     ("segments", ".seg", Kept::Segment),
     (temporary::FOLDER, "", Kept::Temporary),
@@ -106,7 +106,7 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// A folder that holds something of somebody else stays, without what was deleted.
+/// A folder that holds foreign files stays, without what was deleted.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),

@@ -40,7 +40,7 @@ impl Turns {
         }
     }
 
-    /// From now on nobody goes on before this process waits, too.
+    /// From now on no other process goes on before this one waits, too.
     pub fn join(&self, process: ProcessId) {
         self.table().members.insert(process);
     }
