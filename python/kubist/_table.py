@@ -52,9 +52,10 @@ def create(
             kind that `Table.append` takes: its rows become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
             timestamps. A dict says where their values lie, in the column's unit:
-            ``{"x": None}`` learns it from the first commit, and follows the data from
-            there (see `Table.regrid`), ``{"time": (0, 1)}`` gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
-            of names learns all. Values elsewhere are kept and found all the
+            ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
+            gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
+            of names learns all. Once the data has outgrown what was learned or
+            given, the optimizer makes another grid, as `Table.regrid` does. Values elsewhere are kept and found all the
             same: a domain shapes the index, never an answer.
         identity: The columns that decide whether a record is in a sample.
             ``["pid", "time"]`` samples records, ``["pid"]`` whole trajectories.

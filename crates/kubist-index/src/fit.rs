@@ -3,10 +3,10 @@
 //!
 //! A grid that the data has outgrown gives most of it one coordinate, or few: that dimension
 //! tells neighbours apart only at depths that the tree does not reach. The estimate goes by
-//! what readers go by. It sorts the sample along the curve, cuts it into pieces as zones are
-//! cut, and counts the pieces whose bounds meet boxes of a hundredth of the data.
+//! what readers go by: it arranges the sample in a tree of small cubes, and counts the pieces
+//! whose bounds meet boxes of a hundredth of the data.
 
-use crate::cube::{Geometry, Interleaver};
+use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;
 
 /// Records of a piece: of a sample, so that pieces and boxes have a like number of them.
@@ -36,15 +36,15 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     Interleaver::new(*geometry).keys(&columns, &mut keys);
     let mut order: Vec<usize> = (0..records).collect();
     order.sort_unstable_by_key(|record| keys[*record]);
+    let mut pieces = Vec::new();
+    descend(geometry, &keys, geometry.root(), &order, &mut pieces);
     let bounds = |piece: &[usize], values: &[f64]| {
         piece.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), record| {
             (low.min(values[*record]), high.max(values[*record]))
         })
     };
-    let pieces: Vec<(usize, Vec<(f64, f64)>)> = order
-        .chunks(PIECE)
-        .map(|piece| (piece.len(), sample.iter().map(|values| bounds(piece, values)).collect()))
-        .collect();
+    let pieces: Vec<(usize, Vec<(f64, f64)>)> =
+        pieces.iter().map(|piece| (piece.len(), sample.iter().map(|values| bounds(piece, values)).collect())).collect();
     let (mut examined, mut returned) = (0, 0);
     for asked in boxes(sample) {
         let meets =
@@ -56,6 +56,30 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
         returned += (0..records).filter(inside).count();
     }
     examined as f64 / returned.max(1) as f64
+}
+
+/// The records of a cube, in key order, as a tree keeps them: some in the cube, the others
+/// below it. A cube whose records all lie in one child costs every box that comes by.
+fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
+    if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
+        pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
+        return;
+    }
+    // A priority that has nothing to do with the order in which the sample came.
+    let priority = |record: usize| (record as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut priorities: Vec<u64> = records.iter().map(|record| priority(*record)).collect();
+    let cutoff = *priorities.select_nth_unstable(PIECE - 1).1;
+    let (kept, below): (Vec<usize>, Vec<usize>) = records.iter().partition(|record| priority(**record) <= cutoff);
+    pieces.extend(kept.chunks(PIECE / 2).map(<[usize]>::to_vec));
+    let mut rest = &below[..];
+    for child in geometry.children(cube) {
+        let last = geometry.last_key(child);
+        let (inside, later) = rest.split_at(rest.partition_point(|record| keys[*record] <= last));
+        rest = later;
+        if !inside.is_empty() {
+            descend(geometry, keys, child, inside, pieces);
+        }
+    }
 }
 
 /// Boxes around records of the sample, each as wide in every dimension as holds the same

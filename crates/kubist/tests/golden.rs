@@ -36,7 +36,8 @@ fn compare(found: &[Answered], kept: &[Answered], what: &str) {
 #[test]
 fn tables_of_every_version_answer_as_when_they_were_written() {
     for set in sets() {
-        for golden in &TABLES {
+        // A set has the tables that there were when it was made.
+        for golden in TABLES.iter().filter(|golden| set.join(golden.name).is_dir()) {
             let kept = set.join(golden.name);
             let answers_kept = std::fs::read(kept.join("answers.json")).expect("the kept answers");
             let answers_kept: Answers = serde_json::from_slice(&answers_kept).expect("answers");

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kubist::store::{Store, open_local};
+use kubist_format::checkpoint::{Body, decode_body, split};
+use kubist_index::cube::Geometry;
+use kubist_index::forest::Forest;
 
 /// The digits at the end of a segment's name: the time of its creation in milliseconds.
 const TIME_DIGITS: usize = 13;
@@ -84,6 +87,14 @@ impl Names {
             *rank += 1;
             pairs.push((format!("{owner}{time}").into_bytes(), format!("{owner}{rank:#>TIME_DIGITS$}").into_bytes()));
         }
+        for name in store.list("alterations/").expect("alterations") {
+            let said = json(&store.get(&name).expect("a sound alteration").expect("an alteration that is listed"));
+            let text =
+                |key: &str| said[key].as_str().map_or_else(|| said[key].to_string(), str::to_string).into_bytes();
+            if said["kind"] == "grid" {
+                pairs.extend(["token", "unix_ms"].map(|key| (text(key), vec![b'#'; text(key).len()])));
+            }
+        }
         Names(pairs)
     }
 
@@ -124,14 +135,13 @@ fn json(bytes: &[u8]) -> serde_json::Value {
 fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
     let header = store.get("table").expect("a sound header").expect("a header");
     let dimensions = json(&header)["dimensions"].as_array().expect("dimensions").len();
+    let forest = &mut Forest::of(Geometry::new(dimensions).expect("a geometry"));
     let mut found = Vec::new();
     for name in store.list("checkpoints/").expect("checkpoints") {
         let bytes = store.get(&name).expect("a sound checkpoint").expect("a checkpoint that is listed");
-        let Some(segment) = json(&bytes)["pages"].as_str().map(str::to_string) else { continue };
-        let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
-        for leaf in bytes[4 + length..].chunks_exact(8 + 4 + 4 + 1 + 16 + 8 * dimensions) {
-            let offset = u64::from_le_bytes(leaf[..8].try_into().expect("eight bytes"));
-            found.push((segment.clone(), offset, u32::from_le_bytes(leaf[8..12].try_into().expect("four bytes"))));
+        let (head, body) = split(&bytes).expect("a sound checkpoint");
+        if let Body::Pages(segment, leaves) = decode_body(head.pages, body, forest).expect("a list of pages") {
+            found.extend(leaves.into_iter().map(|leaf| (segment.clone(), leaf.offset, leaf.length)));
         }
     }
     found

@@ -211,7 +211,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
 fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     let mut info = serde_json::to_value(snapshot.info()?).expect("plain data");
     let fields = info.as_object_mut().expect("a structure");
-    for key in ["location", "disk", "debt", "rows_to_move"] {
+    for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
     // Of the first grid nothing was said before there were others.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kubist::{
-    CommitOptions, CopyOptions, Declared, Dimension, Domain, Metadata, NewColumn, OptimizeOptions, Replication, Table,
-    TableOptions, Value, WriterOptions,
+    CommitOptions, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
+    Replication, ScaleKind, Table, TableOptions, Value, WriterOptions,
 };
 
 use super::questions::{Ask, Which};
@@ -31,7 +31,7 @@ pub struct Golden {
     pub more: Option<fn() -> RecordBatch>,
 }
 
-pub const TABLES: [Golden; 12] = [
+pub const TABLES: [Golden; 13] = [
     Golden { name: "types", write: types, ask: ask_types, more: Some(more_types) },
     Golden { name: "dimensions", write: dimensions, ask: ask_dimensions, more: Some(more_dimensions) },
     Golden { name: "lookups", write: lookups, ask: ask_droplets, more: Some(more_droplets) },
@@ -43,6 +43,7 @@ pub const TABLES: [Golden; 12] = [
     Golden { name: "altered", write: altered, ask: ask_altered, more: Some(more_droplets) },
     Golden { name: "pages", write: pages, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "commits", write: commits, ask: ask_droplets, more: Some(more_droplets) },
+    Golden { name: "grids", write: grids, ask: ask_grids, more: Some(more_grids) },
     Golden { name: "damaged", write: damaged, ask: Vec::new, more: None },
 ];
 
@@ -525,6 +526,59 @@ fn pages(at: &str) {
     assert!(table.snapshot().expect("a snapshot").info().expect("figures").runs > 256);
     assert!(table.checkpoint().expect("a checkpoint"));
     commit(&table, "rank-0", &droplets(2600..2700), None);
+}
+
+/// Three grids, each of which has rows: those of writers that took up no later one, and in the
+/// third what moved there and came after. The second has an added column as dimension.
+fn grids(at: &str) {
+    let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
+    let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
+    commit(&table, "rank-0", &droplets(0..900), None);
+    let column = NewColumn {
+        name: "heat".into(),
+        data_type: DataType::Float64,
+        nullable: false,
+        default: Value::Float(293.15),
+        unit: None,
+    };
+    table.add_column(&column).expect("an added column");
+    let of = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
+    // So little memory that rows are distributed by the grid of the moment.
+    let late = |name: &str, rows: Range<u64>| {
+        let options = WriterOptions { name: Some(name.into()), memory_bytes: Some(1), ..Default::default() };
+        let mut writer = table.writer(&options).expect("a free name");
+        writer.append(&droplets(rows)).expect("rows of the table");
+        writer
+    };
+    let mut by_first = late("rank-1", 900..1100);
+    let second = GridOptions {
+        dimensions: of(&["heat", "age", "x"]),
+        domains: vec![linear("heat", 0, 1000), linear("x", -10, 40)],
+        ..Default::default()
+    };
+    table.regrid(&second, &mut |_, _| {}).expect("a second grid");
+    let mut by_second = late("rank-2", 1100..1500);
+    let third = GridOptions { dimensions: of(&["y"]), kind: Some(ScaleKind::Quantile), ..Default::default() };
+    table.regrid(&third, &mut |_, _| {}).expect("a third grid");
+    by_first.commit().expect("a commit by the first grid");
+    by_second.commit().expect("a commit by the second grid");
+    commit(&table, "rank-0", &droplets(1500..2700), None);
+    assert_eq!(table.snapshot().expect("a snapshot").info().expect("figures").rows_to_move, 600);
+    // Its runs lie in pages, those of the checkpoints before it did not.
+    table.limit_runs_in_memory(0);
+    assert!(table.checkpoint().expect("a checkpoint"));
+    commit(&table, "rank-0", &droplets(2700..2750), None);
+}
+
+fn ask_grids() -> Vec<Ask> {
+    let hot = within(&[("heat", 293.0, 294.0), ("x", 400.0, 600.0)]);
+    let mut asked = ask_droplets();
+    asked.extend([Ask::Rows { which: hot.clone() }, Ask::PerPart { which: hot, parts: 5 }]);
+    asked
+}
+
+fn more_grids() -> RecordBatch {
+    droplets(1_000_000..1_000_300)
 }
 
 /// Many small commits, arranged twice, and files that no snapshot needs cleaned away.
