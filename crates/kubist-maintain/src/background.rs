@@ -3,6 +3,9 @@
 //! Behind commits its debt is bounded. It takes a small part of one core while it
 //! keeps up and up to a whole one when it does not; once debt passes the bound,
 //! commits wait for it, so that writers feel it before readers do.
+//!
+//! A writer without an optimizer still looks whether the grid fits, so that what comes goes to
+//! one that does.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use crate::optimize::{Pace, optimize, optimize_at};
 use crate::policy::OptimizeOptions;
+use crate::regrid::follow_data;
 use kubist_catalog::core::Core;
+use kubist_catalog::snapshot::Snapshot;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
 /// The share of a table's rows that may be debt before commits wait. The optimizer
@@ -150,6 +155,32 @@ impl Drop for CommitOptimizer {
             let _ = thread.join();
         }
     }
+}
+
+/// Gives a table a grid that fits while a writer without an optimizer makes it grow: rows that
+/// are there stay where they are, those that come are placed by it.
+pub struct GridFollower {
+    core: Arc<Core>,
+}
+
+impl GridFollower {
+    pub fn new(core: Arc<Core>) -> GridFollower {
+        GridFollower { core }
+    }
+}
+
+impl Behind for GridFollower {
+    /// Looks only when the table has grown by enough. A sample that cannot be read now makes
+    /// questions slower, and is no reason to refuse a commit.
+    fn admit(&self, cancel: &Cancel) -> Result<()> {
+        let Some(view) = self.core.last_view() else { return Ok(()) };
+        match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), cancel) {
+            Err(Error::Cancelled) => Err(Error::Cancelled),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    fn committed(&self, _rows: u64) {}
 }
 
 /// Rows that queries examine in vain before it looks whether a part is worth rewriting.

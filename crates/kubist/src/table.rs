@@ -10,7 +10,7 @@ use kubist_catalog::create::{self, Plan};
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
-use kubist_maintain::background::{CommitOptimizer, ReadOptimizer, optimize_reads};
+use kubist_maintain::background::{CommitOptimizer, GridFollower, ReadOptimizer, optimize_reads};
 use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
 use kubist_maintain::optimize::{self, OptimizeReport};
@@ -242,8 +242,11 @@ impl Table {
     ///
     /// `Busy` if the name has an owner, `Damaged` if its log is.
     pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
-        let behind = options.optimize.then(|| Box::new(CommitOptimizer::start(self.core.clone())) as Box<dyn Behind>);
-        Writer::open(self.core.clone(), options, behind)
+        let behind: Box<dyn Behind> = match options.optimize {
+            true => Box::new(CommitOptimizer::start(self.core.clone())),
+            false => Box::new(GridFollower::new(self.core.clone())),
+        };
+        Writer::open(self.core.clone(), options, Some(behind))
     }
 
     /// Adds a column behind the others. Rows that are here, and rows of writers that

@@ -146,6 +146,24 @@ fn the_index_follows_data_that_grows() {
 }
 
 #[test]
+fn what_comes_goes_to_a_grid_that_fits_without_an_optimizer() {
+    let mut rng = SmallRng::seed_from_u64(3);
+    let ends = [(0.0, 0.4), (0.0, 40.0), (-40.0, 40.0)];
+    let (_, right) = table(|d| Domain::Linear(Value::Float(ends[d].0), Value::Float(ends[d].1)));
+    let ((_, grown), mut all) = (table(|_| Domain::Learned), Vec::new());
+    for number in 0..40 {
+        let points = step(&mut rng, number, 2000);
+        commit(&grown, all.len(), &points);
+        commit(&right, all.len(), &points);
+        all.extend(points);
+    }
+    sound(&grown, all.len());
+    assert!((1..=4).contains(&grid(&grown)), "{} grids", grid(&grown));
+    let (found, wanted) = (examined(&grown, &all, 7), examined(&right, &all, 7));
+    assert!(found <= 4.0 * wanted, "{found} rows examined for each returned, {wanted} with the right grid");
+}
+
+#[test]
 fn scales_that_drift_and_clouds_that_cluster_keep_their_answers() {
     let mut rng = SmallRng::seed_from_u64(5);
     let ((store, mut drifting), mut all) = (table(|_| Domain::Learned), Vec::new());
