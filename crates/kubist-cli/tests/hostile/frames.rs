@@ -1,6 +1,7 @@
 //! The frames of FORMAT.md, taken apart and put together again with right checksums around
 //! changed bytes: what somebody does who knows the format.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use kubist::store::{Store, open_local};
@@ -116,24 +117,27 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     let length = u32_at(&header, 0).expect("a length") as usize;
     let json: serde_json::Value = serde_json::from_slice(&header[4..4 + length]).expect("JSON");
     let dimensions = json["dimensions"].as_array().expect("dimensions").len();
+    // How many dimensions each grid has; entries name those after the first.
+    let mut grids = BTreeMap::from([(0, dimensions)]);
     let mut found = Vec::new();
     for writer in store.logs().expect("logs") {
         for entry in store.read_log(&writer, 0).expect("a sound log").entries {
-            of_entry(&entry.bytes, 17, dimensions, &mut found);
+            of_entry(&entry.bytes, 17, &mut grids, &mut found);
         }
     }
     for name in store.list("rewrites/").expect("rewrites") {
-        of_entry(&store.get(&name).expect("sound").expect("listed"), 1, dimensions, &mut found);
+        of_entry(&store.get(&name).expect("sound").expect("listed"), 1, &mut grids, &mut found);
     }
     for name in store.list("checkpoints/").expect("checkpoints") {
         let bytes = store.get(&name).expect("sound").expect("listed");
         let length = u32_at(&bytes, 0).expect("a length") as usize;
         let json: serde_json::Value = serde_json::from_slice(&bytes[4..4 + length]).expect("JSON");
-        let Some(segment) = json["pages"].as_str() else { continue };
-        for leaf in bytes[4 + length..].chunks_exact(33 + 8 * dimensions) {
-            let (Some(offset), Some(length)) = (u64_at(leaf, 0), u32_at(leaf, 8)) else { continue };
-            let (offset, length) = (offset as usize, length as usize);
-            found.push(Piece { segment: segment.into(), what: What::Page, offset, length, data: (0, 0) });
+        match json["pages"].as_str() {
+            Some(segment) => {
+                let mut list = Cursor(&bytes[4 + length..]);
+                while page(segment, dimensions, &mut list, &mut found).is_some() {}
+            }
+            None => of_entry(&bytes, 4 + length + 17, &mut grids, &mut found),
         }
     }
     found.retain(|piece| store.segment_len(&piece.segment).is_ok_and(|length| length.is_some()));
@@ -141,12 +145,14 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
 }
 
 /// The pieces that the sections of an entry name; these begin at `from`.
-fn of_entry(bytes: &[u8], from: usize, dimensions: usize, found: &mut Vec<Piece>) {
+fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
         let Some(body) = sections.take(length as usize) else { return };
         let listed = match tag {
-            2 => of_runs(Cursor(body), dimensions, found),
+            2 => of_runs(Cursor(body), grids, found),
+            24 => of_grids(Cursor(body), grids),
+            26 => of_pages(Cursor(body), grids, found),
             21 => of_lookups(Cursor(body), found),
             0 => return,
             _ => Some(()),
@@ -155,13 +161,40 @@ fn of_entry(bytes: &[u8], from: usize, dimensions: usize, found: &mut Vec<Piece>
     }
 }
 
-fn of_runs(mut body: Cursor, dimensions: usize, found: &mut Vec<Piece>) -> Option<()> {
+fn of_grids(mut body: Cursor, grids: &mut BTreeMap<u32, usize>) -> Option<()> {
+    while let Some(number) = body.u32() {
+        grids.insert(number, body.take(1)?[0] as usize);
+    }
+    Some(())
+}
+
+/// Pages of several grids, each behind the number of its own.
+fn of_pages(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
+    let segment = body.text()?;
+    while let Some(grid) = body.u32() {
+        page(&segment, *grids.get(&grid)?, &mut body, found)?;
+    }
+    Some(())
+}
+
+/// A page of a checkpoint's list.
+fn page(segment: &str, dimensions: usize, list: &mut Cursor, found: &mut Vec<Piece>) -> Option<()> {
+    let (offset, length) = (list.u64()? as usize, list.u32()? as usize);
+    list.take(4 + 1 + 16 + 8 * dimensions)?;
+    found.push(Piece { segment: segment.into(), what: What::Page, offset, length, data: (0, 0) });
+    Some(())
+}
+
+fn of_runs(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
     let segments: Vec<String> = (0..body.u32()?).map(|_| body.text()).collect::<Option<_>>()?;
     for _ in 0..body.u32()? {
-        body.take(16 + 16 + 24)?;
+        body.take(16)?;
+        // A cube's id begins with the number of its grid.
+        let grid = (u128::from_le_bytes(body.take(16)?.try_into().ok()?) >> 104) as u32;
+        body.take(24)?;
         let (data, data_length, offset) = (body.u64()? as usize, body.u64()? as usize, body.u64()? as usize);
         let (length, segment) = (body.u32()? as usize, segments.get(body.u32()? as usize)?.clone());
-        body.take(8 * dimensions)?;
+        body.take(8 * grids.get(&grid)?)?;
         let copies = body.u32()? as usize;
         body.take(16 * copies)?;
         found.push(Piece { segment, what: What::ZoneMap, offset, length, data: (data, data_length) });
