@@ -95,12 +95,7 @@ impl Plan {
         let schema = alter::with_units(schema, &options.units)?;
         alter::check_metadata(&options.metadata)?;
         let checked = TableSchema::new(&schema, options)?;
-        if options.capacity.is_some_and(|capacity| !(16..=1 << 20).contains(&capacity)) {
-            return Err(Error::invalid(format!(
-                "a cube's capacity is 16 to 1048576 rows, found {}",
-                options.capacity.unwrap_or_default()
-            )));
-        }
+        options.capacity.map_or(Ok(()), check_capacity)?;
         let mut scales = Vec::new();
         let mut dimensions = Vec::new();
         for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
@@ -128,6 +123,18 @@ impl Plan {
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
         Ok(Plan { header, schema: checked, scales })
+    }
+}
+
+/// Refuses a capacity that no cube can have.
+///
+/// # Errors
+///
+/// `Invalid`.
+pub fn check_capacity(capacity: u32) -> Result<()> {
+    match (16..=1 << 20).contains(&capacity) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("a cube's capacity is 16 to 1048576 rows, found {capacity}"))),
     }
 }
 

@@ -22,7 +22,7 @@ use kubist_index::grid::Scale;
 use kubist_store::Store;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::create::{Plan, fresh_id};
+use kubist_catalog::create::{Plan, check_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
@@ -192,6 +192,7 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let mut header = core.header.clone();
     header.id = fresh_id();
     header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
+    options.capacity.map_or(Ok(()), check_capacity)?;
     header.capacity = options.capacity.unwrap_or(header.capacity);
     if header.identity.is_empty() {
         header.writer_tag = format!("{}:", unix_ms());

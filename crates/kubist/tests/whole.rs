@@ -204,6 +204,7 @@ fn a_copy_can_have_another_grid() {
         }
     }
     for (options, part) in [
+        (CopyOptions { dimensions: Some(vec!["age".into()]), ..Default::default() }, "was added later"),
         (CopyOptions { dimensions: Some(vec!["z".into()]), ..Default::default() }, "\"z\" is not in the data"),
         (CopyOptions { domains: vec![given("y", Domain::Learned)], ..Default::default() }, "dimensions are x"),
         (CopyOptions { capacity: Some(3), ..Default::default() }, "capacity"),
@@ -211,22 +212,6 @@ fn a_copy_can_have_another_grid() {
         let error = snapshot.copy_in(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-}
-
-#[test]
-fn a_column_that_was_added_later_can_be_a_copys_dimension() {
-    let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(&["id"])).unwrap();
-    lived_in(&table);
-    let snapshot = table.snapshot().unwrap();
-    let options = CopyOptions { dimensions: Some(vec!["age".into(), "x".into()]), ..Default::default() };
-    let store = Arc::new(MemoryStore::new("age"));
-    snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();
-    let copy = Table::open_in(store).unwrap();
-    sound(&copy);
-    alike(&snapshot, &copy.snapshot().unwrap());
-    let info = copy.snapshot().unwrap().info().unwrap();
-    let names: Vec<&str> = info.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-    assert_eq!(names, ["age", "x"]);
 }
 
 #[test]
