@@ -527,6 +527,7 @@ for _kind in (
     SalvageReport,
     Cleaning,
     OptimizeReport,
+    Regridded,
     Retraction,
 ):
     _kind.__module__ = "kubist"
