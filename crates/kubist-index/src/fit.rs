@@ -17,7 +17,7 @@ const SHARE: f64 = 0.01;
 /// Fewer records tell nothing.
 pub const LEAST_SAMPLE: usize = 1024;
 /// A grid is outgrown when boxes examine so many times what they would by a fresh one.
-const OUTGROWN: f64 = 1.5;
+const OUTGROWN: f64 = 1.3;
 /// Values beyond one in this many at either end are left to the tails of a fresh scale.
 const OUTLIERS: usize = 1024;
 
@@ -82,24 +82,39 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
     }
 }
 
-/// Boxes around records of the sample, each as wide in every dimension as holds the same
-/// share of the values.
+/// Boxes around records of the sample, each of which holds the same share of the records. A
+/// box is as wide in each dimension as most values there are spread.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
-    let sorted: Vec<Vec<f64>> = sample.iter().map(|values| finite(values)).collect();
-    let side = SHARE.powf(1.0 / sample.len().max(1) as f64);
-    let around = |values: &[f64], sorted: &[f64], record: usize| {
-        let reach = ((sorted.len() as f64 * side / 2.0) as usize).max(1);
-        let rank = sorted.partition_point(|value| *value < values[record]);
-        match sorted.len() {
-            0 => (f64::NEG_INFINITY, f64::INFINITY),
-            count => (sorted[rank.saturating_sub(reach).min(count - 1)], sorted[(rank + reach).min(count - 1)]),
-        }
+    let spreads: Vec<f64> = sample.iter().map(|values| spread(values)).collect();
+    let within = ((records as f64 * SHARE) as usize).min(records.saturating_sub(1));
+    let around = |center: usize| -> Option<Vec<(f64, f64)>> {
+        let mut distances: Vec<f64> =
+            (0..records)
+                .map(|record| {
+                    let in_dimension =
+                        |(values, spread): (&Vec<f64>, &f64)| (values[record] - values[center]).abs() / spread;
+                    sample.iter().zip(&spreads).map(in_dimension).fold(0.0, |most: f64, distance| {
+                        if distance.is_nan() { f64::INFINITY } else { most.max(distance) }
+                    })
+                })
+                .collect();
+        let reach = *distances.select_nth_unstable_by(within, f64::total_cmp).1;
+        let side =
+            |(values, spread): (&Vec<f64>, &f64)| (values[center] - reach * spread, values[center] + reach * spread);
+        reach.is_finite().then(|| sample.iter().zip(&spreads).map(side).collect())
     };
     let chosen = (0..BOXES).map(|number| number * records / BOXES).filter(|record| *record < records);
-    chosen
-        .map(|record| sample.iter().zip(&sorted).map(|(values, sorted)| around(values, sorted, record)).collect())
-        .collect()
+    chosen.filter_map(around).collect()
+}
+
+/// Between which ends nine tenths of the values lie; more where these are all the same.
+fn spread(values: &[f64]) -> f64 {
+    let sorted = finite(values);
+    let at = |share: f64| sorted.get((sorted.len() as f64 * share) as usize).copied().unwrap_or(0.0);
+    let whole = sorted.last().zip(sorted.first()).map_or(0.0, |(last, first)| last - first);
+    let widths = [at(0.95) - at(0.05), whole, 1.0];
+    widths.into_iter().find(|width| *width > 0.0 && width.is_finite()).unwrap_or(1.0)
 }
 
 fn finite(values: &[f64]) -> Vec<f64> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::optimize::{Pace, optimize, optimize_at};
 use crate::policy::OptimizeOptions;
-use crate::regrid::follow_data;
+use crate::regrid::{When, follow_data};
 use kubist_catalog::core::Core;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::cancel::Cancel;
@@ -174,7 +174,7 @@ impl Behind for GridFollower {
     /// questions slower, and is no reason to refuse a commit.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let Some(view) = self.core.last_view() else { return Ok(()) };
-        match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), cancel) {
+        match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), When::Grown, cancel) {
             Err(Error::Cancelled) => Err(Error::Cancelled),
             Ok(_) | Err(_) => Ok(()),
         }

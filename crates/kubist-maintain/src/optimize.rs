@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use crate::lease::Lease;
 use crate::planner::{CompactionPlanner, Kind, Rewrite};
 use crate::policy::OptimizeOptions;
-use crate::regrid::follow_data;
+use crate::regrid::{When, follow_data};
 use crate::replicate;
 use kubist_catalog::core::Core;
 use kubist_catalog::snapshot::Snapshot;
@@ -119,7 +119,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     if options.follow_data {
         let snapshot = Snapshot::now(core, &options.cancel)?;
-        report.new_grid = follow_data(core, &snapshot, &options.cancel)?;
+        let when = if options.one_round { When::Grown } else { When::Now };
+        report.new_grid = follow_data(core, &snapshot, when, &options.cancel)?;
     }
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;

@@ -56,18 +56,27 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
 /// A table of fewer rows is read in no time by any grid.
 const LEAST_ROWS: u64 = 1 << 14;
 /// Records by which grids are compared.
-const COMPARED: u64 = 4096;
+const COMPARED: u64 = 1 << 15;
+
+/// When the data is compared with the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Now.
+    Now,
+    /// If the table has grown by a quarter since this process last compared them.
+    Grown,
+}
 
 /// Publishes a grid that fits, if the data has outgrown the newest: boxes would examine much
-/// more than by a fresh one. Looks again only once the table has grown by a quarter since.
+/// more than by a fresh one. The table must have twice the rows that it had when the newest was made.
 ///
 /// # Errors
 ///
 /// `Cancelled`, or what the store says.
-pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, when: When, cancel: &Cancel) -> Result<bool> {
     let (schema, rows) = (&snapshot.view.schema, snapshot.view.rows());
     let at_newest = schema.grids.last().map_or(0, |grid| grid.said.rows);
-    if rows < LEAST_ROWS || rows < 2 * at_newest || !core.read_amplification.has_grown(rows) {
+    if rows < LEAST_ROWS || rows < 2 * at_newest || (!core.read_amplification.has_grown(rows) && when == When::Grown) {
         return Ok(false);
     }
     let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };

@@ -60,7 +60,7 @@ const SEGMENT_BYTES: u64 = 1 << 30;
 
 /// A commit of so many rows may have a grid made for it, and that is judged by some of them.
 const BULK_ROWS: u64 = 1 << 14;
-const COMPARED_ROWS: u64 = 4096;
+const COMPARED_ROWS: u64 = 1 << 15;
 
 /// How long somebody else may hold a log without being its writer.
 const MOMENT: Duration = Duration::from_millis(100);
