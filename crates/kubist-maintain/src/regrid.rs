@@ -15,7 +15,7 @@ use kubist_catalog::core::Core;
 use kubist_catalog::create::scale_of;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration::{GridDimension, NewGrid};
-use kubist_index::fit::outgrown;
+use kubist_index::fit::{has_left, outgrown};
 use kubist_types::{Cancel, Dimension, Domain, Error, Result};
 
 use crate::learn::{ScaleKind, sample, sample_of};
@@ -82,6 +82,9 @@ pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, when: When, cancel: &C
     let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };
     let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
     let sample = sample_of(snapshot, columns, COMPARED, cancel)?;
+    if when == When::Grown && !has_left(&frame.scales, &sample) {
+        return Ok(false);
+    }
     let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(false) };
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), rows, "the data had outgrown the one before"))
 }

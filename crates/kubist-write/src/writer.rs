@@ -17,7 +17,7 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use kubist_index::cube::CubeId;
-use kubist_index::fit::outgrown;
+use kubist_index::fit::{has_left, outgrown};
 use kubist_index::grid::Scale;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::plain;
@@ -511,6 +511,9 @@ impl Writer {
             Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
         };
         let sample = frame.dimensions.iter().map(sampled).collect::<Result<Vec<_>>>()?;
+        if !has_left(&frame.scales, &sample) {
+            return Ok(None);
+        }
         let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(None) };
         let schema = &view.schema;
         let why = "a commit had more rows than the table, and had outgrown the one before";
