@@ -61,6 +61,8 @@ const SEGMENT_BYTES: u64 = 1 << 30;
 /// A commit of so many rows may have a grid made for it, and that is judged by some of them.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
+/// Rows that tell whether that is worth it.
+const LOOKED_AT_ROWS: u64 = 1 << 11;
 
 /// How long somebody else may hold a log without being its writer.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -501,19 +503,22 @@ impl Writer {
 
     /// The frame of a new grid for many rows, if they have outgrown the newest.
     fn fitting(&self, view: &View, frame: &Frame, rows: u64, batches: &[RecordBatch]) -> Result<Option<Arc<Frame>>> {
-        let step = rows.div_ceil(COMPARED_ROWS).max(1) as usize;
-        let sampled = |column: &usize| -> Result<Vec<f64>> {
-            let some = |batch: &RecordBatch| {
-                let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
-                take(batch.column(*column), &rows, None).map_err(Error::kernel)
+        let sample = |most: u64| -> Result<Vec<Vec<f64>>> {
+            let step = rows.div_ceil(most).max(1) as usize;
+            let sampled = |column: &usize| -> Result<Vec<f64>> {
+                let some = |batch: &RecordBatch| {
+                    let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
+                    take(batch.column(*column), &rows, None).map_err(Error::kernel)
+                };
+                let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
+                Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
             };
-            let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
-            Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
+            frame.dimensions.iter().map(sampled).collect()
         };
-        let sample = frame.dimensions.iter().map(sampled).collect::<Result<Vec<_>>>()?;
-        if !has_left(&frame.scales, &sample) {
+        if !has_left(&frame.scales, &sample(LOOKED_AT_ROWS)?) {
             return Ok(None);
         }
+        let sample = sample(COMPARED_ROWS)?;
         let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(None) };
         let schema = &view.schema;
         let why = "a commit had more rows than the table, and had outgrown the one before";
