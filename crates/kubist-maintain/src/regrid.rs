@@ -57,6 +57,8 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
 const LEAST_ROWS: u64 = 1 << 14;
 /// Records by which grids are compared.
 const COMPARED: u64 = 1 << 15;
+/// Records that tell whether that is worth it.
+const LOOKED_AT: u64 = 1 << 11;
 
 /// When the data is compared with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +82,12 @@ pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, when: When, cancel: &C
         return Ok(false);
     }
     let Some(frame) = core.newest_frame(schema)? else { return Ok(false) };
-    let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
-    let sample = sample_of(snapshot, columns, COMPARED, cancel)?;
-    if when == When::Grown && !has_left(&frame.scales, &sample) {
+    let columns: Vec<String> =
+        schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
+    if when == When::Grown && !has_left(&frame.scales, &sample_of(snapshot, columns.clone(), LOOKED_AT, cancel)?) {
         return Ok(false);
     }
+    let sample = sample_of(snapshot, columns, COMPARED, cancel)?;
     let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(false) };
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), rows, "the data had outgrown the one before"))
 }
