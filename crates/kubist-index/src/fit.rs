@@ -16,7 +16,7 @@ const BOXES: usize = 64;
 const SHARE: f64 = 0.01;
 /// Fewer records tell nothing.
 pub const LEAST_SAMPLE: usize = 1024;
-/// A grid is outgrown when boxes examine so many times what they would by a fresh one.
+/// A grid is outgrown when boxes examine this many times what they would by a fresh one.
 const OUTGROWN: f64 = 1.3;
 /// Values beyond one in this many at either end are left to the tails of a fresh scale.
 const OUTLIERS: usize = 1024;
@@ -86,7 +86,7 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
 /// box is as wide in each dimension as most values there are spread.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
-    let spreads: Vec<f64> = sample.iter().map(|values| spread(values)).collect();
+    let spreads: Vec<f64> = sample.iter().map(|values| spread(values).unwrap_or(1.0)).collect();
     let within = ((records as f64 * SHARE) as usize).min(records.saturating_sub(1));
     let around = |center: usize| -> Option<Vec<(f64, f64)>> {
         let mut distances: Vec<f64> =
@@ -108,13 +108,13 @@ fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     chosen.filter_map(around).collect()
 }
 
-/// Between which ends nine tenths of the values lie; more where these are all the same.
-fn spread(values: &[f64]) -> f64 {
+/// How wide nine tenths of the values lie, or all of them where these are the same; `None` if
+/// there are no two values.
+fn spread(values: &[f64]) -> Option<f64> {
     let sorted = finite(values);
-    let at = |share: f64| sorted.get((sorted.len() as f64 * share) as usize).copied().unwrap_or(0.0);
-    let whole = sorted.last().zip(sorted.first()).map_or(0.0, |(last, first)| last - first);
-    let widths = [at(0.95) - at(0.05), whole, 1.0];
-    widths.into_iter().find(|width| *width > 0.0 && width.is_finite()).unwrap_or(1.0)
+    let at = |share: f64| sorted[(sorted.len() as f64 * share) as usize];
+    let (first, last) = (sorted.first()?, sorted.last()?);
+    [at(0.95) - at(0.05), last - first].into_iter().find(|width| *width > 0.0 && width.is_finite())
 }
 
 fn finite(values: &[f64]) -> Vec<f64> {
@@ -129,7 +129,7 @@ pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {
         let (low, high) = scale.domain();
         let outside = values.iter().filter(|value| **value < low || **value > high).count();
-        outside * 20 > values.len() || spread(values) * 8.0 < high - low
+        outside * 20 > values.len() || spread(values).is_some_and(|width| width * 8.0 < high - low)
     })
 }
 
@@ -233,6 +233,24 @@ mod tests {
             }
         }
         assert!((3..=12).contains(&grids), "{grids}");
+    }
+
+    #[test]
+    fn leaving_a_domain_is_seen_from_few_values() {
+        let mut rng = SmallRng::seed_from_u64(6);
+        for (values, left) in [
+            (uniform(&mut rng, 0.0, 1.0), false),
+            (uniform(&mut rng, 0.3, 0.6), false),
+            // A fifth is outside, or next to nothing is filled.
+            (uniform(&mut rng, 0.0, 1.25), true),
+            (uniform(&mut rng, 0.5, 0.51), true),
+            // What has one value, or none, tells nothing.
+            (vec![0.5; 100], false),
+            (vec![f64::NAN; 100], false),
+            (vec![], false),
+        ] {
+            assert_eq!(has_left(&[linear(0.0, 1.0)], &[values]), left);
+        }
     }
 
     #[test]

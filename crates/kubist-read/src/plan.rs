@@ -178,8 +178,9 @@ impl LogicalPlan {
         Ok(self.whole.get_or_init(|| Arc::new(whole)).clone())
     }
 
-    /// About how many records match, of all priorities that the query can have: runs by the part of their own box that the
-    /// query's box covers, or one for each zone that a lookup names.
+    /// About how many records match, of all priorities that the query can have: runs by the
+    /// part of their own box that the query's box covers, or one for each zone that a lookup
+    /// names.
     ///
     /// # Errors
     ///

@@ -20,21 +20,19 @@ use kubist_index::priority::Threshold;
 
 use crate::bind::BoundQuery;
 use crate::execute;
-use crate::plan::{LogicalPlan, Method};
+use crate::plan::LogicalPlan;
 use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, gather, wanted};
 use cells::lowest_in_cells;
 pub use delivery::Delivery;
 use kubist_types::{Result, Stats, gradual};
 
-/// The chosen records of a plan that goes by priority.
-pub fn select(plan: &LogicalPlan) -> Result<Delivery> {
+/// The records of lowest priority, in all or of each cell: `limit` of them at most.
+pub fn select(plan: &LogicalPlan, limit: u64) -> Result<Delivery> {
     let mut spent = Stats::default();
     for with_ties in [false, true] {
-        let (found, limit) = match plan.method {
-            Method::Nothing => (Found::default(), 0),
-            Method::Scan => (lowest(plan, u64::MAX, with_ties)?, u64::MAX),
-            Method::Lowest { rows } => (lowest(plan, rows, with_ties)?, rows),
-            Method::LowestInCells { rows } => (lowest_in_cells(plan, with_ties)?, rows),
+        let found = match &plan.query.cells {
+            None => lowest(plan, limit, with_ties)?,
+            Some(grid) => lowest_in_cells(plan, grid, with_ties)?,
         };
         spent.add(&found.stats);
         spent.add(&plan.take_cost());

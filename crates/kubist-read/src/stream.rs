@@ -67,10 +67,10 @@ impl QueryStream {
                 stats.add(&plan.take_cost());
                 Source::Scan(pipeline)
             }
-            Method::Lowest { .. } | Method::LowestInCells { .. } => {
+            Method::Lowest { rows } | Method::LowestInCells { rows } => {
                 let (sender, receiver) = sync_channel(1);
                 workers::spawn(move || {
-                    let _ = sender.send(select::select(&plan));
+                    let _ = sender.send(select::select(&plan, rows));
                 });
                 Source::Selected(receiver)
             }

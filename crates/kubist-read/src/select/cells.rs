@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kubist_index::order;
 
 use super::candidates::{ALWAYS_HELD, Candidate, Found, wanted};
-use crate::bind::Axis;
+use crate::bind::{Axis, CellGrid};
 use crate::execute;
 use crate::plan::LogicalPlan;
 use kubist_catalog::schema::TableSchema;
@@ -122,9 +122,8 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
 
 /// The lowest priorities of each cell, and of each cell one more if inclusion probabilities
 /// are asked for: the first that a cell leaves out says how likely the others were to be in.
-pub(super) fn lowest_in_cells(plan: &LogicalPlan, with_ties: bool) -> Result<Found> {
+pub(super) fn lowest_in_cells(plan: &LogicalPlan, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &plan.query;
-    let Some(grid) = &query.cells else { return Ok(Found::default()) };
     let (axes, cancel) = (&grid.axes, &query.cancel);
     let first_out = usize::from(query.inclusion.is_some());
     let rows = usize::try_from(grid.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
