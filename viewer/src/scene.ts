@@ -12,12 +12,14 @@ import {
   LineBasicMaterial,
   LineSegments,
   Matrix4,
+  MOUSE,
   type Object3D,
   OrthographicCamera,
   PerspectiveCamera,
   Points,
   Scene as ThreeScene,
   Sphere,
+  TOUCH,
   Vector3,
   WebGLRenderer,
 } from "three";
@@ -206,7 +208,10 @@ export class Scene implements Eye {
     this.controls.zoomToCursor = true;
     this.controls.enableRotate = !this.flat;
     this.controls.screenSpacePanning = true;
-    if (this.flat) this.controls.mouseButtons.LEFT = 2 as never;
+    if (this.flat) {
+      this.controls.mouseButtons.LEFT = MOUSE.PAN;
+      this.controls.touches.ONE = TOUCH.PAN;
+    }
     this.box.scale.set(frame.half(0), frame.half(1), frame.half(2));
     this.home(camera);
   }
