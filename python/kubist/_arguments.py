@@ -65,6 +65,8 @@ class Rest(Part, total=False):
 
     limit: int | None
     per_cell: PerCell | None
+    order_by: str | Sequence[str] | None
+    first: int | None
 
 
 class Asked(Rest, total=False):

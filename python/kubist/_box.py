@@ -39,6 +39,8 @@ def spec(
     per_cell: Any = None,
     steps: Any = None,
     inclusion: Any = None,
+    order_by: Any = None,
+    first: Any = None,
 ) -> QuerySpec:
     """The question in the words of JSON, which the engine and a server read alike.
 
@@ -66,6 +68,10 @@ def spec(
         asked["steps"] = _steps(steps)
     if inclusion is not None:
         asked["inclusion"] = _name("inclusion", inclusion)
+    if order_by is not None:
+        asked["order_by"] = [order_by] if isinstance(order_by, str) else names("order_by", order_by)
+    if first is not None:
+        asked["first"] = count("first", first)
     return asked
 
 

@@ -19,7 +19,7 @@ use arrow_array::{
 };
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{Nulls, Zone};
+use kubist_expr::{Nulls, Zone, column_index};
 use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
@@ -472,15 +472,14 @@ impl TableSchema {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The stored column that the user calls so.
+    /// The stored column that the user calls so, by the rule of all names: as it is written,
+    /// or else ignoring letter case.
     ///
     /// # Errors
     ///
-    /// `Invalid` lists the columns that there are.
+    /// `Expression` says which column may be meant, and which there are.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.user.index_of(name).map(|index| self.stored_index[index]).map_err(|_| {
-            Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
-        })
+        Ok(self.stored_index[column_index(&self.user, name)?])
     }
 }
 

@@ -73,17 +73,41 @@ pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema)
     for range in ranges.into_iter().flat_map(|ranges| &ranges.0) {
         let field = column(schema, &range.column)?;
         let end = |text: &Option<String>| text.as_deref().map(|text| value(text, field)).transpose();
-        bounds.push(Bound { column: range.column.clone(), low: end(&range.low)?, high: end(&range.high)? });
+        bounds.push(Bound { column: field.name().clone(), low: end(&range.low)?, high: end(&range.high)? });
     }
     Ok(bounds)
 }
 
-/// The column of that name, or a failure that lists those there are.
+/// The column of that name, by the engine's rule, or a failure that lists those there are.
 pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a arrow_schema::Field> {
-    schema.fields().iter().find(|field| field.name() == name).map(AsRef::as_ref).ok_or_else(|| {
-        let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        Failure::usage(format!("there is no column {name:?}; the columns are {}", known.join(", ")))
-    })
+    Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
+}
+
+/// The columns of an order, as `diameter desc,"a, b"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderBy(pub Vec<String>);
+
+/// Terms between commas that are not in quotes.
+pub fn order_by(text: &str) -> Result<OrderBy, String> {
+    let (mut terms, mut quote) = (vec![String::new()], None);
+    for letter in text.chars() {
+        match (letter, quote) {
+            (',', None) => {
+                terms.push(String::new());
+                continue;
+            }
+            ('"' | '`', None) => quote = Some(letter),
+            (_, Some(open)) if letter == open => quote = None,
+            _ => {}
+        }
+        if let Some(term) = terms.last_mut() {
+            term.push(letter);
+        }
+    }
+    match terms.iter().find(|term| term.trim().is_empty()) {
+        Some(_) => Err(format!("{text:?}: expected columns between commas, as 'diameter desc,pid'")),
+        None => Ok(OrderBy(terms)),
+    }
 }
 
 /// A value typed by its column: whole numbers exactly, other numbers as floats,

@@ -98,6 +98,7 @@ mod zone;
 pub use error::ExprError;
 pub use expression::Expression;
 pub use keys::Keys;
+pub use names::column_index;
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

@@ -16,6 +16,19 @@ use std::sync::Arc;
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
 
+/// The index of the column that is called `name`: with that very name, or else, unless two
+/// differ by letter case alone, ignoring case.
+///
+/// # Errors
+///
+/// [`ExprError::UnknownColumn`] says which column may be meant; [`ExprError::AmbiguousColumn`].
+pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
+    match schema.index_of(name) {
+        Ok(index) => Ok(index),
+        Err(_) => Ok(Names::new(schema).column(name, false)?.index),
+    }
+}
+
 /// The columns of a schema by their names.
 pub(crate) struct Names<'a> {
     schema: &'a Schema,
