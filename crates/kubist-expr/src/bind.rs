@@ -17,6 +17,7 @@ use crate::syntax::{Op, Syntax};
 use crate::value::Literal;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
+use kubist_index::gradual::Never;
 use std::sync::Arc;
 
 /// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
@@ -401,7 +402,8 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     if points.is_empty() {
         return Ok(if null { Test::Constant(None) } else { within(operand, Range::Empty) });
     }
-    let points = PointList::new(points);
+    // As many as a text of bounded length names.
+    let Ok(points) = PointList::new(points, &Never);
     let spans = match operand.column() {
         Some(column) => points.ranges().iter().filter_map(|range| range.span(&column.data_type)).collect(),
         None => Vec::new(),

@@ -11,6 +11,8 @@ use crate::like::Pattern;
 use crate::syntax::Op;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
+use kubist_index::gradual::{self, Steps, Stop};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -195,31 +197,65 @@ impl Operand {
     }
 }
 
+/// A float in the total order of IEEE 754.
+#[derive(Clone, Copy)]
+struct Ordered(f64);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Ordered) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ordered {}
+
+/// Each value once, ascending.
+fn sorted_once<'a, T: Copy + Ord, S: Stop>(
+    values: &'a mut Vec<T>,
+    stop: &S,
+) -> Result<impl Iterator<Item = T> + use<'a, T, S>, S::Stopped> {
+    gradual::sort(values, stop)?;
+    values.dedup();
+    Ok(values.drain(..))
+}
+
 impl PointList {
-    pub(crate) fn new(points: Vec<Point>) -> PointList {
-        let mut whole = Vec::new();
-        let mut floats = Vec::new();
-        let mut bytes = Vec::new();
+    /// Of points of one kind, in any order.
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub(crate) fn new<S: Stop>(points: Vec<Point>, stop: &S) -> Result<PointList, S::Stopped> {
+        let (mut whole, mut floats, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut steps = Steps::new(stop);
         for point in points {
+            steps.step(1)?;
             match point {
                 Point::Whole(value) => whole.push(value),
-                Point::Float(value) => floats.push(value),
+                Point::Float(value) => floats.push(Ordered(value)),
                 Point::Bytes(value) => bytes.push(value),
             }
         }
-        if !bytes.is_empty() {
-            bytes.sort_unstable();
-            bytes.dedup();
-            PointList::Bytes(bytes)
+        Ok(if !bytes.is_empty() {
+            let mut order: Vec<&Arc<[u8]>> = bytes.iter().collect();
+            PointList::Bytes(sorted_once(&mut order, stop)?.cloned().collect())
         } else if !floats.is_empty() {
-            floats.sort_unstable_by(f64::total_cmp);
-            floats.dedup();
-            PointList::Float(floats)
+            PointList::Float(sorted_once(&mut floats, stop)?.map(|value| value.0).collect())
         } else {
-            whole.sort_unstable();
-            whole.dedup();
-            PointList::Whole(whole)
-        }
+            PointList::Whole(sorted_once(&mut whole, stop)?.collect())
+        })
     }
 
     /// The points as ranges of one value, ascending.

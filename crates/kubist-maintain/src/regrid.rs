@@ -47,8 +47,8 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     match core.publish_next_grid(grid)? {
         true => Ok(number),
         false => {
-            let place = core.store.location();
-            Err(Error::Busy(format!("{place}: another grid was published meanwhile; look at it, and try again")))
+            let location = core.store.location();
+            Err(Error::Busy(format!("{location}: another grid was published meanwhile; look at it, and try again")))
         }
     }
 }
@@ -136,14 +136,14 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
 ///
 /// `Invalid` names the column that is no dimension, or is given twice.
 pub fn check_domains(names: &[String], domains: &[Dimension]) -> Result<()> {
-    for (place, Dimension { column, .. }) in domains.iter().enumerate() {
+    for (number, Dimension { column, .. }) in domains.iter().enumerate() {
         if !names.contains(column) {
             return Err(Error::invalid(format!(
                 "the domain of {column:?} is given, but the dimensions are {}",
                 names.join(", ")
             )));
         }
-        if domains[..place].iter().any(|earlier| earlier.column == *column) {
+        if domains[..number].iter().any(|earlier| earlier.column == *column) {
             return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
         }
     }

@@ -30,8 +30,8 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace;
 use kubist_format::location::Location;
 use kubist_format::lookup::Key;
+use kubist_index::gradual;
 use kubist_types::error::{Error, Result};
-use kubist_types::gradual;
 use kubist_types::stats::Stats;
 pub use outline::PlanOutline;
 pub use windows::Windows;
@@ -279,8 +279,8 @@ impl LogicalPlan {
         let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
-            true => directory.plan_primaries(boxes, range),
-            false => directory.plan(boxes, range),
+            true => directory.plan_primaries(boxes, range, &query.cancel)?,
+            false => directory.plan(boxes, range, &query.cancel)?,
         };
         query.cancel.check()?;
         let wanted = |visit: &&plan::Visit<'_, Location>| query.region.meets(visit.run) && self.may_match(visit.run);

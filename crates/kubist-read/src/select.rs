@@ -25,7 +25,8 @@ use crate::sort;
 use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, gather, wanted};
 use cells::lowest_in_cells;
 pub use delivery::Delivery;
-use kubist_types::{Result, Stats, gradual};
+use kubist_index::gradual;
+use kubist_types::{Result, Stats};
 
 /// The records of lowest priority, in all or of each cell: `limit` of them at most.
 pub fn select(plan: &LogicalPlan, limit: u64) -> Result<Delivery> {

@@ -25,9 +25,9 @@ use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::token::SnapshotToken;
 use kubist_format::location::Location;
+use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::gradual;
 use kubist_types::query::QuerySpec;
 
 /// Records of the sample for each part: they differ by some percent in size then.

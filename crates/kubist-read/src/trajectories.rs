@@ -47,7 +47,8 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     // What is wrong with the second question is said before the first one is read.
     BoundQuery::new(snapshot, request)?;
     let (values, spent) = distinct(snapshot, through, column)?;
-    let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref())?);
+    let cancel = &request.run.cancel;
+    let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref(), &|| cancel.is_set())?);
     let plan = LogicalPlan::of(BoundQuery::with(snapshot, request, among)?);
     plan.spend(&spent);
     QueryStream::run(plan)

@@ -6,7 +6,6 @@
 
 pub mod cancel;
 pub mod error;
-pub mod gradual;
 pub mod info;
 pub mod metadata;
 pub mod options;
