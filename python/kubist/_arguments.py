@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     """An end of a range in the values of Python and NumPy; None leaves it open."""
 
-    Box = Mapping[str, tuple[End, End]]
+    Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float]]
     Steps = int | tuple[int | None, int | None]
 

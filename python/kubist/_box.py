@@ -102,7 +102,12 @@ def _column(what: str, value: Any) -> str:
 
 
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
-    low, high = (_scalar(end) for end in pair(f"box: {column}", ends))
+    """Both ends of a range; a single value is both."""
+    ends = _scalar(ends)
+    single = ends is not None and (
+        isinstance(ends, (str, bytes)) or not isinstance(ends, (Iterable, Mapping))
+    )
+    low, high = (ends, ends) if single else map(_scalar, pair(f"box: {column}", ends))
     if _is_above(low, high):
         message = f"box: {column}: the lower end {low} is above the upper end {high}"
         raise InvalidInput(message)

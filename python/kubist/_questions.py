@@ -74,8 +74,10 @@ class Questions:
 
         Args:
             box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
-                which must hold; None leaves an end open. Ends are numbers, dates,
-                times, text, bytes, compared in the column's own type. Columns
+                which must hold; None leaves an end open, and a single value is both
+                ends: ``{"pid": 7}``. Ends are numbers, dates, times, text, bytes,
+                compared in the column's own type; where the column has a unit also
+                text with one: ``{"x": ("1 cm", "2 cm")}``. Columns
                 that are no dimensions work too, as a filter. NaN and null are in
                 no range that has an end.
             precision: In (0, 1]: the records with a priority below it, a uniform
@@ -88,7 +90,9 @@ class Questions:
             where: An SQL condition over any columns, as
                 ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
                 IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
-                match no comparison. Literals adopt the column's type.
+                match no comparison. Literals adopt the column's type; where it has
+                a unit they may have another: ``"diameter > 20um"``. Names of
+                columns are found ignoring letter case here and everywhere.
             per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. The grid is

@@ -2,6 +2,7 @@
 //! sizes. Ends of ranges stay text until the column says what they are
 //! ([`value`]).
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Schema};
@@ -83,6 +84,15 @@ pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a arrow_schema::Fi
     Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
 }
 
+/// The name of a picture: a PNG file is all that is drawn.
+pub fn picture(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
+        None | Some("png") => Ok(path),
+        Some(ending) => Err(format!("pictures are PNG files: name one that ends in .png, not .{ending}")),
+    }
+}
+
 /// The columns of an order, as `diameter desc,"a, b"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderBy(pub Vec<String>);
@@ -111,7 +121,7 @@ pub fn order_by(text: &str) -> Result<OrderBy, String> {
 }
 
 /// A value typed by its column: whole numbers exactly, other numbers as floats,
-/// everything else as text that the engine reads in the column's type.
+/// everything else (dates, and numbers with units) as text that the engine reads.
 pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
     let mut data_type = field.data_type();
     if let DataType::Dictionary(_, values) = data_type {
@@ -119,12 +129,15 @@ pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
     }
     let value = match data_type {
         DataType::Boolean => text.to_ascii_lowercase().parse().map(Value::Bool).ok(),
-        DataType::Duration(_) => text.parse().map(Value::Int).ok(),
-        _ if !data_type.is_numeric() => Some(Value::Text(text.to_string())),
-        _ => text.parse().map(Value::Int).ok().or_else(|| {
-            let number = text.parse::<f64>().ok()?;
-            (!number.is_nan()).then_some(Value::Float(number))
-        }),
+        _ if !data_type.is_numeric() && !matches!(data_type, DataType::Duration(_)) => {
+            Some(Value::Text(text.to_string()))
+        }
+        _ => match (text.parse(), text.parse::<f64>()) {
+            (Ok(whole), _) => Some(Value::Int(whole)),
+            (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
+            // With a unit, perhaps: the engine reads it.
+            _ => Some(Value::Text(text.to_string())),
+        },
     };
     value.ok_or_else(|| Failure::usage(format!("{text:?} is no value for column {:?} ({data_type})", field.name())))
 }
@@ -453,7 +466,7 @@ mod tests {
             ("x=1:2,3", "\"3\": expected COLUMN=LOW:HIGH"),
             ("x=1...2", "expected LOW:HIGH"),
             ("when=10:00:11:00", "LOW..HIGH"),
-            ("y=1:2", "no column \"y\"; the columns are x, pid, when, kind"),
+            ("y=1:2", "no column `y`; the columns are `x`, `pid`, `when`, `kind`"),
             ("x=a:b", "\"a\" is no value for column \"x\" (Float32)"),
             ("x=nan:", "\"nan\" is no value"),
         ] {

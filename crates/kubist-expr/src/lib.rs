@@ -91,6 +91,7 @@ mod parse;
 mod points;
 mod rows;
 mod syntax;
+mod unit;
 mod value;
 mod vector;
 mod zone;
@@ -98,7 +99,7 @@ mod zone;
 pub use error::ExprError;
 pub use expression::Expression;
 pub use keys::Keys;
-pub use names::column_index;
+pub use names::{column_index, nearest};
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

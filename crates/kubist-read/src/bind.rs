@@ -95,7 +95,7 @@ impl BoundQuery {
         let order = Order::of(&snapshot.view.schema, spec, &mut read)?;
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
-            predicate: predicate(snapshot, spec)?.and(condition(&visible_schema(snapshot))?),
+            predicate: predicate(snapshot, spec)?.and(condition(&snapshot.view.schema.conditional())?),
             cancel: run.cancel.clone(),
             spec: spec.clone(),
             region: Region::everything(grids.clone()),
@@ -185,15 +185,9 @@ fn has_end(bound: &Bound) -> bool {
     bound.low.is_some() || bound.high.is_some()
 }
 
-/// The columns that a condition can name: hidden ones cannot be.
-fn visible_schema(snapshot: &Snapshot) -> Schema {
-    let schema = &snapshot.view.schema;
-    Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec())
-}
-
 /// All that a query says of its records, but for their priorities.
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
-    let visible = visible_schema(snapshot);
+    let visible = snapshot.view.schema.conditional();
     let mut all = Predicate::always();
     for bound in &spec.bounds {
         if let Some(range) = of_bound(snapshot, &visible, bound)? {

@@ -60,12 +60,14 @@ described! {
         /// The form in which this is written; 1 by default.
         "spec": pub version: SpecVersion = {"enum": [VERSION]},
         /// Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an
-        /// open end. A column that is bounded more than once has a list of such pairs.
+        /// open end; a single value is both ends. A column that is bounded more than once has a
+        /// list of such pairs.
         #[serde(with = "words::bounds", skip_serializing_if = "Vec::is_empty")]
         "box": pub bounds: Vec<Bound> = {
             "type": "object",
             "additionalProperties": {"anyOf": [
                 {"$ref": "#/components/schemas/Range"},
+                {"$ref": "#/components/schemas/End"},
                 {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Range"}}
             ]}
         },
