@@ -2,6 +2,9 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make page    the explorer page, in viewer/dist/
+# make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
+# make header  kubist.h of the sources, with cbindgen 0.24.3
+# make memcheck   the C examples under valgrind, and a program under the address sanitizer
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
@@ -38,7 +41,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header memcheck page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -49,6 +52,17 @@ build: $(VENV)/.for-build page
 	install -m 755 target/release/kubist $(BIN)/kubist
 	install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
 	echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
+
+PREFIX ?= /usr/local
+install:
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release '$(DESTDIR)$(PREFIX)'
+
+header:
+	cd crates/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
+
+memcheck: build $(VENV)/.for-test
+	MEMCHECK=1 $(BIN)/python -m pytest -q python/tests/test_memcheck.py
 
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js
