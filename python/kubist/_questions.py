@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate
-from ._data import need
+from . import _box, _estimate, _kubist
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
-from ._pinned import Pinned, Refinement
+from ._libraries import need
+from ._pinned import Pinned
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class Questions:
             order_by=order_by,
             first=first,
         )
-        return Result(self._pinned().query(question))
+        pinned = self._pinned()
+        return Result(pinned.query(question), lambda: pinned.query(question))
 
     def scan(
         self,
@@ -252,7 +253,11 @@ class Questions:
         question = self._question(
             columns=columns, precision=precision, limit=limit, order_by=order_by, first=first
         )
-        return Result(pinned.trajectories(through, by, question))
+
+        def ask() -> _kubist.Stream:
+            return pinned.trajectories(through, by, question)
+
+        return Result(ask(), ask)
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
@@ -300,10 +305,9 @@ class Questions:
             ...     draw(seen, label=f"{r.precision:.1%}")
         """
         question = self._question(box=box, columns=columns, where=where)
-        steps = self._pinned().refine(
-            question, _box.number("start", start), _box.number("factor", factor)
-        )
-        return _results(steps)
+        first, growth = _box.number("start", start), _box.number("factor", factor)
+        pinned = self._pinned()
+        return _results(pinned, question, first, growth)
 
     @overload
     def estimate(
@@ -440,6 +444,18 @@ class Questions:
         return _box.spec(lambda: self.schema, **asked)
 
 
-def _results(steps: Refinement) -> Iterator[Result]:
-    while (stream := steps.next_step()) is not None:
-        yield Result(stream)
+def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:
+    """The steps of a refinement, each of which can be read again as a window of priorities."""
+    steps = pinned.refine(question, start, factor)
+
+    def later(low: float, high: float) -> Callable[[], _kubist.Stream]:
+        step = cast("QuerySpec", {**question, "window": (low, high)})
+        return lambda: pinned.query(step)
+
+    def results() -> Iterator[Result]:
+        low, high = 0.0, start
+        while (stream := steps.next_step()) is not None:
+            yield Result(stream, later(low, high))
+            low, high = high, min(1.0, high * factor)
+
+    return results()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Schema};
-use kubist::{Bound, Dimension, Domain, PerCell, Value};
+use kubist::{Bound, Dimension, Domain, PerCell, Value, data_type};
 use kubist_plot::SIDES;
 
 use crate::failure::{Failure, Result};
@@ -359,36 +359,6 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
         }
         _ => Err("expected NAME:TYPE or NAME:TYPE=DEFAULT".to_string()),
     }
-}
-
-fn data_type(name: &str) -> Result<DataType, String> {
-    use arrow_schema::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
-    Ok(match name.to_ascii_lowercase().as_str() {
-        "bool" | "boolean" => DataType::Boolean,
-        "int8" => DataType::Int8,
-        "int16" => DataType::Int16,
-        "int32" => DataType::Int32,
-        "int64" => DataType::Int64,
-        "uint8" => DataType::UInt8,
-        "uint16" => DataType::UInt16,
-        "uint32" => DataType::UInt32,
-        "uint64" => DataType::UInt64,
-        "float16" => DataType::Float16,
-        "float32" | "float" => DataType::Float32,
-        "float64" | "double" => DataType::Float64,
-        "string" | "text" | "utf8" => DataType::Utf8,
-        "date" => DataType::Date32,
-        "timestamp" | "timestamp[us]" => DataType::Timestamp(Microsecond, None),
-        "timestamp[s]" => DataType::Timestamp(Second, None),
-        "timestamp[ms]" => DataType::Timestamp(Millisecond, None),
-        "timestamp[ns]" => DataType::Timestamp(Nanosecond, None),
-        _ => {
-            return Err(format!(
-                "{name:?} is no type; types are bool, int8 to int64, uint8 to uint64, float32, float64, string, \
-                 date, timestamp[s|ms|us|ns]"
-            ));
-        }
-    })
 }
 
 /// A picture's size in pixels: `1200x900`.

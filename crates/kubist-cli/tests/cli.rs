@@ -150,8 +150,8 @@ fn estimates_hold_the_truth_and_say_so() {
     let mean = records.iter().map(|p| p.x as f64).sum::<f64>() / records.len() as f64;
     let found = workdir.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
     assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
-    assert!(found.out.contains("40000 exactly"), "{}", found.out);
-    assert!(found.err.contains("95 % of confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
+    assert!(found.out.contains("40,000 exactly"), "{}", found.out);
+    assert!(found.err.contains("95 % confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
     let output = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
     let figure = &output["figures"][0];
     let (value, low, high) =

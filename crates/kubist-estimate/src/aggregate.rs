@@ -13,6 +13,7 @@ use kubist_expr::Expression;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::unit::UnitRule;
 
 /// How an aggregate is written and documented: one entry of the table of aggregates.
 pub struct Definition {
@@ -61,6 +62,8 @@ pub struct Properties {
     pub end: Option<End>,
     /// It is a histogram: zone maps know how far its outer bins reach.
     pub outer_bins: bool,
+    /// In which unit it is.
+    pub unit: UnitRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,6 +4,7 @@
 //! known whether `0.1` is a 32-bit float, a 64-bit float, an exact decimal or a
 //! position between two integers. Nothing here rounds, except on request.
 
+use crate::bound::Width;
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
@@ -154,6 +155,19 @@ impl Decimal {
         match self.floor(0) {
             Floor::At { floor, exact: true } if self.whole => floor.to_i128(),
             _ => None,
+        }
+    }
+
+    /// The number as the width of bins, if it is above zero and can be one.
+    pub(crate) fn as_width(&self) -> Option<Width> {
+        if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
+            return None;
+        }
+        let mantissa = self.digits.parse::<i128>().ok()?;
+        // A whole width keeps integers what they are.
+        match self.floor(0) {
+            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| Width { mantissa, exponent: 0 }),
+            _ => Some(Width { mantissa, exponent: self.exponent as i32 }),
         }
     }
 
