@@ -117,7 +117,7 @@ mod tests {
         let bound = bind(text, &schema()).unwrap();
         let ends = vec![Some((0.0, 1.0)); values.len()];
         let mut accumulator =
-            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, clustered: false, groups: 1024 });
+            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, positive: &[], clustered: false, groups: 1024 });
         let rows = values[0].len();
         let features = bound.aggregate.features(values, shifts, rows);
         let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());

@@ -357,6 +357,8 @@ impl Estimation {
         let figures = if in_time { self.with_constants(figures)? } else { figures };
         let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
         if stopped == Stop::Progress {
+            let mut figures = figures;
+            self.bound_bins(&mut figures, false)?;
             return self.estimate(figures, stopped);
         }
         self.finished = true;

@@ -38,7 +38,8 @@ pub struct Figure {
     pub aggregate: String,
     /// The row of [`Estimate::groups`].
     pub group: usize,
-    /// Of a histogram: the bin's ends in each direction.
+    /// Of a histogram: the bin's ends in each direction. What it holds lies between them, of
+    /// outer bins too: their outer end is infinite where nothing is known of what lies beyond.
     pub bin: Vec<(f64, f64)>,
     /// `None` where no record says anything about it.
     pub value: Option<f64>,

@@ -7,6 +7,7 @@
 mod accumulate;
 mod aggregate;
 mod aggregates;
+mod axis;
 mod call;
 mod distribution;
 mod estimation;
