@@ -94,6 +94,8 @@ export class Drawing {
   /** Draws the points or their densities, the box and the trails, without marks. */
   paint(): void {
     this.showPoints();
+    // Densities have no depth. In software shading costs more than the points.
+    this.scene.isShaded = (this.state.view.shaded ?? !this.scene.software) && !this.state.shown.dense;
     this.scene.render();
   }
 
