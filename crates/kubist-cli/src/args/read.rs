@@ -142,8 +142,8 @@ pub struct Estimate {
     pub aggregates: Vec<String>,
     #[command(flatten)]
     pub region: Region,
-    /// Columns by whose values records are grouped
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// Columns or expressions by whose values records are grouped, like 'kind, bin(x, 0.01)'
+    #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
