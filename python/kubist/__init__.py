@@ -53,6 +53,7 @@ and Polars are needed only for what carries their names (pyarrow also for dicts,
 iteration and ``schema``).
 """
 
+from ._describe import Description, Figure
 from ._errors import (
     Busy,
     Cancelled,
@@ -90,10 +91,12 @@ from ._figures import (
     WriterInfo,
 )
 from ._kubist import VERSION as __version__
+from ._picture import Picture
 from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
+from ._view import View
 from ._writer import Writer
 
 __all__ = [
@@ -103,12 +106,14 @@ __all__ = [
     "Column",
     "Commit",
     "Damaged",
+    "Description",
     "Dimension",
     "DiskUse",
     "Dropped",
     "Error",
     "Estimate",
     "Explanation",
+    "Figure",
     "Info",
     "InternalError",
     "InvalidInput",
@@ -117,11 +122,12 @@ __all__ = [
     "NotATable",
     "NotPermitted",
     "OptimizeReport",
+    "Picture",
     "Refused",
+    "Regridded",
     "RemoteSnapshot",
     "RemoteTable",
     "Result",
-    "Regridded",
     "Retraction",
     "SalvageReport",
     "Snapshot",
@@ -134,6 +140,7 @@ __all__ = [
     "TableExists",
     "Unavailable",
     "VerifyReport",
+    "View",
     "Writer",
     "WriterInfo",
     "__version__",

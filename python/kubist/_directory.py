@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 from . import _box, _kubist
 from ._errors import InvalidInput
 from ._figures import Explanation
-from ._questions import Questions
+from ._looks import Looks
+from ._shown import counted
 from ._split import Split
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Opened = TypeVar("Opened")
 
 
-class InDirectory(Questions, Generic[Opened]):
+class InDirectory(Looks, Generic[Opened]):
     """A table, or a snapshot of one, whose files this process reads."""
 
     _table: _kubist.Table
@@ -136,7 +137,7 @@ class InDirectory(Questions, Generic[Opened]):
 
     def _described(self, kind: str) -> str:
         try:
-            rows = f"{len(self):,} rows"
+            rows = counted(len(self), "record")
         except Exception as error:
             rows = f"{type(error).__name__}: {error}"
         return f"<kubist.{kind} {self.location!r}: {rows}>"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from . import _kubist
 from ._errors import InvalidInput
 from ._result import Result
+from ._shown import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +82,8 @@ class Split:
             SnapshotExpired: The files of its moment were cleaned away.
             NotATable: The table is gone, or another is in its place.
         """
-        return Result(_kubist.Table.open(self.location).read_split(self._text))
+        table = _kubist.Table.open(self.location)
+        return Result(table.read_split(self._text), lambda: table.read_split(self._text))
 
     def to_arrow(self) -> pa.Table:
         """All its rows as a `pyarrow.Table`."""
@@ -108,7 +110,7 @@ class Split:
         return Split, (self._text,)
 
     def __repr__(self) -> str:
-        return f"<kubist.Split of {self.location!r}: about {self.rows:,} rows>"
+        return f"<kubist.Split of {self.location!r}: about {counted(self.rows, 'record')}>"
 
 
 Split.__module__ = "kubist"

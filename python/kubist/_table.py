@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
-from ._data import Data, is_schema, need
+from ._data import Data, is_schema
 from ._directory import InDirectory, location_of
 from ._errors import InvalidInput, Refused
 from ._figures import (
@@ -22,9 +22,13 @@ from ._figures import (
     VerifyReport,
     parse,
 )
+from ._libraries import is_a, need
+from ._tunnel import Tunnel
+from ._view import View
 from ._writer import Writer, append
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from ._arguments import ArrowSchema, Domain, End, Rows
@@ -55,8 +59,9 @@ def create(
             ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
             gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
             of names learns all. Once the data has outgrown what was learned or
-            given, the optimizer makes another grid, as `Table.regrid` does. Values elsewhere are kept and found all the
-            same: a domain shapes the index, never an answer.
+            given, the optimizer makes another grid, as `Table.regrid` does. Values
+            elsewhere are kept and found all the same: a domain shapes the index, never
+            an answer.
         identity: The columns that decide whether a record is in a sample.
             ``["pid", "time"]`` samples records, ``["pid"]`` whole trajectories.
             None: each record by itself. It is no key: equal identities may repeat.
@@ -192,7 +197,9 @@ class Table(InDirectory["Table"]):
     `close`, to let go of the writer that `append` opened.
     """
 
-    def __init__(self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None) -> None:
+    def __init__(
+        self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None
+    ) -> None:
         self._table = table
         self._read_optimizer = optimizer
         self._closed = False
@@ -347,7 +354,7 @@ class Table(InDirectory["Table"]):
     def add_column(
         self,
         name: str,
-        type: pa.DataType | str,
+        type: pa.DataType | np.dtype[Any] | str,
         default: End = None,
         nullable: bool = True,
         unit: str | None = None,
@@ -360,7 +367,8 @@ class Table(InDirectory["Table"]):
 
         Args:
             name: Of no column that is here.
-            type: A `pyarrow.DataType`, or its name, as ``"float32"``.
+            type: Its name, as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or a
+                `pyarrow.DataType`.
             default: A value that the type can hold; None: null.
             nullable: Whether there may be nulls.
             unit: Its unit.
@@ -369,19 +377,14 @@ class Table(InDirectory["Table"]):
             InvalidInput: The name is taken, the type is not supported, the default
                 does not fit, or there is none for a column without nulls.
         """
-        pa = need("pyarrow", "add_column()")
         self._check()
         if not isinstance(name, str):
             raise InvalidInput(f"{name!r} is not a column name")
-        try:
-            kind = pa.type_for_alias(type) if isinstance(type, str) else type
-            column = pa.schema([pa.field(name, kind, nullable=bool(nullable))])
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
         value = _box.plain(f"column {name}", default)
         if unit is not None:
             _box.units({name: unit})
-        self._table.add_column(_kubist.Schema(column), default=value, unit=unit)
+        column = _one_column(name, type, bool(nullable))
+        self._table.add_column(column, default=value, unit=unit)
 
     def set_unit(self, column: str, unit: str | None) -> None:
         """Says in which unit a column is; None: in none.
@@ -519,6 +522,26 @@ class Table(InDirectory["Table"]):
         self._check()
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
+    def view(self, *, open: bool = True) -> View:
+        """The explorer page of this table, served by ``kubist view`` for this process alone.
+
+        Args:
+            open: Open it in the browser too.
+
+        Returns:
+            Its address, which a notebook shows as a link; the page is served until
+            `View.stop`, or until this process ends.
+
+        Raises:
+            StorageError: The command ``kubist`` is not installed, or could not start.
+
+        Example:
+            >>> page = t.view()
+        """
+        self._check()
+        tunnel = Tunnel(self.location)
+        return View(tunnel.url, tunnel, open=bool(open))
+
     def close(self) -> None:
         """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""
         if self._closed:
@@ -599,6 +622,19 @@ class Snapshot(InDirectory[Table]):
 
     def __repr__(self) -> str:
         return self._described("Snapshot")
+
+
+def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
+    """A schema of one column."""
+    if isinstance(type, str):
+        return _kubist.Schema.of_column(name, type, nullable)
+    if is_a(type, "numpy", "dtype"):
+        return _kubist.Schema.of_column(name, type.name, nullable)
+    pa = need("pyarrow", "a column of a type that is no text")
+    try:
+        return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
 
 
 for _public in (create, drop, open, salvage, Table, Snapshot):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import _box, _kubist
 from ._data import Data
 from ._figures import Commit, parse
+from ._shown import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +112,7 @@ class Writer:
             self.close()
 
     def __repr__(self) -> str:
-        return f"<kubist.Writer {self.name!r}: {self.pending_rows:,} rows pending>"
+        return f"<kubist.Writer {self.name!r}: {counted(self.pending_rows, 'record')} pending>"
 
 
 def append(writer: _kubist.Writer, data: Rows | Data, schema: Callable[[], pa.Schema]) -> None:

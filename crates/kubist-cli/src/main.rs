@@ -14,7 +14,6 @@ mod estimate;
 mod explain;
 mod failure;
 mod fit;
-mod human;
 mod info;
 mod ingest;
 mod interrupt;
@@ -45,6 +44,7 @@ use clap::error::ErrorKind;
 
 use args::{Command, Kubist};
 use failure::{Failure, Kind};
+use kubist::human;
 
 /// Columns come and go by the megabyte, aligned: what one gave back must do for the next.
 #[global_allocator]

@@ -13,6 +13,7 @@ use kubist_expr::Expression;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::unit::UnitRule;
 
 /// How an aggregate is written and documented: one entry of the table of aggregates.
 pub struct Definition {
@@ -59,6 +60,8 @@ pub struct Properties {
     pub alike_asks_zones: bool,
     /// It is the smallest or largest value: zone maps find it, and no sample narrows it.
     pub end: Option<End>,
+    /// In which unit it is.
+    pub unit: UnitRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

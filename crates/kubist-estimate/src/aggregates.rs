@@ -18,6 +18,7 @@ mod variance;
 mod weighted_mean;
 
 use arrow_schema::Schema;
+use kubist_expr::nearest;
 use kubist_types::error::{Error, Result};
 
 use crate::aggregate::{Bound, Definition};
@@ -48,10 +49,11 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let (name, rest) = text.split_once('(').ok_or_else(shape)?;
     let inner = rest.strip_suffix(')').ok_or_else(shape)?;
     let call = Call { name: name.trim().to_ascii_lowercase(), arguments: split(inner).ok_or_else(shape)?, schema };
-    let definition = TABLE
-        .into_iter()
-        .find(|definition| (definition.is_named)(&call.name))
-        .ok_or_else(|| at_fault(format!("there is no aggregate {name:?}; known are {}", known())))?;
+    let definition = TABLE.into_iter().find(|definition| (definition.is_named)(&call.name)).ok_or_else(|| {
+        let near = nearest(&call.name, TABLE.iter().map(|definition| definition.listed));
+        let meant = near.first().map_or(String::new(), |near| format!("; did you mean {near}?"));
+        at_fault(format!("there is no aggregate {name:?}{meant}; known are {}", known()))
+    })?;
     (definition.bind)(&call).map_err(at_fault)
 }
 
@@ -172,7 +174,7 @@ mod tests {
             ("p101(x)", "no aggregate"),
             ("histogram(x, 0)", "1 to 65536 bins"),
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
-            ("count_distinct(speed)", "no column \"speed\""),
+            ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
             ("mean(x))", "expected an aggregate"),
             ("mean((x)", "expected an aggregate"),

@@ -14,6 +14,7 @@ mod figures;
 mod plan;
 mod tails;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::aggregates;
 use crate::call::several;
 use crate::figure::{Estimate, Stop, check_groups};
 use crate::options::{EstimateOptions, check};
+use crate::unit;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::execute::{self, Wanted};
 use kubist_read::plan::LogicalPlan;
@@ -55,6 +57,7 @@ pub struct Estimation {
     task: Arc<Task>,
     wanted: Wanted,
     groups: SchemaRef,
+    units: BTreeMap<String, String>,
     pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
     accumulated: Accumulated,
@@ -97,7 +100,7 @@ impl Estimation {
             options.error = Some(0.01);
         }
         let schema = &snapshot.view.schema;
-        let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
+        let visible = schema.conditional();
         let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
         let aggregates = asked
             .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
@@ -108,6 +111,9 @@ impl Estimation {
                 aggregates.len()
             )));
         }
+        let unit_of = |asked: &Asked| unit::of(asked.bound.properties.unit, &asked.bound.arguments, &schema.user);
+        let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
+        let units = units.collect();
         let group_columns: Vec<usize> =
             options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
         let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
@@ -154,6 +160,7 @@ impl Estimation {
             task: Arc::new(task),
             wanted: Wanted { columns, priorities: true },
             groups,
+            units,
             pilot: None,
             tails,
             accumulated: Accumulated::default(),

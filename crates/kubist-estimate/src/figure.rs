@@ -1,5 +1,6 @@
 //! The answer: one figure an aggregate and group, and what they cost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
@@ -7,6 +8,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
+use crate::words::in_words;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
@@ -77,6 +79,8 @@ pub struct Estimate {
     /// The share of identities that was read.
     pub precision: f64,
     pub confidence: f64,
+    /// Of aggregates that have one, by the aggregate as it was asked for.
+    pub units: BTreeMap<String, String>,
     /// What it cost so far.
     pub stats: Stats,
     pub stopped: Stop,
@@ -99,6 +103,12 @@ pub fn check_groups(groups: &Schema) -> Result<()> {
 }
 
 impl Estimate {
+    /// One of its figures as people read it, with its unit.
+    pub fn in_words(&self, figure: &Figure) -> String {
+        let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty());
+        in_words(figure.value, figure.low, figure.high, figure.exact, unit.map(String::as_str))
+    }
+
     /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
     /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
     /// low, high, confidence, precision, rows, rows_read, exact.

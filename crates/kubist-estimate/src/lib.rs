@@ -16,9 +16,12 @@ mod joint;
 mod options;
 mod sums;
 mod totals;
+mod unit;
+mod words;
 mod zones;
 
 pub use aggregates::documentation;
 pub use estimation::{Estimation, estimate, estimate_telling, estimates};
 pub use figure::{Estimate, Figure, Stop};
 pub use options::EstimateOptions;
+pub use words::in_words;

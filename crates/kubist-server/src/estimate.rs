@@ -79,6 +79,7 @@ fn about(estimate: &Estimate) -> Value {
     json!({
         "precision": estimate.precision,
         "confidence": estimate.confidence,
+        "units": estimate.units,
         "stopped": estimate.stopped,
         "missed_group": estimate.missed_group,
         "warnings": estimate.warnings,

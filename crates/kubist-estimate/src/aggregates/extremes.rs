@@ -4,6 +4,7 @@
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, End, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "min, max",
@@ -39,7 +40,7 @@ impl Extreme {
 
 impl Aggregate for Extreme {
     fn properties(&self) -> Properties {
-        Properties { lies_among_values: true, end: Some(self.end), ..Properties::default() }
+        Properties { lies_among_values: true, end: Some(self.end), unit: UnitRule::First, ..Properties::default() }
     }
 
     fn accumulator(&self, _pilot: &Pilot) -> Box<dyn Accumulator> {

@@ -12,6 +12,7 @@ use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, 
 use crate::call::Call;
 use crate::distribution::share;
 use crate::interval::{Conditions, Interval};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "median, p95 (or any pNN), quantile(x, q)",
@@ -55,7 +56,7 @@ struct Quantile {
 
 impl Aggregate for Quantile {
     fn properties(&self) -> Properties {
-        Properties { lies_among_values: true, ..Properties::default() }
+        Properties { lies_among_values: true, unit: UnitRule::First, ..Properties::default() }
     }
 
     fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {

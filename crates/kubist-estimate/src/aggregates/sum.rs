@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "sum",
@@ -23,7 +24,7 @@ impl Smooth for Sum {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, uses_number_of_records: true, ..Properties::default() }
+        Properties { bell_curve: true, uses_number_of_records: true, unit: UnitRule::First, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

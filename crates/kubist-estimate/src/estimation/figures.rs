@@ -218,6 +218,7 @@ impl Estimation {
             .map_err(Error::kernel)?,
             precision: share,
             confidence: self.options.confidence,
+            units: self.units.clone(),
             stats: self.stats,
             stopped,
             missed_group: grouped.then(|| match share > 0.0 {
