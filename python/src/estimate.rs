@@ -84,6 +84,8 @@ struct About<'a> {
     stopped: Stop,
     missed_group: Option<u64>,
     warnings: &'a [String],
+    /// By figure: the kind of its own type, and value, low and high as text with all digits.
+    own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
 #[pymethods]
@@ -104,6 +106,7 @@ impl Figures {
             stopped: *stopped,
             missed_group: *missed_group,
             warnings,
+            own: self.0.figures.iter().map(|figure| figure.own.as_ref().map(|own| (own.kind(), own.texts()))).collect(),
         };
         serde_json::to_string(&about).expect("figures and words are valid JSON")
     }

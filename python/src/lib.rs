@@ -50,7 +50,9 @@ mod _kubist {
     #[pymodule_export]
     use crate::query::Refine;
     #[pymodule_export]
-    use crate::shown::{duration, figure, fraction, number, printable, printable_lines, size, without_password};
+    use crate::shown::{
+        duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
+    };
     #[pymodule_export]
     use crate::steps::{Leader, StepWriter, ring_bytes};
     #[pymodule_export]
