@@ -275,7 +275,7 @@ class PinnedSnapshot:
         return _Refine(self, query, start, factor)
 
     def count(self, query: QuerySpec) -> int:
-        if query.keys() & {"limit", "per_cell"}:
+        if query.keys() & {"limit", "per_cell", "order_by", "first"}:
             # The server counts what matches; how many of those are chosen, only the choice tells.
             wire = self.query({**query, "columns": [self.about()["columns"][0]["name"]]})
             while wire.next_batch() is not None:

@@ -65,7 +65,8 @@ class Source:
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
         # A choice among all records is made before anything else is asked of them.
-        self.takes_conditions = arguments.get("limit") is None and arguments.get("per_cell") is None
+        chosen = (arguments.get("limit"), arguments.get("per_cell"), arguments.get("first"))
+        self.takes_conditions = chosen == (None, None, None)
         described = json.loads(snapshot.columns())
         asked = arguments.get("columns")
         if asked is None:

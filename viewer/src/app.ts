@@ -234,6 +234,7 @@ export class App {
   }
 
   home(): void {
+    this.requests.current?.tree.release();
     this.scene.home(null);
     this.state.changed();
   }

@@ -59,10 +59,13 @@ export class Drawing {
     requests.update(begin, this.isPlaying());
     this.roi.show();
     scene.material.uniforms.size.value = view.size * scene.renderer.getPixelRatio();
+    const { current } = requests;
+    scene.setReference(current?.weighted ? current.choice!.reference : 0);
     scene.render();
     const light = document.documentElement.dataset.theme === "light";
     const [ink, faint] = light ? ["#23252b", "#70747d"] : ["#e8e6e3", "#8b8f98"];
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), ink, faint);
+    const caption = view.even ? "even detail: crowded and empty parts look alike" : "";
+    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, ink, faint);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;

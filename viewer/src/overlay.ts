@@ -14,7 +14,8 @@ export class Overlay {
     this.context = canvas.getContext("2d")!;
   }
 
-  draw(scene: Scene, columns: Column[], ink: string, faint: string): void {
+  /** `caption`: what must be known to read the picture. */
+  draw(scene: Scene, columns: Column[], caption: string, ink: string, faint: string): void {
     const ratio = devicePixelRatio || 1;
     const { canvas, context } = this;
     if (canvas.width !== scene.width * ratio || canvas.height !== scene.height * ratio) {
@@ -25,6 +26,9 @@ export class Overlay {
     context.clearRect(0, 0, scene.width, scene.height);
     context.font = "11px ui-sans-serif, system-ui, sans-serif";
     context.textBaseline = "middle";
+    context.fillStyle = ink;
+    context.textAlign = "center";
+    context.fillText(caption, scene.width / 2, 24);
     if (columns.length === 2) this.flat(scene, columns, ink, faint);
     else this.deep(scene, columns, ink, faint);
   }

@@ -8,6 +8,7 @@ import { nearestIndex } from "./player";
 import { pythonLines } from "./python";
 import { SLOTS } from "./query";
 import { selectionOf } from "./region";
+import type { State } from "./state";
 import { RoiBox } from "./roi";
 import { Brush, choice, el, tick } from "./widgets";
 
@@ -239,6 +240,10 @@ export class Panel {
         view.budget = Math.round(10 ** value);
         app.state.changed();
       }),
+      tick("even detail", view.even, (value) => {
+        view.even = value;
+        app.state.changed();
+      }, "as many points on equal areas: crowded and empty parts look alike"),
       slider("size", 1, 8, view.size, (value) => {
         view.size = value;
         app.state.changed();
@@ -290,6 +295,16 @@ export class Panel {
   }
 }
 
+/** Which share of the records in view is drawn. */
+function shareShown({ shown, view, total }: State): string {
+  const [least, most] = shown.precision;
+  const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
+  const share = least >= 1 ? "every record in view" : `${range} of the records in view`;
+  const isAll = view.filters.length === 0 && !view.where && !view.time;
+  const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
+  return share + (view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
+}
+
 /** The line below the points: what is shown, and the time slider. */
 export class Foot {
   readonly root = el("footer", { className: "foot" });
@@ -316,13 +331,9 @@ export class Foot {
       this.readout.textContent = app.state.message ?? "";
       return;
     }
-    const { rows, precision, busy } = app.state.shown;
+    const { rows, busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    const finest = precision[1] > precision[0] * 1.01 ? ` to ${percent(precision[1])}` : "";
-    const total = app.state.total === null ? "…" : grouped(app.state.total);
-    this.readout.replaceChildren(
-      dot, el("b", { textContent: grouped(rows) }), ` of ${total} points · precision ${percent(precision[0])}${finest}`,
-    );
+    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), `: ${shareShown(app.state)}`);
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";

@@ -23,7 +23,7 @@ export function nearest(scene: Scene, tree: Tree, x: number, y: number, ranges: 
     if (!cell.drawn) continue;
     const axes = cell.low.length;
     const start = cell.low.map((value, k) => (value - frame.center[k]) * frame.scale[k]);
-    for (let row = 0; row < cell.rows; row++) {
+    for (let row = 0; row < cell.count; row++) {
       const p = [0, 0, 0];
       for (let k = 0; k < axes; k++) p[k] = start[k] + cell.positions[row * axes + k] * frame.scale[k];
       const w = m[3] * p[0] + m[7] * p[1] + m[11] * p[2] + m[15];

@@ -25,8 +25,11 @@ import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import type { Cell, Eye } from "./tree";
+import { weigh } from "./weights";
 
 const FIELD = 40;
+/** How many times farther away than what the camera looks at all is about equally far. */
+const ZONE = 2.5;
 
 /** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
 export class Frame {
@@ -136,13 +139,35 @@ export class Scene implements Eye {
       const values = cell.columns[k];
       if (values) geometry.setAttribute(`a${k}`, new BufferAttribute(values, 1));
     }
-    geometry.setDrawRange(0, cell.rows);
+    geometry.setDrawRange(0, cell.count);
     const points = new Points(geometry, this.material);
     points.frustumCulled = false;
     points.matrixAutoUpdate = false;
     this.place(points, cell.low);
     group.add(points);
     return points;
+  }
+
+  /** Draws the rows of a cell that were chosen, each with the ink of what it stands for. */
+  show(points: Points, cell: Cell, weighted: boolean): void {
+    const { geometry } = points;
+    points.visible = cell.count > 0;
+    geometry.setDrawRange(0, cell.count);
+    if (!weighted || !points.visible || !cell.stale) return;
+    let weights = geometry.getAttribute("weight") as BufferAttribute | undefined;
+    if (!weights) geometry.setAttribute("weight", (weights = new BufferAttribute(new Float32Array(cell.rows), 1)));
+    weigh(cell, weights.array as Float32Array);
+    weights.needsUpdate = true;
+  }
+
+  /** The precision of a point of usual ink; 0: all points have the same ink. */
+  setReference(reference: number): void {
+    const { material, flat } = this;
+    material.uniforms.reference.value = reference;
+    // Points of a flat view are translucent, and do not hide each other.
+    const blended = flat && reference > 0;
+    material.uniforms.blended.value = material.transparent = blended;
+    material.depthTest = material.depthWrite = !blended;
   }
 
   /** Shows lines in the colours of the points; they carry this number of columns. */
@@ -267,13 +292,14 @@ export class Scene implements Eye {
     camera.updateMatrixWorld();
     this.matrix.multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse);
     this.frustum.setFromProjectionMatrix(this.matrix);
+    material.uniforms.zone.value = this.flat ? 1e9 : this.zone;
     material.uniforms.fadeNear.value = this.flat ? 1e9 : Math.max(0, distance - 1.3);
     material.uniforms.fadeFar.value = this.flat ? 2e9 : distance + 1.6;
   }
 
-  /** How wide a cell is on the screen, in pixels; 0 out of view. */
-  pixels(cell: Cell): number {
-    const { frame, sphere, point, camera } = this;
+  /** Puts a sphere around a cell; returns half of its widest side. */
+  private around(cell: Cell): number {
+    const { frame, sphere } = this;
     let square = 0;
     let widest = 0;
     for (let k = 0; k < 3; k++) {
@@ -285,15 +311,60 @@ export class Scene implements Eye {
       widest = Math.max(widest, half);
     }
     sphere.radius = Math.sqrt(square);
-    if (!this.frustum.intersectsSphere(sphere)) return cell.depth === 0 ? 1 : 0;
+    return widest;
+  }
+
+  /** How far the nearest part of that sphere is away. */
+  private distance(): number {
+    const { camera, sphere } = this;
+    return Math.max(camera.near, sphere.center.distanceTo(camera.position) - 0.5 * sphere.radius);
+  }
+
+  /** How wide a cell is on the screen, in pixels; 0 out of view. */
+  pixels(cell: Cell): number {
+    const { camera } = this;
+    const widest = this.around(cell);
+    if (!this.frustum.intersectsSphere(this.sphere)) return cell.depth === 0 ? 1 : 0;
     let size: number;
     if (camera instanceof PerspectiveCamera) {
-      const away = Math.max(camera.near, point.copy(sphere.center).distanceTo(camera.position) - 0.5 * sphere.radius);
-      size = (widest / (away * Math.tan((FIELD * Math.PI) / 360))) * this.height;
+      size = (widest / (this.distance() * Math.tan((FIELD * Math.PI) / 360))) * this.height;
     } else {
       size = ((2 * widest * camera.zoom) / (camera.top - camera.bottom)) * this.height;
     }
     return this.isOutside(cell) ? 0.3 * size : size;
+  }
+
+  /** Within the zone records appear equally large, beyond it as perspective has it, in steps of two. */
+  nearness(cell: Cell): number {
+    if (this.flat) return 1;
+    this.around(cell);
+    const beyond = this.distance() / this.zone;
+    return beyond <= 1 ? 1 : 2 ** -Math.round(2 * Math.log2(beyond));
+  }
+
+  interest(cell: Cell): number {
+    return this.isOutside(cell) ? 0.1 : 1;
+  }
+
+  /** In a flat view the share of its area; otherwise all of a cell that is in view at all. */
+  visible(cell: Cell): number {
+    const { camera, frame } = this;
+    if (!(camera instanceof OrthographicCamera)) return 1;
+    let share = 1;
+    for (let k = 0; k < 2; k++) {
+      const half = (k === 0 ? camera.right : camera.top) / camera.zoom;
+      const middle = camera.position.getComponent(k);
+      const low = (cell.low[k] - frame.center[k]) * frame.scale[k];
+      const high = (cell.high[k] - frame.center[k]) * frame.scale[k];
+      const inside = Math.min(high, middle + half) - Math.max(low, middle - half);
+      share *= Math.max(0, inside) / Math.max(1e-300, high - low);
+    }
+    return share;
+  }
+
+  /** Records at up to this distance from the camera appear equally large. */
+  get zone(): number {
+    return ZONE * this.camera.position.distanceTo(this.controls.target);
   }
 
   private isOutside(cell: Cell): boolean {

@@ -15,12 +15,14 @@ uniform float colorOrigin;
 uniform bool colorLog, colorNames;
 uniform vec3 roiLow, roiHigh;
 uniform bool roiOn;
-uniform float size, fadeNear, fadeFar;
+uniform float size, fadeNear, fadeFar, reference, zone;
+uniform bool blended;
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
+in float weight;
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
-out vec3 color;
+out vec4 color;
 
 float share(float value) {
   if (colorNames) return (mod(value, 256.0) + 0.5) / 256.0;
@@ -37,7 +39,15 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 world = modelMatrix * vec4(position, 1.0);
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
-  gl_PointSize = size;
+  // How much ink it has beside a usual point. More ink is a larger disc, less a fainter one.
+  float ink = 1.0;
+#ifndef TRAIL
+  if (reference > 0.0) {
+    float beyond = max(1.0, length(seen.xyz) / zone);
+    ink = weight * reference / (beyond * beyond);
+  }
+  gl_PointSize = size * sqrt(max(1.0, ink));
+#endif
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
   for (int k = 0; k < USED; k++) {
@@ -50,45 +60,47 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     return;
   }
 #endif
-  color = plain;
+  vec3 shown = plain;
 #if USED > 0
   if (colorSlot >= 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
     float at = share(value);
-    color = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
+    shown = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
       : texture(map, vec2(clamp(at, 0.002, 0.998), 0.5)).rgb;
   }
 #endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
-  color = mix(color, background, 0.35 * depth);
+  shown = mix(shown, background, 0.35 * depth);
 #ifndef TRAIL
   if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
-    color = mix(color, background, 0.86);
-    gl_PointSize = max(1.0, 0.7 * size);
+    shown = mix(shown, background, 0.86);
+    gl_PointSize = max(1.0, 0.7 * gl_PointSize);
     // Behind whatever is inside.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
 #endif
+  // Where points hide each other, a fainter one is a darker or a lighter one.
+  color = blended ? vec4(shown, min(1.0, ink)) : vec4(mix(background, shown, min(1.0, ink)), 1.0);
 }`;
 
 const fragment = /* glsl */ `
 precision mediump float;
-in vec3 color;
+in vec4 color;
 out vec4 pixel;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
   float r = 4.0 * dot(off, off);
   if (r > 1.0) discard;
-  pixel = vec4(color * (1.0 - 0.22 * r), 1.0);
+  pixel = vec4(color.rgb * (1.0 - 0.22 * r), color.a);
 }`;
 
 const trailFragment = /* glsl */ `
 precision mediump float;
-in vec3 color;
+in vec4 color;
 out vec4 pixel;
 void main() {
-  pixel = vec4(color, 1.0);
+  pixel = vec4(color.rgb, 1.0);
 }`;
 
 export const OPEN = 3.4e38;
@@ -107,6 +119,10 @@ export function makeMaterial() {
     roiHigh: { value: new Vector3() },
     roiOn: { value: false },
     size: { value: 2 },
+    // The precision of a point of usual ink; 0 where all points have the same.
+    reference: { value: 0 },
+    zone: { value: 1 },
+    blended: { value: false },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
     map: { value: map },

@@ -24,11 +24,13 @@ export interface Shown {
   rows: number;
   /** The least and the greatest precision of the cells drawn. */
   precision: [number, number];
+  /** Whether points have more or less ink by the precision of their part of the view. */
+  weighted: boolean;
   /** Points that are wanted have not arrived yet. */
   busy: boolean;
 }
 
-const nothing = (): Shown => ({ rows: 0, precision: [1, 1], busy: true });
+const nothing = (): Shown => ({ rows: 0, precision: [1, 1], weighted: false, busy: true });
 
 export class State {
   view: ViewSpec;

@@ -22,6 +22,8 @@ export interface ViewSpec {
   time: { column: string; low: number; high: number } | null;
   roi: { low: number[]; high: number[] } | null;
   budget: number;
+  /** As many points on equal areas, rather than as many as there are records. */
+  even: boolean;
   size: number;
   theme: "dark" | "light" | "auto";
   live: boolean;
@@ -44,6 +46,7 @@ export const PLAIN: ViewSpec = {
   time: null,
   roi: null,
   budget: 1_000_000,
+  even: false,
   size: 2.2,
   theme: "auto",
   live: true,
@@ -75,6 +78,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
   if (view.roi) put("roi", view.roi.low.map((low, k) => range(low, view.roi!.high[k])).join(","));
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
+  put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
@@ -118,6 +122,7 @@ export function fromAddress(text: string): ViewSpec {
     if ([...roi.low, ...roi.high].every(Number.isFinite)) view.roi = roi;
   }
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
+  view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";

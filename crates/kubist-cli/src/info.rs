@@ -107,9 +107,15 @@ fn notes(column: &ColumnInfo) -> String {
     notes.join(", ")
 }
 
-/// Text as it is, anything else as JSON.
+/// Text as it is, anything else as JSON; of what is long, as a topology, the beginning.
 fn text(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+    const LONGEST: usize = 200;
+    let whole = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+    if whole.len() <= LONGEST {
+        return whole;
+    }
+    let cut: String = whole.chars().take(LONGEST / 2).collect();
+    format!("{cut}... ({}; --json has all)", human::bytes(whole.len() as u64))
 }
 
 /// The whole, and what it is there for; what takes nothing is left out.

@@ -20,6 +20,7 @@ mod variance;
 mod weighted_mean;
 
 use arrow_schema::Schema;
+use kubist_expr::nearest;
 use kubist_types::error::{Error, Result};
 
 use crate::aggregate::{Bound, Definition};
@@ -61,7 +62,11 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
         // A function of aggregates, as sqrt(mean(x * x)).
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
-            None => Err(at_fault(format!("there is no aggregate {name:?}; known are {}", known()))),
+            None => {
+                let near = nearest(&call.name, TABLE.iter().map(|definition| definition.listed));
+                let meant = near.first().map_or(String::new(), |near| format!("; did you mean {near}?"));
+                Err(at_fault(format!("there is no aggregate {name:?}{meant}; known are {}", known())))
+            }
         },
     }
 }
@@ -192,7 +197,7 @@ mod tests {
             ("p101(x)", "no aggregate"),
             ("histogram(x, 0)", "1 to 65536 bins"),
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
-            ("count_distinct(speed)", "no column \"speed\""),
+            ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
             ("mean(x))", "expected an aggregate"),
             ("mean((x)", "expected an aggregate"),

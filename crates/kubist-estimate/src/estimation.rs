@@ -101,7 +101,7 @@ impl Estimation {
             options.error = Some(0.01);
         }
         let schema = &snapshot.view.schema;
-        let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
+        let visible = schema.conditional();
         let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
         let aggregates = asked
             .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))

@@ -67,9 +67,10 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     if options.aggregates.is_empty() {
         return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
     }
-    if query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some() {
+    let chosen = query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some();
+    if chosen || query.order_by.is_some() || query.first.is_some() {
         return Err(Error::invalid(
-            "an estimate takes no limit, no per_cell and no columns: rows= bounds what is read",
+            "an estimate takes no limit, no per_cell, no columns and no order: rows= bounds what is read",
         ));
     }
     if let Some(precision) = query.precision {

@@ -11,6 +11,7 @@ use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind
 use crate::never;
 use crate::number::{Decimal, Number};
 use crate::rows::Rows;
+use crate::unit::Quantity;
 use crate::value::Literal;
 use crate::vector::Values;
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -178,6 +179,10 @@ fn takes_numbers(name: &str, found: &str) -> ExprError {
 }
 
 fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    if let (Function::Negate, [Meaning::Literal(Literal::Quantity(quantity))]) = (function, operands.as_slice()) {
+        let number = quantity.number.clone().negated();
+        return Ok(Meaning::Literal(Literal::Quantity(Quantity { number, ..quantity.clone() })));
+    }
     let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
     if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
         return Ok(Meaning::Literal(Literal::Null));

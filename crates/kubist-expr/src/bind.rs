@@ -17,10 +17,12 @@ use crate::moment::Moment;
 use crate::names::Names;
 use crate::number::Number;
 use crate::syntax::{Op, Syntax};
+use crate::unit::Quantity;
 use crate::value::Literal;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
 use kubist_index::gradual::Never;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
@@ -212,9 +214,36 @@ fn within(operand: Operand, range: Range) -> Test {
     Test::Within { operand, range, span }
 }
 
+/// A literal that has a unit as a number in that of the column it is compared with. Text has
+/// one where numbers are wanted: `'20 um'`.
+fn in_unit_of<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
+    use Family::{Decimal, Duration, Float, Int};
+    let quantity = match (literal, family(operand)) {
+        (Literal::Quantity(quantity), _) => quantity.clone(),
+        (Literal::Text(text), Int { .. } | Decimal { .. } | Float(_) | Duration { .. }) => {
+            match Quantity::parse(text) {
+                Some(quantity) => quantity,
+                None => return Ok(Cow::Borrowed(literal)),
+            }
+        }
+        _ => return Ok(Cow::Borrowed(literal)),
+    };
+    match operand.column().map(|column| (column, &column.unit)) {
+        Some((column, Some(unit))) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &column.name)?))),
+        Some((column, None)) => Err(ExprError::type_mistake(format!(
+            "column `{}` has no unit, so it cannot be compared with {quantity}",
+            column.name
+        ))),
+        None => Err(ExprError::type_mistake(format!(
+            "a computed number has no unit: compare {quantity} with a column, or write a plain number"
+        ))),
+    }
+}
+
 /// `operand op literal`.
 fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprError> {
     let family = family(&operand);
+    let literal = &*in_unit_of(&operand, literal)?;
     let position = family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
     Ok(match (family.range(op, &position), op) {
         (None, _) => Test::Constant(None),
@@ -453,6 +482,7 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     let mut points = Vec::new();
     let mut null = false;
     for literal in literals {
+        let literal = &*in_unit_of(&operand, literal)?;
         let position =
             family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
         match position {

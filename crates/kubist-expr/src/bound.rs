@@ -9,6 +9,7 @@
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
 use crate::syntax::Op;
+use crate::unit::Unit;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_index::gradual::{self, Steps, Stop};
@@ -26,6 +27,8 @@ pub(crate) struct Column {
     pub data_type: DataType,
     /// The order keys that are not NaN.
     pub numbers: (u64, u64),
+    /// The unit of its values, if that is known.
+    pub unit: Option<Arc<Unit>>,
 }
 
 /// The type that an arithmetic step works in.

@@ -16,6 +16,10 @@ pub enum ExprError {
     #[error("at character {position}: {message}")]
     Syntax { position: usize, message: String },
 
+    /// The text ends, or goes on with something else, where a value must stand behind an operator.
+    #[error("expected a value after `{after}` at character {position}")]
+    NoValue { after: String, position: usize },
+
     /// The text may be SQL, but not the part of SQL that predicates are.
     #[error("{construct} is not supported in an expression{hint}")]
     Unsupported { construct: String, hint: String },

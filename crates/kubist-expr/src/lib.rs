@@ -97,6 +97,7 @@ mod points;
 mod rows;
 mod syntax;
 mod types;
+mod unit;
 mod value;
 mod vector;
 mod zone;
@@ -105,6 +106,7 @@ pub use error::ExprError;
 pub use expression::{Expression, Wholes};
 pub use grouping::Grouping;
 pub use keys::Keys;
+pub use names::{column_index, nearest};
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

@@ -192,6 +192,7 @@ impl Parser<'_> {
             }
             Token::Quoted(name) => format!("\"{}\"", shortened(name)),
             Token::Number(number) => format!("the number {}", shortened(&number.to_string())),
+            Token::Quantity(quantity) => format!("the quantity {quantity}"),
             Token::Text(text) => format!("the text '{}'", shortened(text)),
             Token::Bytes(_) => "X'...'".to_owned(),
             Token::Symbol("&&") => return ExprError::unsupported_but("`&&`", "write AND").into(),
@@ -472,9 +473,10 @@ impl Parser<'_> {
                 self.expect(")")?;
                 Ok(tree)
             }
-            Token::Number(_) | Token::Text(_) | Token::Bytes(_) => {
+            Token::Number(_) | Token::Quantity(_) | Token::Text(_) | Token::Bytes(_) => {
                 let literal = match self.advance() {
                     Token::Number(number) => Literal::Number(Number::Finite(number)),
+                    Token::Quantity(quantity) => Literal::Quantity(quantity),
                     Token::Text(text) => Literal::Text(text),
                     Token::Bytes(bytes) => Literal::Binary(bytes),
                     _ => Literal::Null,
@@ -486,7 +488,20 @@ impl Parser<'_> {
                 let upper = word.to_ascii_uppercase();
                 self.word(&upper)
             }
-            _ => Err(self.unexpected()),
+            _ => Err(self.no_value()),
+        }
+    }
+
+    /// The error that no value stands here, where one must.
+    fn no_value(&self) -> Box<ExprError> {
+        let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
+        let after = match before {
+            Some((Token::Symbol(symbol), _)) if *symbol != "(" && *symbol != "," && *symbol != ")" => *symbol,
+            _ => return self.unexpected(),
+        };
+        match *self.here("") {
+            ExprError::Syntax { position, .. } => ExprError::NoValue { after: after.to_owned(), position }.into(),
+            other => other.into(),
         }
     }
 

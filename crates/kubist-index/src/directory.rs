@@ -37,7 +37,7 @@ pub struct Directory<L> {
 /// The part of a directory that is of one tree.
 pub struct Tree {
     pub geometry: Geometry,
-    /// Its cubes, by their places in the directory.
+    /// Its cubes, by their indices in the directory.
     pub cubes: Range<usize>,
     /// Its primary runs, likewise.
     pub runs: Range<usize>,
@@ -122,7 +122,7 @@ impl<L> Directory<L> {
         }
         let mut directory = Directory::empty(forest, primaries.len(), Arc::new(Replicas { by_cube, copied }));
         directory.otherwise = otherwise;
-        let sorted = order.into_iter().filter_map(|(cube, _, place)| Some((cube, primaries[place as usize].take()?)));
+        let sorted = order.into_iter().filter_map(|(cube, _, index)| Some((cube, primaries[index as usize].take()?)));
         directory.arrange(cutoffs, sorted, stop)?;
         Ok(directory)
     }
@@ -272,7 +272,7 @@ impl<L> Directory<L> {
 
     /// W(cube) in this snapshot.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.cubes.binary_search(&cube).map_or(self.otherwise, |place| self.cutoffs[place])
+        self.cubes.binary_search(&cube).map_or(self.otherwise, |index| self.cutoffs[index])
     }
 
     /// All cutoffs below "everything".
@@ -284,7 +284,7 @@ impl<L> Directory<L> {
     /// The primary runs of one cube.
     pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
         match self.cubes.binary_search(&cube) {
-            Ok(place) => &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize],
+            Ok(index) => &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize],
             Err(_) => &[],
         }
     }

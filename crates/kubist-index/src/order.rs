@@ -317,6 +317,16 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
+/// The keys of -0.0 and 0.0 of a float type, which are the same number.
+pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
+    match data_type {
+        DataType::Float16 => Some((f16::NEG_ZERO.key(), f16::ZERO.key())),
+        DataType::Float32 => Some(((-0.0f32).key(), 0.0f32.key())),
+        DataType::Float64 => Some(((-0.0f64).key(), 0.0f64.key())),
+        _ => None,
+    }
+}
+
 /// The number that a key of a fixed-width type stands for, rounded to `f64`.
 /// Times are in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {

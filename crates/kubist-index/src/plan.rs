@@ -125,9 +125,9 @@ impl<L> Directory<L> {
             covered.insert(*source, replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect());
         }
         for (ancestor, starts) in &below {
-            let Ok(place) = self.cubes.binary_search(ancestor) else { continue };
+            let Ok(index) = self.cubes.binary_search(ancestor) else { continue };
             plan.cubes_visited += 1;
-            for run in self.readable(place, range) {
+            for run in self.readable(index, range) {
                 steps.step(1)?;
                 // Most runs are copied nowhere: no need to look at every start.
                 if !self.replicas.copied.contains(&run.id) {
@@ -149,8 +149,8 @@ impl<L> Directory<L> {
         Ok(())
     }
 
-    fn readable(&self, place: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
-        let runs = &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize];
+    fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
+        let runs = &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize];
         runs.iter().filter(move |run| meets(run, range))
     }
 
@@ -165,24 +165,24 @@ impl<L> Directory<L> {
     ) -> Result<(), S::Stopped> {
         let k = geometry.dimensions();
         let end = geometry.end_of(start);
-        let mut place = self.cubes.partition_point(|cube| *cube < start);
-        while place < self.cubes.len() && self.cubes[place].to_u128() < end {
+        let mut index = self.cubes.partition_point(|cube| *cube < start);
+        while index < self.cubes.len() && self.cubes[index].to_u128() < end {
             steps.step(1)?;
-            let span = &self.spans[place * self.stride..][..2 * k];
+            let span = &self.spans[index * self.stride..][..2 * k];
             let meets = (0..k).all(|d| span[d] <= grid_box.high[d] && span[k + d] >= grid_box.low[d]);
             if meets {
                 plan.cubes_visited += 1;
-                plan.visits.extend(self.readable(place, range).map(|run| Visit { run, within: None }));
+                plan.visits.extend(self.readable(index, range).map(|run| Visit { run, within: None }));
             }
-            if meets && !self.cutoffs[place].admits(range.last) {
-                place += 1;
+            if meets && !self.cutoffs[index].admits(range.last) {
+                index += 1;
             } else {
-                let past = geometry.end_of(self.cubes[place]);
+                let past = geometry.end_of(self.cubes[index]);
                 // Subtrees are mostly small: look nearby before searching.
-                let near = self.cubes[place + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
-                place = match near {
-                    Some(step) => place + 1 + step,
-                    None => place + self.cubes[place..].partition_point(|cube| cube.to_u128() < past),
+                let near = self.cubes[index + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
+                index = match near {
+                    Some(step) => index + 1 + step,
+                    None => index + self.cubes[index..].partition_point(|cube| cube.to_u128() < past),
                 };
             }
         }

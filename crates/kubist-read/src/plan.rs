@@ -119,6 +119,7 @@ impl LogicalPlan {
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let limit = query.spec.limit;
         let method = match (query.range(), limit, &query.cells) {
+            _ if query.order.as_ref().is_some_and(|order| order.first == Some(0)) => Method::Nothing,
             (None, ..) | (_, Some(0), _) => Method::Nothing,
             (_, _, Some(_)) => Method::LowestInCells { rows: limit.unwrap_or(u64::MAX) },
             (_, Some(rows), None) => Method::Lowest { rows },

@@ -94,7 +94,7 @@ impl Split {
 ///
 /// # Errors
 ///
-/// `Invalid` with `limit` or `per_cell`, without parts, or if the question makes no sense;
+/// `Invalid` with `limit`, `per_cell` or `order_by`, without parts, or if the question makes no sense;
 /// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
@@ -149,6 +149,11 @@ fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Log
     if request.spec.limit.is_some() || request.spec.per_cell.is_some() || request.run.part.is_some() {
         return Err(Error::invalid(
             "a query with limit or per_cell cannot be cut: both choose among all of its records",
+        ));
+    }
+    if request.spec.order_by.is_some() || request.spec.first.is_some() {
+        return Err(Error::invalid(
+            "a query with order_by or first cannot be cut: its parts are read side by side, and have no order",
         ));
     }
     LogicalPlan::new(snapshot, request)

@@ -88,7 +88,8 @@ fn kind(value: &Meaning) -> Result<Kind, ExprError> {
             },
             Family::Binary | Family::Other => return Err(no_value(value)),
         },
-        Meaning::Literal(Literal::Binary(_)) => return Err(no_value(value)),
+        // A quantity has no column here whose unit it could be told in.
+        Meaning::Literal(Literal::Binary(_) | Literal::Quantity(_)) => return Err(no_value(value)),
     })
 }
 

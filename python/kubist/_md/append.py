@@ -1,0 +1,227 @@
+"""Frames on their way into a table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from .._data import need
+from .._directory import location_of
+from .._errors import InvalidInput, NotATable, TableExists
+from .._figures import Commit
+from .._table import Table, create, open
+from .._writer import Writer
+from . import layout, topology
+
+Array = np.ndarray[Any, Any]
+
+# A commit of many frames is laid out better than many commits; past this many rows
+# one is made nevertheless, so that not all of a long run waits for its end.
+ROWS_A_COMMIT = 64_000_000
+
+
+class FrameWriter:
+    """Appends frames to a trajectory's table, which the first frame makes.
+
+    Args:
+        path: Where the table is or will be.
+        atoms: How many atoms each frame has.
+        topology: What they are; kept with a new table.
+        append: Go on behind the frames that the table has. Without it nothing may be there.
+        commit_frames: Commit so many frames at once: 1 shows each to readers as it is
+            written. None: as few commits as memory allows.
+        frames: How many frames will come, where that is known.
+
+    Raises:
+        TableExists: Something is at ``path``, and ``append`` is not set.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        atoms: int,
+        *,
+        topology: topology.Topology | None = None,
+        append: bool = False,
+        commit_frames: int | None = None,
+        frames: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        need("pyarrow", "a writer of trajectories")
+        if atoms < 1:
+            raise InvalidInput(f"a trajectory has atoms, not {atoms}")
+        if commit_frames is not None and commit_frames < 1:
+            raise InvalidInput(f"commit_frames must be at least 1, not {commit_frames}")
+        self.path = location_of(path)
+        self.atoms = atoms
+        self.topology = topology
+        self.next_frame = 0
+        self._append = append
+        self._commit_rows = (
+            ROWS_A_COMMIT if commit_frames is None else min(commit_frames * atoms, ROWS_A_COMMIT)
+        )
+        self._frames = frames
+        self._metadata = dict(metadata or {})
+        self._numbers: Array = np.arange(atoms, dtype=np.int32)
+        self._table: Table | None = None
+        self._writer: Writer | None = None
+        if append:
+            self._go_on()
+        elif "://" not in self.path and Path(self.path).exists():
+            raise TableExists(f"{self.path} is there already")
+
+    def _go_on(self) -> None:
+        try:
+            table = open(self.path)
+        except NotATable:
+            return
+        about = table.metadata.get("trajectory")
+        if not isinstance(about, dict) or about.get("atoms") != self.atoms:
+            table.close()
+            here = about.get("atoms") if isinstance(about, dict) else None
+            what = f"frames of {here} atoms" if here else "no trajectory"
+            raise InvalidInput(f"{self.path} holds {what}; frames of {self.atoms} do not fit")
+        last = table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
+        self.next_frame = int(last.max()) + 1 if len(last) else 0
+        self._table = table
+
+    def write(
+        self,
+        positions: Array,
+        *,
+        velocities: Array | None = None,
+        forces: Array | None = None,
+        time: float | None = None,
+        cell: Array | None = None,
+        step: int | None = None,
+    ) -> None:
+        """Appends one frame: arrays of shape (atoms, 3), a cell of 3 lengths and 3 angles.
+
+        Raises:
+            InvalidInput: An array is of another shape, or velocities or forces come or go
+                between frames.
+        """
+        import pyarrow as pa
+
+        vectors = {"positions": positions, "velocities": velocities, "forces": forces}
+        given = {what: values for what, values in vectors.items() if values is not None}
+        for what, values in given.items():
+            if values.shape != (self.atoms, 3):
+                raise InvalidInput(
+                    f"frame {self.next_frame}: {what} have the shape {values.shape}, "
+                    f"not ({self.atoms}, 3)"
+                )
+        if self._table is None:
+            self._table = self._create(positions, velocities is not None, forces is not None)
+        if self._writer is None:
+            self._schema = self._table.schema
+            self._writer = self._table.writer()
+        columns = self._columns(given, time, cell, step)
+        if set(columns) != set(self._schema.names):
+            lacking = sorted(set(columns) ^ set(self._schema.names))
+            raise InvalidInput(
+                f"frame {self.next_frame} and {self.path} differ in {', '.join(lacking)}"
+            )
+        arrays = [columns[field.name] for field in self._schema]
+        self._writer.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self.next_frame += 1
+        if self._writer.pending_rows >= self._commit_rows:
+            self._writer.commit()
+
+    def _columns(
+        self,
+        given: dict[str, Array],
+        time: float | None,
+        cell: Array | None,
+        step: int | None,
+    ) -> dict[str, Any]:
+        import pyarrow as pa
+
+        when = float(self.next_frame if time is None else time)
+        columns = {
+            "atom": pa.array(self._numbers),
+            "frame": pa.array(np.full(self.atoms, self.next_frame, np.int32)),
+            "time": pa.array(np.full(self.atoms, when)),
+        }
+        names = {
+            "positions": layout.POSITION,
+            "velocities": layout.VELOCITY,
+            "forces": layout.FORCE,
+        }
+        for what, values in given.items():
+            for axis, name in enumerate(names[what]):
+                columns[name] = pa.array(np.ascontiguousarray(values[:, axis], np.float32))
+        of_frame = {name: None for name in layout.CELL} if cell is None else dict(
+            zip(layout.CELL, np.asarray(cell, np.float32), strict=True)
+        )
+        rest = self.atoms - 1
+        for name, value in of_frame.items():
+            columns[name] = pa.concat_arrays(
+                [pa.array([value], pa.float32()), pa.nulls(rest, pa.float32())]
+            )
+        columns[layout.STEP] = pa.concat_arrays(
+            [pa.array([step], pa.int64()), pa.nulls(rest, pa.int64())]
+        )
+        return columns
+
+    def _create(self, positions: Array, velocities: bool, forces: bool) -> Table:
+        schema = layout.schema(velocities, forces)
+        metadata = {**self._metadata, "trajectory": {"atoms": self.atoms}}
+        if self.topology is not None:
+            if self.topology.atoms != self.atoms:
+                raise InvalidInput(
+                    f"the topology has {self.topology.atoms} atoms, the frames {self.atoms}"
+                )
+            metadata[topology.KEY] = self.topology.to_json()
+        return create(
+            self.path,
+            schema,
+            dimensions=layout.domains(positions, self._frames),
+            identity=["atom"],
+            lookup=["atom"],
+            units={name: unit for name, unit in layout.UNITS.items() if name in schema.names},
+            metadata=metadata,
+        )
+
+    def commit(self, token: str | None = None) -> Commit | None:
+        """Makes what was written durable and visible; None if there was nothing."""
+        if self._writer is None or not self._writer.pending_rows:
+            return None
+        return self._writer.commit(token=token)
+
+    def discard(self) -> None:
+        """Forgets what was written since the last commit."""
+        if self._writer is not None:
+            self._writer.discard()
+
+    def close(self) -> None:
+        """Commits what was written, and lets go of the table."""
+        writer, self._writer = self._writer, None
+        table, self._table = self._table, None
+        try:
+            if writer is not None:
+                try:
+                    if writer.pending_rows:
+                        writer.commit()
+                finally:
+                    writer.close()
+        finally:
+            if table is not None:
+                table.close()
+
+    def __enter__(self) -> FrameWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.discard()
+        self.close()

@@ -1,0 +1,256 @@
+"""Frames of a trajectory as arrays, of one moment of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._errors import InvalidInput
+from .._table import Snapshot, Table
+from . import layout, topology
+
+if TYPE_CHECKING:
+    from .._arguments import Box
+
+Array = np.ndarray[Any, Any]
+Select = Callable[[str, topology.Topology], Array]
+
+# So many rows are asked for at once: their arrays take a few hundred megabytes at most.
+ROWS_AT_ONCE = 4_000_000
+# Up to so many atoms are named in the condition; lookups then find them.
+NAMED_ATOMS = 1024
+
+VECTORS = {
+    "positions": layout.POSITION,
+    "velocities": layout.VELOCITY,
+    "forces": layout.FORCE,
+}
+
+
+class Frames:
+    """The frames that a table has at one moment, of all atoms or of some.
+
+    Attributes:
+        atoms: The numbers of the atoms in the table, ascending.
+        times: The time of each frame.
+        cells: Unit cells (lengths and angles), one row a frame, NaN where there is none; or None.
+        steps: The solver's step of each frame, or None.
+    """
+
+    def __init__(self, table: Table, snapshot: Snapshot) -> None:
+        self.table = table
+        self.snapshot = snapshot
+        columns = set(snapshot.schema.names)
+        missing = [name for name in ("atom", "frame", *layout.POSITION) if name not in columns]
+        if missing:
+            raise InvalidInput(
+                f"{table.location} is no trajectory: it has no column {', '.join(missing)}"
+            )
+        self.units = snapshot.units
+        self.has = {
+            what: all(name in columns for name in names) for what, names in VECTORS.items()
+        }
+        self._read_heads(columns)
+        self.total_atoms = self._count_atoms()
+        self.atoms: Array = np.arange(self.total_atoms, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def _read_heads(self, columns: set[str]) -> None:
+        """What the rows of atom 0 say of their frames."""
+        wanted = ["frame", *(n for n in ("time", *layout.CELL, layout.STEP) if n in columns)]
+        heads = self.snapshot.query(where="atom = 0", columns=wanted).to_numpy()
+        order = np.argsort(heads["frame"], kind="stable")
+        numbers = heads["frame"][order]
+        expected = np.arange(len(numbers))
+        if not np.array_equal(numbers, expected):
+            wrong = int(np.argmax(numbers != expected))
+            found = "twice" if wrong and numbers[wrong] == numbers[wrong - 1] else "missing"
+            at = numbers[wrong] if found == "twice" else wrong
+            raise InvalidInput(f"{self.table.location}: frame {at} of atom 0 is {found}")
+        self.times: Array = heads["time"][order] if "time" in heads else expected.astype(float)
+        self.cells: Array | None = None
+        if all(name in heads for name in layout.CELL):
+            self.cells = np.stack([heads[name][order] for name in layout.CELL], axis=1)
+        steps = heads.get(layout.STEP)
+        self.steps: Array | None = None
+        if steps is not None and len(steps) and not np.isnan(steps).any():
+            self.steps = steps[order].astype(np.int64)
+
+    def _count_atoms(self) -> int:
+        rows, frames = len(self.snapshot), len(self.times)
+        atoms = rows // frames if frames else 0
+        if frames and atoms * frames != rows:
+            raise InvalidInput(
+                f"{self.table.location}: {rows} rows are no {frames} frames of as many atoms each; "
+                "read them as points, with query()"
+            )
+        return atoms
+
+    @property
+    def topology(self) -> topology.Topology:
+        """The topology that is kept with the table, of the chosen atoms."""
+        stored = self.snapshot.metadata.get(topology.KEY)
+        known = topology.Topology.minimal(self.total_atoms)
+        if stored is not None:
+            known = topology.Topology.from_json(stored)
+        if known.atoms != self.total_atoms:
+            raise InvalidInput(
+                f"{self.table.location}: its topology has {known.atoms} atoms, "
+                f"its frames {self.total_atoms}"
+            )
+        return known if len(self.atoms) == known.atoms else known.subset(self.atoms)
+
+    def choose(
+        self,
+        atoms: Sequence[int] | Array | str | None = None,
+        box: Box | None = None,
+        precision: float | None = None,
+        select: Select | None = None,
+    ) -> None:
+        """Keeps some atoms only: nothing of the others is read from now on.
+
+        Args:
+            atoms: Their numbers, or a selection that ``select`` understands.
+            box: Those that pass through a region in some frame.
+            precision: A uniform sample of atoms, of this share.
+        """
+        chosen = self.atoms
+        if isinstance(atoms, str):
+            if select is None:
+                raise InvalidInput(f"atoms must be numbers here, not {atoms!r}")
+            atoms = select(atoms, self.topology)
+        if atoms is not None:
+            chosen = np.unique(np.asarray(atoms, dtype=np.int64))
+            if len(chosen) and not (0 <= chosen[0] and chosen[-1] < self.total_atoms):
+                outside = chosen[-1] if chosen[-1] >= self.total_atoms else chosen[0]
+                raise InvalidInput(f"there is no atom {outside}: there are {self.total_atoms}")
+        if box is not None:
+            inside = self.snapshot.query(box=box, columns=["atom"]).to_numpy()["atom"]
+            chosen = np.intersect1d(chosen, inside)
+        if precision is not None:
+            identity = self.snapshot.info().identity
+            if identity != ["atom"]:
+                raise InvalidInput(
+                    f"a sample of whole atoms needs the identity ['atom'], not {identity}"
+                )
+            sampled = self.snapshot.query(
+                box={"frame": (0, 0)}, precision=precision, columns=["atom"]
+            ).to_numpy()["atom"]
+            chosen = np.intersect1d(chosen, sampled)
+        if not len(chosen):
+            raise InvalidInput(f"{self.table.location}: no atom is left")
+        self.atoms = chosen.astype(np.int32)
+
+    def read(
+        self,
+        frames: Sequence[int] | range | Array,
+        what: Sequence[str] = ("positions",),
+        atoms: Array | None = None,
+    ) -> dict[str, Array]:
+        """Arrays of shape (frames, atoms, 3), float32, by what they are.
+
+        Args:
+            frames: Numbers of frames that are there, each once.
+            what: Of ``positions``, ``velocities``, ``forces``.
+            atoms: Places among the chosen atoms, ascending; None: all of them.
+
+        Raises:
+            InvalidInput: A frame has not one row for each atom.
+        """
+        numbers = np.asarray(frames, dtype=np.int64)
+        wanted = self.atoms if atoms is None else self.atoms[atoms]
+        arrays = {
+            name: np.empty((len(numbers), len(wanted), 3), dtype=np.float32) for name in what
+        }
+        at_once = max(1, ROWS_AT_ONCE // max(len(wanted), 1))
+        for start in range(0, len(numbers), at_once):
+            part = slice(start, start + at_once)
+            self._read_into({k: v[part] for k, v in arrays.items()}, numbers[part], wanted)
+        return arrays
+
+    def _read_into(self, arrays: dict[str, Array], frames: Array, atoms: Array) -> None:
+        columns = [column for name in arrays for column in VECTORS[name]]
+        box, conditions = self._narrowed(frames, atoms)
+        result = self.snapshot.query(
+            box=box,
+            where=" AND ".join(conditions) or None,
+            columns=["frame", "atom", *columns],
+        )
+        found = result.to_numpy()
+        slot_of_frame = np.full(len(self), -1, np.int64)
+        slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
+        slot_of_atom = np.full(self.total_atoms, -1, np.int64)
+        slot_of_atom[atoms] = np.arange(len(atoms))
+        if found["atom"].max(initial=0) >= self.total_atoms:
+            raise InvalidInput(
+                f"{self.table.location}: there is an atom {found['atom'].max()}, although each "
+                f"frame has {self.total_atoms}; read it as points, with query()"
+            )
+        of_atom = slot_of_atom[found["atom"]]
+        slots = slot_of_frame[found["frame"]] + of_atom
+        if len(atoms) < self.total_atoms:
+            wanted = of_atom >= 0
+            slots = slots[wanted]
+            found = {name: values[wanted] for name, values in found.items()}
+        self._check(slots, frames, atoms)
+        for name, array in arrays.items():
+            flat = array.reshape(-1, 3)
+            for axis, column in enumerate(VECTORS[name]):
+                flat[slots, axis] = found[column]
+
+    def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
+        """Box and conditions that leave out what is not wanted, perhaps not all of it."""
+        box: dict[str, Any] = {"frame": (int(frames.min()), int(frames.max()))}
+        conditions = []
+        if len(frames) < box["frame"][1] - box["frame"][0] + 1:
+            conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
+        if len(atoms) < self.total_atoms:
+            low, high = int(atoms[0]), int(atoms[-1])
+            if len(atoms) == high - low + 1 or len(atoms) > NAMED_ATOMS:
+                box["atom"] = (low, high)
+            else:
+                conditions.append(f"atom IN ({', '.join(map(str, atoms.tolist()))})")
+        return box, conditions
+
+    def _check(self, slots: Array, frames: Array, atoms: Array) -> None:
+        filled = np.bincount(slots, minlength=len(frames) * len(atoms))
+        if (filled == 1).all():
+            return
+        wrong = int(np.argmax(filled != 1))
+        frame, atom = frames[wrong // len(atoms)], atoms[wrong % len(atoms)]
+        raise InvalidInput(
+            f"{self.table.location}: frame {frame} has {filled[wrong]} rows of atom {atom}; "
+            "read it as points, with query()"
+        )
+
+    def region(
+        self,
+        box: Box,
+        frames: Sequence[int] | range | Array | None = None,
+        columns: Sequence[str] = ("frame", "atom", *layout.POSITION),
+    ) -> dict[str, Array]:
+        """The records of a region over time, one array a column, by frame and atom.
+
+        Atoms come and go, so there is no array of frames by atoms.
+        """
+        wanted = np.arange(len(self)) if frames is None else np.asarray(frames, dtype=np.int64)
+        if not len(wanted):
+            raise InvalidInput("no frame is asked for")
+        narrowed, conditions = self._narrowed(wanted, self.atoms)
+        both = {**narrowed, **box}
+        if "frame" in box:
+            raise InvalidInput("frames are chosen by their numbers, not by the box")
+        asked = list(dict.fromkeys(["frame", "atom", *columns]))
+        found = self.snapshot.query(
+            box=both, where=" AND ".join(conditions) or None, columns=asked
+        ).to_numpy()
+        if len(self.atoms) < self.total_atoms:
+            chosen = np.isin(found["atom"], self.atoms)
+            found = {name: values[chosen] for name, values in found.items()}
+        order = np.lexsort((found["atom"], found["frame"]))
+        return {name: found[name][order] for name in columns}
+

@@ -1,0 +1,70 @@
+"""How a trajectory lies in a table: columns, units, index.
+
+One row an atom and frame: ``atom`` and ``frame`` count from 0, then ``time``, the position and,
+where there are any, velocity and force. What is of a whole frame (unit cell, the solver's step)
+stands in the row of atom 0 and is null in the others, where it takes no room; so a frame
+is one commit's rows and nothing else. What holds for all frames is in the table's metadata: the
+number of atoms under ``trajectory``, and the ``topology``.
+
+The index has frame, x, y and z. Space is given twice its extent, so that the curve
+divides frames once more than space: zones then hold few frames, which is what readers of frames
+ask for, and still a small region. Priorities come from the atom: samples are whole atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    Array = np.ndarray[Any, Any]
+
+POSITION = ("x", "y", "z")
+VELOCITY = ("vx", "vy", "vz")
+FORCE = ("fx", "fy", "fz")
+CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
+STEP = "step"
+DIMENSIONS = ("frame", *POSITION)
+
+UNITS: Mapping[str, str] = {
+    "time": "ps",
+    **dict.fromkeys(POSITION, "A"),
+    **dict.fromkeys(VELOCITY, "A/ps"),
+    **dict.fromkeys(FORCE, "kJ/(mol*A)"),
+    **dict.fromkeys(CELL[:3], "A"),
+    **dict.fromkeys(CELL[3:], "degree"),
+}
+
+
+def schema(velocities: bool, forces: bool) -> pa.Schema:
+    """The columns of a trajectory with or without velocities and forces."""
+    import pyarrow as pa
+
+    vectors = [*POSITION, *(VELOCITY if velocities else ()), *(FORCE if forces else ())]
+    return pa.schema(
+        [
+            pa.field("atom", pa.int32(), nullable=False),
+            pa.field("frame", pa.int32(), nullable=False),
+            pa.field("time", pa.float64(), nullable=False),
+            *(pa.field(name, pa.float32(), nullable=False) for name in vectors),
+            *(pa.field(name, pa.float32()) for name in CELL),
+            pa.field(STEP, pa.int64()),
+        ]
+    )
+
+
+def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, float] | None]:
+    """Where the values of the dimensions lie, as one frame suggests it."""
+    import numpy as np
+
+    domain: dict[str, tuple[float, float] | None] = {"frame": (0, frames) if frames else None}
+    for name, values in zip(POSITION, positions.T, strict=True):
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+        # Atoms in one plane, or a single atom: an Angstrom is as good as any other extent.
+        extent = max(high - low, 1.0)
+        domain[name] = ((low + high) / 2 - extent, (low + high) / 2 + extent)
+    return domain
