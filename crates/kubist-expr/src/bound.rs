@@ -8,6 +8,7 @@
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
+use crate::number::Width;
 use crate::syntax::Op;
 use crate::unit::Unit;
 use arrow_buffer::i256;
@@ -86,13 +87,6 @@ pub(crate) enum Cast {
     Whole { first: i128, last: i128 },
     /// Integers times `multiplier`, then divided by `divisor` and rounded down.
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
-}
-
-/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Width {
-    pub mantissa: i128,
-    pub exponent: i32,
 }
 
 /// What `date_trunc` rounds down to.

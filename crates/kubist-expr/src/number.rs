@@ -4,7 +4,6 @@
 //! known whether `0.1` is a 32-bit float, a 64-bit float, an exact decimal or a
 //! position between two integers. Nothing here rounds, except on request.
 
-use crate::bound::Width;
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,6 +25,13 @@ pub(crate) struct Decimal {
     exponent: i64,
     /// Written without point and exponent: arithmetic keeps it an integer.
     whole: bool,
+}
+
+/// The width of bins, `mantissa * 10^exponent`: they begin at its multiples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Width {
+    pub mantissa: i128,
+    pub exponent: i32,
 }
 
 /// The greatest integer that is not above a number.

@@ -1,8 +1,9 @@
 //! Operators and functions over vectors of one kind.
 
 use super::buckets::{Edges, beginning};
-use crate::bound::{Function, Width};
+use crate::bound::Function;
 use crate::error::ExprError;
+use crate::number::Width;
 use crate::vector::{Values, Vector};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
