@@ -142,6 +142,47 @@ fn the_cost_is_told_to_people_and_to_scripts() {
 }
 
 #[test]
+fn figures_are_of_expressions_and_have_all_their_digits() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 4_000);
+    workdir.table("t", &batch);
+    let far = (1i64 << 60) + 999;
+    let text = format!("max(pid * 0 + {far})");
+    let exact = ["estimate", "t", &text, "--precision", "1"];
+    assert!(workdir.run_of(&exact).ok().out.contains("1,152,921,504,606,847,975 exactly"));
+    let output = workdir.run_of(&[&exact[..], &["--json"]].concat()).ok().json();
+    assert_eq!(output["figures"][0]["value"], far);
+    let text = format!("sum(pid * 0 + {far})");
+    let output = workdir.run_of(&["estimate", "t", &text, "--precision", "1", "--json"]).ok().json();
+    assert_eq!(output["figures"][0]["value"], (4_000 * i128::from(far)).to_string());
+    // A comma within parentheses parts no groups.
+    let by = "bin(x, 0.25), CASE WHEN stuck THEN 'stuck' ELSE 'moving' END";
+    let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--precision", "1", "--json"];
+    let output = workdir.run_of(&asked).ok().json();
+    let figures = output["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 8);
+    for figure in figures {
+        let group = figure["group"].as_object().unwrap();
+        let stuck = group["CASE WHEN stuck THEN 'stuck' ELSE 'moving' END"] == "stuck";
+        assert_eq!(figure["value"].as_f64(), Some(f64::from(u8::from(stuck))));
+        assert!(["0.0", "0.25", "0.5", "0.75"].contains(&group["bin(x, 0.25)"].as_str().unwrap()), "{figure}");
+    }
+    let selected =
+        workdir.run_of(&["query", "t", "--count", "--where", "CASE WHEN stuck THEN x ELSE 0 END >= 0.5"]).ok();
+    let expected = rows(&batch).iter().filter(|particle| particle.stuck && particle.x >= 0.5).count();
+    assert_eq!(selected.out.trim().replace(',', ""), expected.to_string());
+    for (by, message) in [
+        ("pid", "there are more than 10000 groups"),
+        ("CASE WHEN stuck THEN 1 ELSE 'a' END", "the number 1 in one branch and the text 'a' in another"),
+    ] {
+        let many = particles(0, 40_000);
+        workdir.table("many", &many);
+        workdir.run_of(&["estimate", "many", "count()", "--group-by", by, "--precision", "1"]).fails(2, &[message]);
+        std::fs::remove_dir_all(workdir.path("many")).unwrap();
+    }
+}
+
+#[test]
 fn estimates_hold_the_truth_and_say_so() {
     let workdir = Workdir::new();
     let batch = particles(0, 40_000);
