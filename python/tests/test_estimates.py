@@ -103,9 +103,9 @@ def test_goals_and_bounds(table: kubist.Table) -> None:
     e = table.estimate("mean(speed)", error=0.02)
     assert e.stopped == "goal" and (e.high - e.low) / 2 <= 0.02 * e.value
     assert e.stats.rows_read < 4000 and e.precision < 0.1
-    narrower = table.estimate("mean(speed)", absolute=0.02)
+    narrower = table.estimate("mean(speed)", error="0.02 abs")
     assert (narrower.high - narrower.low) / 2 <= 0.02
-    assert table.estimate("mean(speed)", rows=10_000).stats.rows_read <= 12_000
+    assert table.estimate("mean(speed)", max_rows=10_000).stats.rows_read <= 12_000
     assert table.estimate("mean(speed)", within=3600).exact
     wider = table.estimate("mean(speed)", precision=0.05, confidence=0.99)
     usual = table.estimate("mean(speed)", precision=0.05)

@@ -305,7 +305,7 @@ fn goals_are_reached_with_few_records() {
     let estimate = snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }).unwrap();
     assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
     // Bounds hold.
-    let estimate = snapshot.estimate(&EstimateOptions { rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
     assert_eq!(estimate.stopped, Stop::Rows);
     assert!((5_000..=25_000).contains(&estimate.stats.rows_read), "{}", estimate.stats.rows_read);
     let within = Some(Duration::from_secs(3600));
@@ -438,7 +438,7 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");
     // And infinite values have no interval.
     let snapshot = pairs(x.clone(), x.iter().map(|x| if x % 9.0 == 0.0 { f64::INFINITY } else { *x }).collect());
-    let options = EstimateOptions { rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
+    let options = EstimateOptions { max_rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
     let estimate = snapshot.estimate(&options).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
@@ -474,7 +474,7 @@ fn questions_that_make_no_sense_are_refused() {
             EstimateOptions { group_by: vec!["pid".into()], ..wish(&["histogram(x, 65536)"]) },
             "would take too much memory",
         ),
-        (with(&|o| o.rows = Some(0)), "above 0"),
+        (with(&|o| o.max_rows = Some(0)), "above 0"),
         (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),
         (with(&|o| o.group_by = vec!["value".into()]), "a column \"value\" of its own"),
