@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from . import _kubist
@@ -20,16 +21,20 @@ _AT_ONCE = 12
 class Figure(NamedTuple):
     """A value with its interval; prints as ``3.02e-7 ± 0.26e-7 m``."""
 
-    value: float | None
-    """None: no record says anything about it."""
-    low: float
-    high: float
+    value: Any
+    """None: no record says anything about it. Integers and decimals have all their digits."""
+    low: Any
+    high: Any
     exact: bool
     """It is of all records, and not estimated."""
     unit: str | None
 
     def __repr__(self) -> str:
-        return _kubist.figure(*self)
+        value, low, high, exact, unit = self
+        if exact and isinstance(value, int | Decimal):
+            return _kubist.figure_of_texts(str(value), str(low), str(high), exact, unit)
+        value = None if value is None else float(value)
+        return _kubist.figure(value, float(low), float(high), exact, unit)
 
 
 class Description(Mapping[str, Mapping[str, Figure]]):

@@ -10,6 +10,7 @@ from . import _box, _kubist
 from ._errors import InvalidInput
 from ._figures import Stats, parse
 from ._libraries import need
+from ._own import Own
 from ._pinned import Estimates, Figures
 from ._shown import counted, html_table, text_table
 
@@ -42,6 +43,7 @@ class About(TypedDict):
     missed_group: int | None
     warnings: list[str]
     outlook: str | None
+    own: list[tuple[str, list[str | None]] | None]
     stats: dict[str, int | float]
 
 
@@ -67,7 +69,8 @@ class Estimate:
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
         ``confidence``, ``precision``, ``rows`` (the records it comes from),
         ``rows_read`` (all that were looked at), ``exact``. Ends are infinite where nothing
-        bounds them.
+        bounds them. Where all figures have a type of their own in common, such as int64 or a
+        timestamp, ``value``, ``low`` and ``high`` have it too, and such ends are null.
         """
         pa = need("pyarrow", "to_arrow()")
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
@@ -84,22 +87,25 @@ class Estimate:
         return frame
 
     @property
-    def value(self) -> float | None:
-        """The value of the only figure; None if no record says anything about it."""
-        value: float | None = self._only()["value"]
-        return value
+    def value(self) -> Any:
+        """The value of the only figure; None if no record says anything about it.
+
+        With all digits where it is of integers, decimals, dates or times: an `int`, a
+        `decimal.Decimal`, a `datetime.date`, `datetime.datetime` or `datetime.time`, or, of
+        timestamps in nanoseconds, a `numpy.datetime64`. Extremes and quantiles always are,
+        counts and sums where they are exact. All others are floats.
+        """
+        return self._only()["value"]
 
     @property
-    def low(self) -> float:
-        """The lower end of its interval."""
-        low: float = self._only()["low"]
-        return low
+    def low(self) -> Any:
+        """The lower end of its interval; infinite, or of times None, where nothing bounds it."""
+        return self._only()["low"]
 
     @property
-    def high(self) -> float:
-        """The upper end of its interval."""
-        high: float = self._only()["high"]
-        return high
+    def high(self) -> Any:
+        """The upper end of its interval; infinite, or of times None, where nothing bounds it."""
+        return self._only()["high"]
 
     @property
     def exact(self) -> bool:
@@ -175,8 +181,15 @@ class Estimate:
         batch = self._figures.batch()
         names = batch.names()
         columns = [batch.values(place) for place in range(len(names))]
-        rows = list(zip(*columns, strict=True))[:most]
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)][:most]
+        for row, own in zip(rows, self._own(), strict=False):
+            if own is not None:
+                row["value"], row["low"], row["high"] = own.values()
+        return rows
+
+    def _own(self) -> list[Own | None]:
+        """The figures that are in types of their own."""
+        return [None if own is None else Own(*own) for own in self._about["own"]]
 
     def _only(self) -> dict[str, Any]:
         rows = self._rows(2)
@@ -193,7 +206,7 @@ class Estimate:
         places = [place for place, name in enumerate(batch.names()) if name not in hidden]
         names = [batch.names()[place] for place in places]
         texts = [_texts(batch, place) for place in places]
-        words = [[self._in_words(row) for row in rows]]
+        words = [[self._in_words(row, own) for row, own in zip(rows, self._own(), strict=False)]]
         cells = [list(row) for row in zip(*texts, *words, strict=True)]
         left_out = batch.rows() - len(rows)
         more = f", {left_out:,} more figures" if left_out else ""
@@ -205,9 +218,11 @@ class Estimate:
         )
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
 
-    def _in_words(self, row: dict[str, Any]) -> str:
+    def _in_words(self, row: dict[str, Any], own: Own | None) -> str:
         # What histograms count is in no unit; their bins are.
         unit = None if "bin_low" in row else self.units.get(row["aggregate"])
+        if own is not None:
+            return own.in_words(row["exact"], unit)
         return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
     def __repr__(self) -> str:
@@ -250,8 +265,8 @@ def request(
     # What `Table.estimate` takes chooses among no records: an estimate has those words too.
     asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
     if group_by is not None:
-        columns = [group_by] if isinstance(group_by, str) else group_by
-        asked["group_by"] = _box.names("group_by", columns)
+        texts = [group_by] if isinstance(group_by, str) else group_by
+        asked["group_by"] = _box.names("group_by", texts)
     if error is not None:
         asked.update(_goal(error))
     if within is not None:

@@ -93,13 +93,13 @@ class Questions:
                 match no comparison. Literals adopt the column's type; where it has
                 a unit they may have another: ``"diameter > 20um"``. Names of
                 columns are found ignoring letter case here and everywhere.
-            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
+            per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. The grid is
                 fixed to the domain, not to the box. A width of which more than 9e18
                 lie between the domain's low end and a record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
-                open end: only rows of these steps, and of those only the ones
+                open end: only records of these steps, and of those only the ones
                 that every declared writer has finished.
             inclusion: The name of one more column, behind the others: the probability
                 with which each record came into the answer. ``sum(x / p)`` estimates the
@@ -156,7 +156,7 @@ class Questions:
     ) -> pl.LazyFrame:
         """The records as a Polars lazy frame, also for SQL.
 
-        Polars says which columns it needs, which rows, and how many: only these are
+        Polars says which columns it needs, which records, and how many: only these are
         read, in bounded memory. A range of a dimension in a filter or in WHERE prunes
         as ``box`` does. Filters mean what they mean in Polars. The frame is of the
         moment of this call, however often it is collected.
@@ -352,7 +352,7 @@ class Questions:
         """Aggregates of a sample, each with an interval that holds the truth as often as it says.
 
         Reads as little as the goal needs: a small pilot says how far to go. What is read
-        completely is exact, and says so. Null and NaN are missing values: no aggregate
+        completely is exact, and marked as exact. Null and NaN are missing values: no aggregate
         counts them.
 
         Args:

@@ -85,6 +85,8 @@ struct About<'a> {
     missed_group: Option<u64>,
     warnings: &'a [String],
     outlook: Option<String>,
+    /// By figure: the kind of its own type, and value, low and high as text with all digits.
+    own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
 #[pymethods]
@@ -107,6 +109,7 @@ impl Figures {
             missed_group: *missed_group,
             warnings,
             outlook: outlook.as_ref().map(|outlook| outlook.to_string()),
+            own: self.0.figures.iter().map(|figure| figure.own.as_ref().map(|own| (own.kind(), own.texts()))).collect(),
         };
         serde_json::to_string(&about).expect("figures and words are valid JSON")
     }

@@ -49,7 +49,9 @@ mod _kubist {
     #[pymodule_export]
     use crate::query::Refine;
     #[pymodule_export]
-    use crate::shown::{duration, figure, fraction, number, printable, printable_lines, size, without_password};
+    use crate::shown::{
+        duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
+    };
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

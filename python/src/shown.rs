@@ -50,3 +50,17 @@ pub fn number(value: f64) -> String {
 pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
     kubist::in_words(value, low, high, exact, unit)
 }
+
+/// A figure of which the value and the ends are texts with all digits; nothing bounds an end that
+/// is None.
+#[pyfunction]
+#[pyo3(signature = (value, low, high, exact, unit))]
+pub fn figure_of_texts(
+    value: Option<&str>,
+    low: Option<&str>,
+    high: Option<&str>,
+    exact: bool,
+    unit: Option<&str>,
+) -> String {
+    kubist::texts_in_words([value, low, high], exact, unit)
+}

@@ -174,14 +174,18 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
         let names = names.fields().iter().map(|field| field.name().clone());
         let group: serde_json::Map<String, Value> =
             names.zip(label(&estimate.groups, figure.group)).map(|(name, value)| (name, json!(value))).collect();
+        let [value, low, high] = match &figure.own {
+            Some(own) => own.told().map(|told| json!(told)),
+            None => [figure.value.map_or(Value::Null, end), end(figure.low), end(figure.high)],
+        };
         let bin: Vec<Value> = figure.bin.iter().map(|(low, high)| json!([low, high])).collect();
         json!({
             "aggregate": figure.aggregate,
             "group": group,
             "bin": bin,
-            "value": figure.value.and_then(|value| value.is_finite().then_some(value)),
-            "low": end(figure.low),
-            "high": end(figure.high),
+            "value": value,
+            "low": low,
+            "high": high,
             "precision": figure.precision,
             "rows": figure.rows,
             "exact": figure.exact,

@@ -9,7 +9,9 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use arrow_array::Array;
-use kubist_expr::Expression;
+use arrow_buffer::i256;
+use arrow_schema::DataType;
+use kubist_expr::{Expression, Wholes};
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -35,11 +37,32 @@ pub struct Bound {
     pub arguments: Vec<Expression>,
     /// The asked column whose values are told apart, instead of arguments.
     pub column: Option<usize>,
+    /// The type in which it is exact, where that is no float.
+    pub own: Option<DataType>,
+    /// It takes the whole numbers of its first argument, which has them.
+    pub takes_wholes: bool,
 }
 
 impl Bound {
     pub fn new(arguments: Vec<Expression>, aggregate: impl Aggregate + 'static) -> Bound {
-        Bound { properties: aggregate.properties(), aggregate: Box::new(aggregate), arguments, column: None }
+        Bound {
+            properties: aggregate.properties(),
+            aggregate: Box::new(aggregate),
+            arguments,
+            column: None,
+            own: None,
+            takes_wholes: false,
+        }
+    }
+
+    /// The same, exact in this type.
+    pub fn exact_in(self, own: DataType) -> Bound {
+        Bound { own: Some(own), ..self }
+    }
+
+    /// The same, which is exact in the type `own` by the whole numbers of its first argument.
+    pub fn of_wholes(self, own: DataType) -> Bound {
+        Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
@@ -107,6 +130,8 @@ pub struct Pilot<'a> {
 pub struct Records<'a> {
     /// The aggregate's features, each a column.
     pub features: Vec<&'a [f64]>,
+    /// The whole numbers of the first argument, for aggregates that take them.
+    pub wholes: Option<&'a Wholes>,
     /// Hashes of the values of the column that is told apart, and the column itself.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
@@ -179,12 +204,19 @@ pub struct Found {
     /// Of a histogram: the ends of the bin in each direction.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
+    /// The value and its ends in the aggregate's own type, as far as they are known in it.
+    pub own: Option<[Option<i256>; 3]>,
     /// Records that it comes from.
     pub records: f64,
 }
 
 impl Found {
     pub fn new(interval: Interval, records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, records }]
+        vec![Found { bin: vec![], interval, own: None, records }]
+    }
+
+    /// The same with a value and ends in the aggregate's own type.
+    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
+        vec![Found { bin: vec![], interval, own: Some(own), records }]
     }
 }

@@ -19,12 +19,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
-use kubist_index::priority::{PriorityRange, Threshold, is_identity_type};
+use kubist_index::priority::{PriorityRange, Threshold};
 
 use crate::accumulate::{Accumulated, Asked, PilotFindings, Task, Values};
 use crate::aggregates;
 use crate::call::several;
 use crate::figure::{Estimate, Outlook, Stop, check_groups};
+use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::unit;
 use kubist_catalog::snapshot::Snapshot;
@@ -116,28 +117,29 @@ impl Estimation {
         let unit_of = |asked: &Asked| unit::of(asked.bound.properties.unit, &asked.bound.arguments, &schema.user);
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
         let units = units.collect();
-        let group_columns: Vec<usize> =
-            options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
-        let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
-        let groups = Arc::new(Schema::new(group_fields.collect::<Vec<_>>()));
+        let parts = options.group_by.iter().flat_map(|text| match schema.column(text) {
+            // A name may have commas.
+            Ok(_) => vec![text.as_str()],
+            Err(_) => several(text),
+        });
+        let bound = parts.map(|text| GroupBy::bind(text, schema, &visible));
+        let (group_by, group_columns): (Vec<GroupBy>, Vec<Vec<usize>>) =
+            bound.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let groups = Arc::new(Schema::new(group_by.iter().map(|group| group.field.clone()).collect::<Vec<_>>()));
         check_groups(&groups)?;
-        if let Some(field) = groups.fields().iter().find(|field| !is_identity_type(field.data_type())) {
-            let (name, kind) = (field.name(), field.data_type());
-            return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
-        }
         let distinct_columns =
             aggregates.iter().map(|asked| asked.bound.column.map(|column| schema.stored_index[column]));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
         let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
             arguments.flat_map(|argument| argument.columns()).map(|column| schema.stored_index[column]).collect();
-        columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
+        columns.extend(group_columns.iter().flatten().chain(distinct_columns.iter().flatten()));
         columns.sort_unstable();
         columns.dedup();
         let named = |column: &usize| schema.stored.field(*column).name().clone();
         let task = Task {
             distinct: distinct_columns.iter().map(|column| column.as_ref().map(named)).collect(),
-            group_by: group_columns.iter().map(named).collect(),
+            group_by,
             schema: Arc::new(Schema::new(
                 columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>(),
             )),

@@ -16,7 +16,8 @@ pub struct EstimateOptions {
     /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
     /// docs/estimates.md.
     pub aggregates: Vec<String>,
-    /// Columns by whose values records are grouped.
+    /// Columns and expressions by whose values records are grouped, as `kind` or
+    /// `bin(diameter, 1e-6)`, or several between commas; see docs/expressions.md.
     pub group_by: Vec<String>,
     /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
     /// are read, and figures are of all records.

@@ -1,7 +1,7 @@
 //! A figure as people read it: the same words on the command line, in Python and for whoever
 //! else shows one.
 
-use kubist_types::human::{alike, number};
+use kubist_types::human::{alike, grouped, number};
 
 /// `3.02e-7 ± 0.26e-7 m`, both ends of the interval where they are not equally far, and a figure
 /// of all records as itself.
@@ -26,6 +26,19 @@ pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Opti
     format!("{}, {} to {}{unit}", texts[0], texts[1], texts[2])
 }
 
+/// The same of a figure in a type of its own: of its value and the ends of its interval as text
+/// with all digits.
+pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: Option<&str>) -> String {
+    let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
+    let ends = format!("{} to {}", low.map_or("-inf".into(), grouped), high.map_or("inf".into(), grouped));
+    match value {
+        None => format!("unknown, {ends}{unit}"),
+        Some(only) if exact => format!("{}{unit} exactly", grouped(only)),
+        Some(only) if low == value && high == value => format!("{}{unit}", grouped(only)),
+        Some(value) => format!("{}, {ends}{unit}", grouped(value)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +59,15 @@ mod tests {
             (None, -infinity, 2.5, false, Some("m/s"), "unknown, -inf to 2.5 m/s"),
         ] {
             assert_eq!(in_words(value, low, high, exact, unit), words);
+        }
+        let far = "1152921504606847975";
+        for (texts, exact, words) in [
+            ([Some(far); 3], true, "1,152,921,504,606,847,975 s exactly"),
+            ([Some("2021-03-07"), None, Some("2021-03-09")], false, "2021-03-07, -inf to 2021-03-09 s"),
+            ([Some("-1234.50"); 3], false, "-1,234.50 s"),
+            ([None, Some("1"), None], false, "unknown, 1 to inf s"),
+        ] {
+            assert_eq!(texts_in_words(texts, exact, Some("s")), words);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
+use crate::number::BinWidth;
 use crate::syntax::Op;
 use crate::unit::Unit;
 use arrow_buffer::i256;
@@ -88,13 +89,6 @@ pub(crate) enum Cast {
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }
 
-/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Width {
-    pub mantissa: i128,
-    pub exponent: i32,
-}
-
 /// What `date_trunc` rounds down to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
@@ -137,7 +131,7 @@ pub(crate) enum Function {
     Greatest,
     /// To so many decimal digits behind the point.
     RoundTo(i32),
-    Bin(Width),
+    Bin(BinWidth),
     Truncate(Period),
 }
 

@@ -4,10 +4,16 @@
 //! known whether `0.1` is a 32-bit float, a 64-bit float, an exact decimal or a
 //! position between two integers. Nothing here rounds, except on request.
 
-use crate::bound::Width;
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
+
+/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BinWidth {
+    pub mantissa: i128,
+    pub exponent: i32,
+}
 
 /// A number literal.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,15 +165,15 @@ impl Decimal {
     }
 
     /// The number as the width of bins, if it is above zero and can be one.
-    pub(crate) fn as_width(&self) -> Option<Width> {
+    pub(crate) fn as_width(&self) -> Option<BinWidth> {
         if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
             return None;
         }
         let mantissa = self.digits.parse::<i128>().ok()?;
         // A whole width keeps integers what they are.
         match self.floor(0) {
-            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| Width { mantissa, exponent: 0 }),
-            _ => Some(Width { mantissa, exponent: self.exponent as i32 }),
+            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| BinWidth { mantissa, exponent: 0 }),
+            _ => Some(BinWidth { mantissa, exponent: self.exponent as i32 }),
         }
     }
 

@@ -339,6 +339,25 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
     with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
 }
 
+/// The whole number that a key stands for, exactly: of integers, dates and times, in the
+/// type's unit. `None` for types of other numbers, and for those whose keys are not exact.
+pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
+    fn of<T: ArrowPrimitiveType>(key: u64) -> i128
+    where
+        T::Native: Keyed,
+    {
+        // Zeros stand above a narrow value's own bits: its sign moves up.
+        let unused = 64 - 8 * size_of::<T::Native>() as u32;
+        i128::from((T::Native::from_key(key).bits() << unused) as i64 >> unused)
+    }
+    use DataType::*;
+    match data_type {
+        Float16 | Float32 | Float64 => None,
+        Boolean | UInt8 | UInt16 | UInt32 | UInt64 => Some(key.into()),
+        other => with_exact_primitive!(other, T => Some(of::<T>(key)), _ => None),
+    }
+}
+
 /// Can a column of this type be a dimension: integers, floats, dates, times
 /// and timestamps?
 pub fn is_dimension_type(data_type: &DataType) -> bool {

@@ -104,10 +104,15 @@ fn exponent(value: f64) -> i32 {
 }
 
 /// Commas between groups of three digits before the point.
-fn grouped(number: &str) -> String {
+pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    whole.parse().map_or(number.into(), |whole| format!("{sign}{}{rest}", count(whole)))
+    if whole.is_empty() || !whole.bytes().all(|digit| digit.is_ascii_digit()) {
+        return number.into();
+    }
+    let groups = whole.as_bytes().rchunks(3).rev().map(|group| group.iter().map(|digit| char::from(*digit)));
+    let groups: Vec<String> = groups.map(Iterator::collect).collect();
+    format!("{sign}{}{rest}", groups.join(","))
 }
 
 /// Numbers side by side, all with the decimals and the power of ten that suit an error of one of

@@ -120,7 +120,7 @@ pub struct Explain {
 
 /// Estimate aggregates from a sample, with error bars
 ///
-/// Reads as little as the goal needs; what is read completely is exact, and says so.
+/// Reads as little as the goal needs; what is read completely is exact, and marked as exact.
 /// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
 /// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
 /// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
@@ -142,8 +142,8 @@ pub struct Estimate {
     pub aggregates: Vec<String>,
     #[command(flatten)]
     pub region: Region,
-    /// Columns by whose values records are grouped
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// Columns or expressions by whose values records are grouped, like 'kind, bin(x, 0.01)'
+    #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     ///

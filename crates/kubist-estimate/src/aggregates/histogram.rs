@@ -158,6 +158,7 @@ impl Accumulator for Histogram {
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
         let bins = self.bins(conditions.p, conditions.alpha);
         let found = bins.map(|(bin, [value, low, high, records])| Found {
+            own: None,
             bin,
             interval: Interval { low, high, ..Interval::exact(value) },
             records,

@@ -1,7 +1,8 @@
 //! Rounding down to the edges of bins and to the beginnings of periods.
 
-use crate::bound::{Period, Width};
+use crate::bound::Period;
 use crate::moment::{days_since_epoch, month_of};
+use crate::number::BinWidth;
 
 /// The edges of bins as floats: whole multiples of a decimal, each rounded once, so that an
 /// edge is the number that is written so (0.3, where 3 * 0.1 is more).
@@ -12,7 +13,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    pub(super) fn new(width: Width) -> Edges {
+    pub(super) fn new(width: BinWidth) -> Edges {
         let power = 10f64.powi(width.exponent.abs());
         Edges { mantissa: width.mantissa as f64, power, divides: width.exponent < 0 }
     }
