@@ -295,8 +295,8 @@ pub struct Goal {
     absolute: Option<f64>,
     /// Seconds.
     within: Option<f64>,
-    rows: Option<u64>,
-    bytes: Option<u64>,
+    max_rows: Option<u64>,
+    max_bytes: Option<u64>,
     confidence: Option<f64>,
     tails: Option<f64>,
 }
@@ -316,8 +316,8 @@ impl Asked<Goal> {
             error: goal.error,
             absolute: goal.absolute,
             within: goal.within.map(|within| seconds("within", within)).transpose()?,
-            rows: goal.rows,
-            bytes: goal.bytes,
+            max_rows: goal.max_rows,
+            max_bytes: goal.max_bytes,
             confidence: goal.confidence.unwrap_or(default.confidence),
             tails: goal.tails,
         })

@@ -222,6 +222,32 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// How well something is to be known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    Share(f64),
+    Absolute(f64),
+}
+
+impl Goal {
+    pub fn share(self) -> Option<f64> {
+        if let Goal::Share(share) = self { Some(share) } else { None }
+    }
+
+    pub fn absolute(self) -> Option<f64> {
+        if let Goal::Absolute(value) = self { Some(value) } else { None }
+    }
+}
+
+/// `1%` or `0.01` of a value, or `0.01 abs` whatever the value.
+pub fn goal(text: &str) -> Result<Goal, String> {
+    let Some(number) = text.trim().strip_suffix("abs") else { return share(text).map(Goal::Share) };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(value)),
+        _ => Err(format!("{text:?}: an absolute error is a number above 0, as '0.01 abs'")),
+    }
+}
+
 /// Seconds, with parts of one.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let number = text.trim().trim_end_matches('s').trim();

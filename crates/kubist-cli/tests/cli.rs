@@ -208,6 +208,11 @@ fn estimates_hold_the_truth_and_say_so() {
     let bins = workdir.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
     assert_eq!(bins.out.lines().count(), 6);
     assert!(bins.out.contains("0.25:0.5"), "{}", bins.out);
+    let sampled = ["estimate", "t", "histogram(x * 2, 4, 0.5, 1)", "--precision", "0.1"];
+    let sampled = workdir.run_of(&sampled).ok().out;
+    assert!(sampled.contains("below 0.625") && sampled.contains("0.875 and above"), "{sampled}");
+    workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.05 abs", "--max-rows", "100000"]).ok();
+    workdir.run_of(&["estimate", "t", "mean(x)", "--error", "x abs"]).fails(2, &["an absolute error is a number"]);
     let watched = workdir.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
     let widths: Vec<f64> = watched
         .out
