@@ -95,6 +95,7 @@ from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._writer import Writer
+from .ingesting import ingest
 
 __all__ = [
     "Busy",
@@ -140,6 +141,7 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "ingest",
     "open",
     "salvage",
 ]

@@ -83,6 +83,13 @@ class Writer:
             ),
         )
 
+    def committed(self, token: str) -> int | None:
+        """How many rows this writer has committed under ``token``; None: it has not used it.
+
+        A program that starts again so learns what it need not read.
+        """
+        return self._writer.committed(token)
+
     def abandon(self, step: int) -> None:
         """Says that this writer has nothing for ``step`` and never will."""
         self._writer.abandon(_box.step("step", step))
