@@ -1,8 +1,12 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
+# make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make page    the explorer page, in viewer/dist/
-# make wheel   a wheel of package and command, the page within, in dist/
+# make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
+# make header  kubist.h of the sources, with cbindgen 0.24.3
+# make memcheck   the C examples under valgrind, and a program under the address sanitizer
+# make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
@@ -24,7 +28,8 @@
 # make cassandra-down   ends them, and removes their data
 # make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
 #                       network for as many times 15 seconds
-# make generate   what HTTP's description, the page and Python know of a query, from its declaration
+# make generate   what HTTP's description, the page and Python know of a query, from its declaration,
+#                 and docs/api.md from the docstrings
 # make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
 # make hostile   20,000 hostile tries (damage, crafted files, inputs, expressions, HTTP, links,
 #                kills), counted; TRIES=n, SEED=n, ONLY=kind or ONLY=kind:try
@@ -37,7 +42,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header memcheck page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -48,6 +53,17 @@ build: $(VENV)/.for-build page
 	install -m 755 target/release/kubist $(BIN)/kubist
 	install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
 	echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
+
+PREFIX ?= /usr/local
+install:
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release '$(DESTDIR)$(PREFIX)'
+
+header:
+	cd crates/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
+
+memcheck: build $(VENV)/.for-test
+	MEMCHECK=1 $(BIN)/python -m pytest -q python/tests/test_memcheck.py
 
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js
@@ -61,10 +77,12 @@ viewer/node_modules/.ready: viewer/package-lock.json
 	cd viewer && npm ci --no-audit --no-fund --silent
 	@touch $@
 
-# Cargo compiles the module once more: alone, its libraries have fewer features.
-wheel: build
-	install -D -m 755 target/release/kubist python/kubist.data/scripts/kubist
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist ./python
+# What `build` compiled goes into it. It is then tried in an environment without Rust.
+wheel: build $(VENV)/.for-wheel
+	rm -rf dist/plain
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist/plain ./python
+	$(BIN)/python scripts/wheel.py dist/plain/*.whl
+	rm -rf dist/plain
 
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
@@ -72,6 +90,11 @@ demo: build $(VENV)/.for-demo
 # Builds first, so that the table of its steps has that too.
 test: $(VENV)/.for-build $(VENV)/.for-test
 	$(BIN)/python scripts/run_tests.py
+
+# The usual tests have the light ones of these libraries only.
+test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
+	  forms.py formats_command.py communities.py)
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
@@ -163,8 +186,9 @@ hostile:
 	TRIES=$(TRIES) cargo test --release --locked --workspace --target-dir target --test campaign -- --nocapture
 
 # Without UPDATE the same test compares.
-generate:
+generate: $(VENV)/.for-build
 	UPDATE=1 cargo test --release --locked --workspace --target-dir target --test description generated
+	$(BIN)/python scripts/api.py
 
 # Once for each version of the format; a set is never changed afterwards.
 golden:
@@ -194,7 +218,7 @@ cassandra-chaos: cassandra-up
 
 clean:
 	rm -rf viewer/node_modules viewer/dist viewer/results
-	rm -rf target $(VENV) demo dist python/kubist.data python/kubist/*.so bench/.venv bench/tools bench/data bench/results
+	rm -rf target $(VENV) demo dist python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp each, so that pip is asked only when its list has changed.

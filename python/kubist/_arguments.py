@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     """An end of a range in the values of Python and NumPy; None leaves it open."""
 
-    Box = Mapping[str, tuple[End, End]]
+    Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float]]
     Steps = int | tuple[int | None, int | None]
 
@@ -65,6 +65,8 @@ class Rest(Part, total=False):
 
     limit: int | None
     per_cell: PerCell | None
+    order_by: str | Sequence[str] | None
+    first: int | None
 
 
 class Asked(Rest, total=False):

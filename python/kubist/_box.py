@@ -39,6 +39,8 @@ def spec(
     per_cell: Any = None,
     steps: Any = None,
     inclusion: Any = None,
+    order_by: Any = None,
+    first: Any = None,
 ) -> QuerySpec:
     """The question in the words of JSON, which the engine and a server read alike.
 
@@ -66,6 +68,10 @@ def spec(
         asked["steps"] = _steps(steps)
     if inclusion is not None:
         asked["inclusion"] = _name("inclusion", inclusion)
+    if order_by is not None:
+        asked["order_by"] = [order_by] if isinstance(order_by, str) else names("order_by", order_by)
+    if first is not None:
+        asked["first"] = count("first", first)
     return asked
 
 
@@ -96,7 +102,12 @@ def _column(what: str, value: Any) -> str:
 
 
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
-    low, high = (_scalar(end) for end in pair(f"box: {column}", ends))
+    """Both ends of a range; a single value is both."""
+    ends = _scalar(ends)
+    single = ends is not None and (
+        isinstance(ends, (str, bytes)) or not isinstance(ends, (Iterable, Mapping))
+    )
+    low, high = (ends, ends) if single else map(_scalar, pair(f"box: {column}", ends))
     if _is_above(low, high):
         message = f"box: {column}: the lower end {low} is above the upper end {high}"
         raise InvalidInput(message)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _kubist
 from ._errors import InvalidInput
+from ._libraries import is_a, need
+from ._numpy import from_numpy, is_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,16 +29,17 @@ class Data:
     def __init__(self, source: Any, like: Callable[[], pa.Schema] | None = None) -> None:
         source = _with_arrow(source, like)
         self._batches: Iterator[_kubist.Incoming]
-        if _is_a(source, "pyarrow", "Table") or _is_a(source, "pyarrow", "RecordBatch"):
+        if is_a(source, "pyarrow", "Table") or is_a(source, "pyarrow", "RecordBatch"):
             _check(source)
-        if _is_a(source, "pyarrow", "RecordBatchReader"):
+        if is_a(source, "pyarrow", "RecordBatchReader"):
             # Pulled from Python, so that an exception of a generator behind
             # the reader stays what it is.
             self.schema = _kubist.Schema(source.schema)
             empty = source.schema.empty_table()
             self._batches = (_kubist.Incoming(part) for part in _or_empty(source, empty))
         else:
-            incoming = _kubist.Incoming(source)
+            own = isinstance(source, _kubist.Incoming)
+            incoming = source if own else _kubist.Incoming(source)
             self.schema = incoming.schema()
             self._batches = iter((incoming,))
 
@@ -76,22 +78,22 @@ def _check(data: Any) -> None:
 
 def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
     """Something that speaks Arrow and has named columns."""
-    if _is_a(source, "numpy", "ndarray") and source.dtype.names:
+    if is_a(source, "numpy", "ndarray") and source.dtype.names:
         source = {name: source[name] for name in source.dtype.names}
     if isinstance(source, Mapping):
-        return _from_columns(source, like() if like else None)
-    if _is_a(source, "pandas", "DataFrame"):
+        return _from_columns(source, like)
+    if is_a(source, "pandas", "DataFrame"):
         return _from_pandas(source)
-    if _is_a(source, "polars", "LazyFrame"):
+    if is_a(source, "polars", "LazyFrame"):
         raise InvalidInput("a Polars LazyFrame has no rows yet: call collect() on it first")
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return source
     raise InvalidInput(f"expected {ACCEPTED}, not a {type(source).__name__}")
 
 
-def _from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
-    pa = need("pyarrow", "a dict of columns")
-    arrays = {}
+def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | None) -> Any:
+    """Columns by name as one table: Kubist's own of NumPy arrays, else pyarrow's."""
+    arrays: dict[str, Any] = {}
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InvalidInput(f"{name!r} is not a column name")
@@ -99,27 +101,24 @@ def _from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Tabl
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         lengths_shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InvalidInput(f"the columns differ in length: {lengths_shown} rows")
-    return pa.table(arrays)
+        raise InvalidInput(f"the columns differ in length: {lengths_shown} records")
+    if all(isinstance(array, _kubist.Given) for array in arrays.values()):
+        return _kubist.given(list(arrays), list(arrays.values()))
+    return need("pyarrow", "a dict of columns").table(arrays)
 
 
-def _column(name: str, values: Any, like: pa.Schema | None) -> Any:
-    pa = need("pyarrow", "a dict of columns")
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values
+def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any:
+    if is_array(values):
+        return from_numpy(name, values)
     if not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping)):
         raise InvalidInput(f"column {name}: expected values, not {values!r}")
-    dtype: Any = getattr(values, "dtype", None)
+    pa = need("pyarrow", f"column {name}, which is a {type(values).__name__} and no NumPy array,")
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
     wanted = None
-    if dtype is None and like is not None and like.get_field_index(name) >= 0:
-        wanted = like.field(name).type
-    if getattr(dtype, "byteorder", "=") not in "=|" and hasattr(values, "astype"):
-        # Files of other machines: Arrow has native byte order only.
-        values = values.astype(dtype.newbyteorder("="))
-    if getattr(values, "ndim", 1) != 1:
-        raise InvalidInput(
-            f"column {name}: expected one dimension, not an array of shape {values.shape}"
-        )
+    if getattr(values, "dtype", None) is None and like is not None:
+        schema = like()
+        wanted = schema.field(name).type if schema.get_field_index(name) >= 0 else None
     try:
         return pa.array(values, type=wanted)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -135,18 +134,3 @@ def _from_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInput(f"the DataFrame does not fit into columns: {error}") from error
     return table.replace_schema_metadata(None)
-
-
-def _is_a(value: Any, module: str, name: str) -> bool:
-    """An instance of a class of a library that may not even be there."""
-    loaded = sys.modules.get(module)
-    kind = getattr(loaded, name, None)
-    return isinstance(kind, type) and isinstance(value, kind)
-
-
-def need(module: str, what: str) -> Any:
-    """The optional library that ``what`` is made with."""
-    try:
-        return __import__(module)
-    except ImportError as error:
-        raise ImportError(f"{what} needs {module}: pip install {module}") from error

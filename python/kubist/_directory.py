@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 from . import _box, _kubist
 from ._errors import InvalidInput
 from ._figures import Explanation
-from ._questions import Questions
+from ._looks import Looks
+from ._shown import counted
 from ._split import Split
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Opened = TypeVar("Opened")
 
 
-class InDirectory(Questions, Generic[Opened]):
+class InDirectory(Looks, Generic[Opened]):
     """A table, or a snapshot of one, whose files this process reads."""
 
     _table: _kubist.Table
@@ -69,7 +70,7 @@ class InDirectory(Questions, Generic[Opened]):
         """Cuts a query into ``n`` disjoint parts, for several processes or machines.
 
         Each record of the query is in exactly one part. Parts are compact in space and
-        of about equal rows; they are small, can be pickled, and are of the moment of
+        of about equal records; they are small, can be pickled, and are of the moment of
         this call wherever they are read.
 
         Args:
@@ -102,7 +103,7 @@ class InDirectory(Questions, Generic[Opened]):
         capacity: int | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
-        """Copies all rows into a new table in the directory ``path``.
+        """Copies all records into a new table in the directory ``path``.
 
         The copy is of one moment, takes bounded memory, and is there whole or not at
         all. It keeps columns, identity, seed and so samples, steps, units and
@@ -115,8 +116,8 @@ class InDirectory(Questions, Generic[Opened]):
                 with; None: the same.
             domains: Other domains of dimensions, as in `create`; those that are not
                 named keep their grid.
-            capacity: How many rows a cube wants to keep; None: as here.
-            progress: Called now and then with the rows done and in total.
+            capacity: How many records a cube wants to keep; None: as here.
+            progress: Called now and then with the records done and in total.
 
         Returns:
             The copy, open.
@@ -136,7 +137,7 @@ class InDirectory(Questions, Generic[Opened]):
 
     def _described(self, kind: str) -> str:
         try:
-            rows = f"{len(self):,} rows"
+            rows = counted(len(self), "record")
         except Exception as error:
             rows = f"{type(error).__name__}: {error}"
         return f"<kubist.{kind} {self.location!r}: {rows}>"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import json
-import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from . import _box, _kubist
-from ._data import need
 from ._errors import InvalidInput
 from ._figures import Stats, parse
+from ._libraries import need
+from ._own import Own
 from ._pinned import Estimates, Figures
+from ._shown import counted, html_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +30,11 @@ class About(TypedDict):
 
     precision: float
     confidence: float
+    units: dict[str, str]
     stopped: str
     missed_group: int | None
     warnings: list[str]
+    own: list[tuple[str, list[str | None]] | None]
     stats: dict[str, int | float]
 
 
@@ -58,7 +60,8 @@ class Estimate:
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
         ``confidence``, ``precision``, ``rows`` (the records it comes from),
         ``rows_read`` (all that were looked at), ``exact``. Ends are infinite where nothing
-        bounds them.
+        bounds them. Where all figures have a type of their own in common, such as int64 or a
+        timestamp, ``value``, ``low`` and ``high`` have it too, and such ends are null.
         """
         pa = need("pyarrow", "to_arrow()")
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
@@ -75,22 +78,25 @@ class Estimate:
         return frame
 
     @property
-    def value(self) -> float | None:
-        """The value of the only figure; None if no record says anything about it."""
-        value: float | None = self._only()["value"]
-        return value
+    def value(self) -> Any:
+        """The value of the only figure; None if no record says anything about it.
+
+        With all digits where it is of integers, decimals, dates or times: an `int`, a
+        `decimal.Decimal`, a `datetime.date`, `datetime.datetime` or `datetime.time`, or, of
+        timestamps in nanoseconds, a `numpy.datetime64`. Extremes and quantiles always are,
+        counts and sums where they are exact. All others are floats.
+        """
+        return self._only()["value"]
 
     @property
-    def low(self) -> float:
-        """The lower end of its interval."""
-        low: float = self._only()["low"]
-        return low
+    def low(self) -> Any:
+        """The lower end of its interval; infinite, or of times None, where nothing bounds it."""
+        return self._only()["low"]
 
     @property
-    def high(self) -> float:
-        """The upper end of its interval."""
-        high: float = self._only()["high"]
-        return high
+    def high(self) -> Any:
+        """The upper end of its interval; infinite, or of times None, where nothing bounds it."""
+        return self._only()["high"]
 
     @property
     def exact(self) -> bool:
@@ -134,82 +140,76 @@ class Estimate:
         """What it cost."""
         return parse(Stats, json.dumps(self._about["stats"]))
 
-    def _rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the aggregates that have one: of columns with a unit."""
+        return self._about.get("units", {})
+
+    def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """A row a figure, with values of Python."""
+        batch = self._figures.batch()
+        names = batch.names()
+        columns = [batch.values(place) for place in range(len(names))]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)][:most]
+        for row, own in zip(rows, self._own(), strict=False):
+            if own is not None:
+                row["value"], row["low"], row["high"] = own.values()
         return rows
 
+    def _own(self) -> list[Own | None]:
+        """The figures that are in types of their own."""
+        return [None if own is None else Own(*own) for own in self._about["own"]]
+
     def _only(self) -> dict[str, Any]:
-        rows = self._rows()
+        rows = self._rows(2)
         if len(rows) != 1:
-            raise InvalidInput(f"there are {len(rows)} figures: see to_arrow() or to_pandas()")
+            count = self._figures.batch().rows()
+            raise InvalidInput(f"there are {count} figures: see to_arrow() or to_pandas()")
         return rows[0]
 
-    def _table(self) -> tuple[list[str], list[list[str]], str]:
-        """Names, cells, and a line about all of it."""
-        table = self.to_arrow()
+    def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
+        """Names, cells, and lines about all of it."""
+        batch = self._figures.batch()
+        rows = self._rows(_SHOWN)
         hidden = {"value", "low", "high", "confidence", "precision", "rows", "rows_read", "exact"}
-        names = [name for name in table.schema.names if name not in hidden]
-        rows = table.slice(0, _SHOWN).to_pylist()
-        cells = [[_text(row[name]) for name in names] + [figure(row)] for row in rows]
-        left_out = table.num_rows - len(rows)
-        more = f", {left_out} more figures" if left_out else ""
+        places = [place for place, name in enumerate(batch.names()) if name not in hidden]
+        names = [batch.names()[place] for place in places]
+        texts = [_texts(batch, place) for place in places]
+        words = [[self._in_words(row, own) for row, own in zip(rows, self._own(), strict=False)]]
+        cells = [list(row) for row in zip(*texts, *words, strict=True)]
+        left_out = batch.rows() - len(rows)
+        more = f", {left_out:,} more figures" if left_out else ""
         stats = self.stats
         about = (
-            f"{self.confidence:.4g} confidence, precision {self.precision:.3g}, "
-            f"{stats.rows_read:,} rows read in {stats.seconds:.3g} s{more}"
+            f"({100 * self.confidence:.4g} % confidence, "
+            f"precision {_kubist.fraction(self.precision)}, "
+            f"{counted(stats.rows_read, 'record')} read in {_kubist.duration(stats.seconds)}{more})"
         )
-        return [*names, "value"], cells, about
+        return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
+
+    def _in_words(self, row: dict[str, Any], own: Own | None) -> str:
+        # What histograms count is in no unit; their bins are.
+        unit = None if "bin_low" in row else self.units.get(row["aggregate"])
+        if own is not None:
+            return own.in_words(row["exact"], unit)
+        return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
     def __repr__(self) -> str:
-        names, cells, about = self._table()
-        names = [_kubist.printable(name) for name in names]
-        cells = [[_kubist.printable(cell) for cell in row] for row in cells]
-        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *cells]]
-        notes = [f"note: {_kubist.printable(word)}" for word in self.warnings]
-        return "\n".join([*lines, f"({about})", *notes])
+        return text_table(*self._table())
 
     def _repr_html_(self) -> str:
-        names, cells, about = self._table()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in cells
-        )
-        notes = "".join(f"<p>note: {html.escape(word)}</p>" for word in self.warnings)
-        return f"<table><tr>{head}</tr>{body}</table><p>{html.escape(about)}</p>{notes}"
+        return html_table(*self._table())
+
+
+def _texts(batch: _kubist.Batch, place: int) -> list[str | None]:
+    """The cells of a column, floats with the digits that people read."""
+    values = batch.values(place)[:_SHOWN]
+    if any(isinstance(value, float) for value in values):
+        return [None if value is None else _kubist.number(value) for value in values]
+    return batch.texts(place, _SHOWN)
 
 
 Estimate.__module__ = "kubist"
-
-
-def figure(row: dict[str, Any]) -> str:
-    """A figure as people read it: ``0.1273 ± 0.0012``, or both ends where they differ."""
-    value, low, high = row["value"], row["low"], row["high"]
-    if value is None:
-        return f"unknown, {_number(low)} to {_number(high)}"
-    if row["exact"]:
-        return f"{_number(value)} exactly"
-    below, above = value - low, high - value
-    if not math.isfinite(below + above) or abs(below - above) > 0.1 * max(below, above):
-        return f"{_number(value)}, {_number(low)} to {_number(high)}"
-    half = max(below, above)
-    if half <= 0:
-        return _number(value)
-    digits = max(0, 1 - math.floor(math.log10(half)))
-    if digits > 12 or half >= 1e12:
-        return f"{value:.6g} ± {half:.2g}"
-    return f"{value:,.{digits}f} ± {half:,.{digits}f}"
-
-
-def _number(value: float) -> str:
-    if value == int(value) if math.isfinite(value) else False:
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.6g}"
-    return f"{value:.6g}"
-
-
-def _text(value: Any) -> str:
-    return _number(value) if isinstance(value, float) else str(value)
 
 
 def steps(estimates: Estimates) -> Iterator[Estimate]:
@@ -235,8 +235,8 @@ def request(
     # What `Table.estimate` takes chooses among no records: an estimate has those words too.
     asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
     if group_by is not None:
-        columns = [group_by] if isinstance(group_by, str) else group_by
-        asked["group_by"] = _box.names("group_by", columns)
+        texts = [group_by] if isinstance(group_by, str) else group_by
+        asked["group_by"] = _box.names("group_by", texts)
     if error is not None:
         asked["error"] = _box.finite("error", error)
     if absolute is not None:

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
-from ._kubist import printable
+from ._kubist import duration, printable, size
+from ._shown import counted, html_notes, html_table
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def _of(kind: type[T], values: dict[str, Any]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit did. Once you hold it, its rows survive a crash."""
+    """What one commit did. Once you hold it, its records survive a crash."""
 
     rows: int
     """Rows that became visible."""
@@ -41,11 +42,13 @@ class Commit:
     """Its token was known: it had been committed before, and was not again."""
 
     def __repr__(self) -> str:
-        rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds > 0 else ""
-        outside = f", {self.rows_outside:,} rows outside of the domain" if self.rows_outside else ""
+        rate = f", {self.rows / self.seconds:,.0f} records/s" if self.seconds > 0 else ""
+        beyond = counted(self.rows_outside, "record")
+        outside = f", {beyond} outside of the domain" if self.rows_outside else ""
         return (
-            f"<kubist.Commit {printable(self.writer)}#{self.sequence}: {self.rows:,} rows, "
-            f"{size(self.bytes_written)} in {self.seconds:.3g} s{rate}{outside}>"
+            f"<kubist.Commit {printable(self.writer)}#{self.sequence}: "
+            f"{counted(self.rows, 'record')}, {size(self.bytes_written)} "
+            f"in {duration(self.seconds)}{rate}{outside}>"
         )
 
 
@@ -70,11 +73,12 @@ class Stats:
     def __repr__(self) -> str:
         looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
         return (
-            f"<kubist.Stats {self.rows_returned:,} rows returned, {self.rows_read:,} read: "
+            f"<kubist.Stats {counted(self.rows_returned, 'record')} returned, "
+            f"{self.rows_read:,} read: "
             f"{size(self.bytes_read)} in {self.pages_read:,} pages, "
             f"{self.round_trips:,} round trips, "
             f"{self.cubes_visited:,} cubes{looked_up}, "
-            f"{self.seconds * 1000:.3g} ms>"
+            f"{duration(self.seconds)}>"
         )
 
 
@@ -83,7 +87,7 @@ class Stages:
     """Where a query's time went. Requests overlap: all of them together take longer than it."""
 
     planned_seconds: float
-    """Until the first rows were asked for."""
+    """Until the first records were asked for."""
     requests: int
     bytes: int
     queued_seconds: float
@@ -91,7 +95,7 @@ class Stages:
     store_seconds: float
     """Of all requests: from when they were sent to when they were answered."""
     decoded_seconds: float
-    """Of all threads: making rows of what was read."""
+    """Of all threads: making records of what was read."""
     hosts: dict[str, int]
     """Requests that each host answered; none for a directory."""
 
@@ -106,7 +110,7 @@ class RequestTimes(TypedDict):
     answered: float
     """Its bytes were there."""
     decoded: float
-    """The rows of the task that it was for were there."""
+    """The records of the task that it was for were there."""
     bytes: int
     host: str | None
     """Who answered; None: this machine."""
@@ -147,14 +151,16 @@ class Explanation:
         return _of(cls, {**values, **parts})
 
     def __repr__(self) -> str:
-        stages, ms = self.stages, f"{self.stats.seconds * 1000:.3g} ms"
+        stages, took = self.stages, duration(self.stats.seconds)
         if self.predicted is not None:
-            ms += f", {self.predicted['seconds'] * 1000:.3g} ms predicted"
+            took += f", {duration(self.predicted['seconds'])} predicted"
         return (
-            f"<kubist.Explanation {self.stats.rows_returned:,} rows in {ms}; "
-            f"{stages.requests:,} requests for {size(stages.bytes)}: "
-            f"queued {stages.queued_seconds:.3g} s, in the store {stages.store_seconds:.3g} s; "
-            f"planned {stages.planned_seconds:.3g} s, decoded {stages.decoded_seconds:.3g} s>"
+            f"<kubist.Explanation {counted(self.stats.rows_returned, 'record')} in {took}; "
+            f"{counted(stages.requests, 'request')} for {size(stages.bytes)}: "
+            f"queued {duration(stages.queued_seconds)}, "
+            f"in the store {duration(stages.store_seconds)}; "
+            f"planned {duration(stages.planned_seconds)}, "
+            f"decoded {duration(stages.decoded_seconds)}>"
         )
 
 
@@ -207,8 +213,8 @@ class WriterInfo:
     rows: int
 
     def __str__(self) -> str:
-        commits = "1 commit" if self.commits == 1 else f"{self.commits:,} commits"
-        return f"{printable(self.name)}: {self.rows:,} rows in {commits}"
+        commits = counted(self.commits, "commit")
+        return f"{printable(self.name)}: {counted(self.rows, 'record')} in {commits}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,20 +250,20 @@ class Info:
     format_version: int
     rows: int
     runs: int
-    """Sorted sets of rows, each from one commit or one rewrite."""
+    """Sorted sets of records, each from one commit or one rewrite."""
     cubes: int
     most_runs: int
     """Of the cube that has most."""
     replica_rows: int
-    """Copies of rows in deeper cubes."""
+    """Copies of records in deeper cubes."""
     debt: int
     """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
     grid: int
-    """The number of the newest grid, by which rows are placed; the first has 0."""
+    """The number of the newest grid, by which records are placed; the first has 0."""
     rows_to_move: int
     """Rows that lie by older grids, and wait for the optimizer."""
     rows_outside: int
-    """About how many rows lie outside of the domain of the newest grid in some dimension. They
+    """About how many records lie outside of the domain of the newest grid in some dimension. They
     are found all the same; the optimizer makes a grid that fits when there are many."""
     height: int
     """Levels of the cube tree."""
@@ -266,7 +272,7 @@ class Info:
     lookup: list[str]
     """Columns by whose values records are found without a scan."""
     capacity: int
-    """How many rows a cube wants to keep."""
+    """How many records a cube wants to keep."""
     seed: int
     replication: str
     columns: list[Column]
@@ -294,14 +300,7 @@ class Info:
         return "\n".join(f"{name:<12}{printable(value)}" for name, value in self._lines())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in self._lines()
-        )
-        return f"<table>{lines}</table>"
+        return html_table(["", ""], self._lines(), [])
 
     def _by_older_grids(self) -> str:
         return f", {self.rows_to_move:,} of them by older grids" if self.rows_to_move else ""
@@ -310,20 +309,21 @@ class Info:
         layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
         lines = [
             ("table", f"{self.location} (format {self.format_version})"),
-            ("rows", f"{self.rows:,}"),
-            ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} bytes/row"),
+            ("records", f"{self.rows:,}"),
+            ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} B a record"),
             ("disk", str(self.disk)),
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             (
                 "optimizer",
-                f"{self.debt:,} rows out of place{self._by_older_grids()}; "
+                f"{counted(self.debt, 'record')} out of place{self._by_older_grids()}; "
                 f"replication {self.replication}, {self.replica_rows:,} copied",
             ),
-            ("identity", ", ".join(self.identity) or "each row by itself"),
+            ("identity", ", ".join(self.identity) or "each record by itself"),
             ("seed", str(self.seed)),
         ]
         if self.rows_outside:
-            lines.append(("outside", f"about {self.rows_outside:,} rows outside of the domain"))
+            outside = f"about {counted(self.rows_outside, 'record')} outside of the domain"
+            lines.append(("outside", outside))
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
@@ -339,7 +339,7 @@ def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
 
 
 class Extent(TypedDict):
-    """Where rows lie along a dimension, in its unit."""
+    """Where records lie along a dimension, in its unit."""
 
     column: str
     low: float
@@ -357,9 +357,9 @@ class Loss(TypedDict):
     """Of the cube; the root's is 0."""
     rows: int
     extents: list[Extent]
-    """A box around the rows."""
+    """A box around the records."""
     replicas: int
-    """Cubes in which a replica holds copies of some of the rows."""
+    """Cubes in which a replica holds copies of some of the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class VerifyReport:
     rows_lost: int = 0
     """Rows that cannot be read."""
     rows_recoverable: int = 0
-    """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
+    """Of those, records that replicas still hold: `kubist.salvage` takes them from there."""
     losses: list[Loss] = field(default_factory=list)
     """One for each damaged location."""
     rows_unread: int = 0
@@ -391,14 +391,24 @@ class VerifyReport:
         """Everything could be read, and nothing is wrong."""
         return not self.findings and not self.unread
 
-    def __repr__(self) -> str:
-        wrong = [f"{len(self.findings)} findings"] if self.findings else []
+    def _verdict(self) -> str:
+        wrong = [counted(len(self.findings), "finding")] if self.findings else []
         wrong += [f"{len(self.unread)} could not be read"] if self.unread else []
-        verdict = ", ".join(wrong) or "sound"
-        read = f"{self.rows:,} rows, {self.pages:,} pages, {size(self.bytes)}"
-        head = f"<kubist.VerifyReport {verdict}: {read}>"
+        read = f"{counted(self.rows, 'record')}, {self.pages:,} pages, {size(self.bytes)}"
+        return f"{', '.join(wrong) or 'sound'}: {read}"
+
+    def __repr__(self) -> str:
         lines = [*self.findings, *(f"could not be read: {line}" for line in self.unread)]
+        head = f"<kubist.VerifyReport {self._verdict()}>"
         return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
+
+    def _repr_html_(self) -> str:
+        found: list[list[str | None]] = [["wrong", line] for line in self.findings]
+        found += [["could not be read", line] for line in self.unread]
+        lost = counted(self.rows_lost, "record")
+        cost = [f"{lost} lost, of which replicas hold {self.rows_recoverable:,}"]
+        notes = [self._verdict(), *(cost if self.rows_lost else [])]
+        return html_table(["", "what"], found, notes) if found else html_notes(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +418,7 @@ class SalvageReport:
     rows: int
     """In the new table."""
     rows_recovered: int
-    """Of those, rows of damaged files that replicas, or the files that they replaced, held."""
+    """Of those, records of damaged files that replicas, or the files that they replaced, held."""
     rows_lost: int
     """Rows that are known to have been committed and are not in the new table."""
     losses: list[Loss]
@@ -418,10 +428,10 @@ class SalvageReport:
     commits_lost: int = 0
     """Commits that are known to have been made, of which the log entry cannot be read."""
     uncounted: bool = False
-    """More rows may be lost than could be counted: ``notes`` says why."""
+    """More records may be lost than could be counted: ``notes`` says why."""
     alterations_lost: int = 0
-    """Alterations that cannot be read, or stand behind such a one: the new table lacks the columns, with all their
-    values, the units and the metadata that they brought."""
+    """Alterations that cannot be read, or stand behind such a one: the new table lacks the
+    columns, with all their values, the units and the metadata that they brought."""
 
     @property
     def ok(self) -> bool:
@@ -430,18 +440,10 @@ class SalvageReport:
 
     def __repr__(self) -> str:
         least = "at least " if self.uncounted else ""
-        head = f"<kubist.SalvageReport {self.rows:,} rows saved, {least}{self.rows_lost:,} lost>"
+        saved = f"{counted(self.rows, 'record')} saved, {least}{self.rows_lost:,} lost"
+        head = f"<kubist.SalvageReport {saved}>"
         lines = [*self.notes, *(loss["what"] for loss in self.losses)]
         return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
-
-
-def size(count: float) -> str:
-    """Bytes for a human eye, in powers of ten."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +453,7 @@ class OptimizeReport:
     rewrites: int
     rows_rewritten: int
     rows_moved: int
-    """Of these, rows that moved from an older grid to the newest."""
+    """Of these, records that moved from an older grid to the newest."""
     rows_copied: int
     """Rows of new replicas."""
     bytes_written: int

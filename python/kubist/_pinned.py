@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from . import _kubist
-    from ._arguments import ArrowArray, ArrowSchema
+    from ._arguments import ArrowSchema
     from ._spec import EstimateRequest, QuerySpec
 
 
 class Figures(Protocol):
     """The figures of an estimate: `_kubist.Figures`, or those of a server."""
 
-    def batch(self) -> ArrowArray: ...
+    def batch(self) -> _kubist.Batch: ...
     def about(self) -> str: ...
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate
-from ._data import need
+from . import _box, _estimate, _kubist
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
-from ._pinned import Pinned, Refinement
+from ._libraries import need
+from ._pinned import Pinned
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Questions:
         per_cell: PerCell | None = None,
         steps: Steps | None = None,
         inclusion: str | None = None,
+        order_by: str | Sequence[str] | None = None,
+        first: int | None = None,
     ) -> Result:
         """Asks for records: any region, at any precision.
 
@@ -72,8 +74,10 @@ class Questions:
 
         Args:
             box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
-                which must hold; None leaves an end open. Ends are numbers, dates,
-                times, text, bytes, compared in the column's own type. Columns
+                which must hold; None leaves an end open, and a single value is both
+                ends: ``{"pid": 7}``. Ends are numbers, dates, times, text, bytes,
+                compared in the column's own type; where the column has a unit also
+                text with one: ``{"x": ("1 cm", "2 cm")}``. Columns
                 that are no dimensions work too, as a filter. NaN and null are in
                 no range that has an end.
             precision: In (0, 1]: the records with a priority below it, a uniform
@@ -81,19 +85,21 @@ class Questions:
             window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
                 that do not overlap are independent samples.
             limit: At most this many records: those of lowest priority, in ascending
-                order, a uniform sample of that size. Applied last.
+                order, a uniform sample of that size.
             columns: The columns to return, in this order; None: all.
             where: An SQL condition over any columns, as
                 ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
                 IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
-                match no comparison. Literals adopt the column's type.
-            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
+                match no comparison. Literals adopt the column's type; where it has
+                a unit they may have another: ``"diameter > 20um"``. Names of
+                columns are found ignoring letter case here and everywhere.
+            per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. The grid is
                 fixed to the domain, not to the box. A width of which more than 9e18
                 lie between the domain's low end and a record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
-                open end: only rows of these steps, and of those only the ones
+                open end: only records of these steps, and of those only the ones
                 that every declared writer has finished.
             inclusion: The name of one more column, behind the others: the probability
                 with which each record came into the answer. ``sum(x / p)`` estimates the
@@ -101,6 +107,17 @@ class Questions:
                 ``window`` leave; under ``limit`` and ``per_cell`` up to the first record
                 left out (of all, of its cell), and null where only some of several
                 records of that very priority are in: they have no part in an estimate.
+            order_by: The order of the answer: a column or several, each with ``asc`` (the
+                default) or ``desc`` behind it, or ``"priority"``. NaN comes behind all
+                numbers and null behind NaN, in both directions; text is compared byte by
+                byte. Equal records follow each other by priority: the order is the same on
+                every machine. What does not fit into memory is sorted in a scratch file in
+                the folder for temporary files (``TMPDIR``). Without ``order_by`` records
+                come as they are stored, in no order that can be relied on; under ``limit``
+                and ``per_cell`` in ascending order of priority.
+            first: Only the first so many records in the order of ``order_by``: the ten
+                largest are ``order_by="diameter desc", first=10``. They are no sample;
+                ``limit`` draws its uniform sample before it is ordered.
 
         Returns:
             The answer, not yet read: see `Result`.
@@ -124,8 +141,11 @@ class Questions:
             per_cell=per_cell,
             steps=steps,
             inclusion=inclusion,
+            order_by=order_by,
+            first=first,
         )
-        return Result(self._pinned().query(question))
+        pinned = self._pinned()
+        return Result(pinned.query(question), lambda: pinned.query(question))
 
     def scan(
         self,
@@ -136,15 +156,15 @@ class Questions:
     ) -> pl.LazyFrame:
         """The records as a Polars lazy frame, also for SQL.
 
-        Polars says which columns it needs, which rows, and how many: only these are
+        Polars says which columns it needs, which records, and how many: only these are
         read, in bounded memory. A range of a dimension in a filter or in WHERE prunes
         as ``box`` does. Filters mean what they mean in Polars. The frame is of the
         moment of this call, however often it is collected.
 
         Args:
-            box, precision, window, limit, columns, where, per_cell, steps, inclusion: As
-                for `query`. After ``limit`` and ``per_cell`` nothing can be pushed down
-                but columns.
+            box, precision, window, limit, columns, where, per_cell, steps, inclusion,
+                order_by, first: As for `query`. After ``limit``, ``per_cell`` and ``first``
+                nothing can be pushed down but columns.
             on_result: Called with each `Result` before the frame reads it; its ``stats``
                 say afterwards what it cost.
 
@@ -176,7 +196,7 @@ class Questions:
 
         Args:
             box, precision, window, limit, columns, where, per_cell, steps, inclusion,
-                on_result: As for `scan`.
+                order_by, first, on_result: As for `scan`.
 
         Raises:
             InvalidInput: As for `query`, at once.
@@ -199,6 +219,8 @@ class Questions:
         columns: Sequence[str] | None = None,
         precision: float | None = None,
         limit: int | None = None,
+        order_by: str | Sequence[str] | None = None,
+        first: int | None = None,
     ) -> Result:
         """All records of whatever has a record in a region: the paths that lead through it.
 
@@ -211,13 +233,16 @@ class Questions:
             by: The column that tells trajectories apart. None: the table's identity, or
                 else its lookup, if that is one column.
             columns: The columns to return.
-            precision, limit: Of the records that come back, as for `query`.
+            precision, limit, order_by, first: Of the records that come back, as for `query`.
+                ``order_by=["pid", "time"]`` gives one path after the other, each in order
+                of time.
 
         Raises:
             InvalidInput: ``by`` is not given, and there is not one column that it could be.
 
         Example:
-            >>> paths = t.trajectories(box={"z": (None, 0.01)}, by="pid").to_pandas()
+            >>> r = t.trajectories(box={"z": (None, 0.01)}, by="pid", order_by=["pid", "time"])
+            >>> paths = r.to_pandas()
         """
         pinned = self._pinned()
         if by is None:
@@ -225,8 +250,14 @@ class Questions:
         elif not isinstance(by, str):
             raise InvalidInput(f"by: {by!r} is not a column name")
         through = self._question(box=box, where=where, steps=steps)
-        question = self._question(columns=columns, precision=precision, limit=limit)
-        return Result(pinned.trajectories(through, by, question))
+        question = self._question(
+            columns=columns, precision=precision, limit=limit, order_by=order_by, first=first
+        )
+
+        def ask() -> _kubist.Stream:
+            return pinned.trajectories(through, by, question)
+
+        return Result(ask(), ask)
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
@@ -274,10 +305,9 @@ class Questions:
             ...     draw(seen, label=f"{r.precision:.1%}")
         """
         question = self._question(box=box, columns=columns, where=where)
-        steps = self._pinned().refine(
-            question, _box.number("start", start), _box.number("factor", factor)
-        )
-        return _results(steps)
+        first, growth = _box.number("start", start), _box.number("factor", factor)
+        pinned = self._pinned()
+        return _results(pinned, question, first, growth)
 
     @overload
     def estimate(
@@ -323,7 +353,7 @@ class Questions:
         """Aggregates of a sample, each with an interval that holds the truth as often as it says.
 
         Reads as little as the goal needs: a small pilot says how far to go. What is read
-        completely is exact, and says so. Null and NaN are missing values: no aggregate
+        completely is exact, and marked as exact. Null and NaN are missing values: no aggregate
         counts them.
 
         Args:
@@ -414,6 +444,18 @@ class Questions:
         return _box.spec(lambda: self.schema, **asked)
 
 
-def _results(steps: Refinement) -> Iterator[Result]:
-    while (stream := steps.next_step()) is not None:
-        yield Result(stream)
+def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:
+    """The steps of a refinement, each of which can be read again as a window of priorities."""
+    steps = pinned.refine(question, start, factor)
+
+    def later(low: float, high: float) -> Callable[[], _kubist.Stream]:
+        step = cast("QuerySpec", {**question, "window": (low, high)})
+        return lambda: pinned.query(step)
+
+    def results() -> Iterator[Result]:
+        low, high = 0.0, start
+        while (stream := steps.next_step()) is not None:
+            yield Result(stream, later(low, high))
+            low, high = high, min(1.0, high * factor)
+
+    return results()

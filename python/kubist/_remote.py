@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _box, _errors, _kubist
 from ._errors import Error, InvalidInput, NotATable, StorageError
-from ._questions import Questions
+from ._looks import Looks
 from ._tunnel import Tunnel
+from ._view import View
 
 if TYPE_CHECKING:
     from ._spec import EstimateRequest, QuerySpec
@@ -203,9 +204,12 @@ class PinnedSnapshot:
         self._server = server
         self._name = name
         self._known = about
+        self._version: str | None = None if about is None else str(about["version"])
 
     def token(self) -> str:
-        return str(self.about()["version"])
+        if self._version is None:
+            self.about()
+        return str(self._version)
 
     @property
     def path(self) -> str:
@@ -214,13 +218,19 @@ class PinnedSnapshot:
     def about(self) -> dict[str, Any]:
         """The server's description of the table. It pins the snapshot."""
         if self._known is None:
-            self._known = self._server.json("GET", self.path)
+            version = "" if self._version is None else urllib.parse.quote(self._version)
+            at = f"?version={version}" if version else ""
+            self._known = self._server.json("GET", f"{self.path}{at}")
+            self._version = str(self._known["version"])
         known: dict[str, Any] = self._known
         return known
 
     def _ask(self, what: str, asked: Mapping[str, object]) -> _Answer:
-        version = {} if self._known is None else {"version": self.token()}
-        return self._server.ask("POST", f"{self.path}/{what}", {**asked, **version})
+        version = {} if self._version is None else {"version": self._version}
+        answer = self._server.ask("POST", f"{self.path}/{what}", {**asked, **version})
+        # From its first answer on all are of one snapshot.
+        self._version = self._version or answer.header("kubist-version")
+        return answer
 
     def _stream(self, what: str, asked: Mapping[str, object]) -> _kubist.Wire:
         answer = self._ask(what, asked)
@@ -265,7 +275,7 @@ class PinnedSnapshot:
         return _Refine(self, query, start, factor)
 
     def count(self, query: QuerySpec) -> int:
-        if query.keys() & {"limit", "per_cell"}:
+        if query.keys() & {"limit", "per_cell", "order_by", "first"}:
             # The server counts what matches; how many of those are chosen, only the choice tells.
             wire = self.query({**query, "columns": [self.about()["columns"][0]["name"]]})
             while wire.next_batch() is not None:
@@ -330,7 +340,7 @@ class _Estimates:
         return None if wire is None else _Figures(wire)
 
 
-class _Remote(Questions):
+class _Remote(Looks):
     """What a remote table and a snapshot of it have in common.
 
     The server has limits: see ``docs/http.md``.
@@ -400,6 +410,12 @@ class RemoteTable(_Remote):
                 end = time.monotonic() + patience
             elif time.monotonic() >= end:
                 return
+
+    def view(self, *, open: bool = True) -> View:
+        """The explorer page of this table, which its server has: as `Table.view`."""
+        token = f"?token={urllib.parse.quote(self._server.token)}" if self._server.token else ""
+        table = urllib.parse.urlencode({"table": self.name})
+        return View(f"{self._server.url}/{token}#{table}", None, open=bool(open))
 
     def close(self) -> None:
         """Ends the tunnel, if there is one; a table that is dropped does so by itself."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _forms, _kubist
-from ._data import need
+from . import _forms, _kubist, _shown
 from ._errors import InvalidInput, Refused
 from ._figures import Stats, parse
+from ._libraries import need
 
 if TYPE_CHECKING:
     import astropy.table
@@ -21,50 +22,91 @@ if TYPE_CHECKING:
     import pyvista
     import xarray
 
+_SHOWN = 10
+"""Records that a console or a notebook shows."""
+
 
 class Result:
-    """The answer of a query, read once, in the form you like.
+    """The answer of a query, in the form you like.
 
     Nothing is read from disk beyond what the first batches need until you ask:
 
     >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01)
-    >>> frame = r.to_pandas()          # or to_arrow(), to_polars()
+    >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
     >>> for batch in t.query():        # pyarrow.RecordBatch by RecordBatch, bounded memory
     ...     use(batch)
     >>> duckdb.sql("SELECT ... FROM r")   # anything that reads __arrow_c_stream__
 
-    A result is one pass over the data: a second use raises `kubist.Refused`.
+    A result can be read again: it then asks its snapshot again, and gets the same records,
+    whatever was committed since. `materialize` reads once and keeps the records in memory.
     Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
     """
 
-    def __init__(self, stream: _kubist.Stream) -> None:
-        self._stream = stream
-        self._used: str | None = None
+    def __init__(self, stream: _kubist.Stream, again: Callable[[], _kubist.Stream]) -> None:
+        # What it says of itself, its precision for one, is the same however often it is read.
+        self._first = stream
+        self._latest = stream
+        self._again = again
+        self._kept: tuple[_kubist.Batches, str] | None = None
+        self._times_read = 0
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def _read(self) -> _kubist.Stream:
+        """The records from the first on."""
+        with self._lock:
+            if self._closed:
+                raise Refused("this result was closed by close(): run the query again")
+            if self._kept is not None:
+                batches, stats = self._kept
+                self._latest = _kubist.kept(batches, stats, self._first.precision())
+            elif self._times_read > 0:
+                self._latest = self._again()
+            self._times_read += 1
+            return self._latest
+
+    def materialize(self) -> Result:
+        """Reads all records into memory, from where they are taken from now on.
+
+        Returns:
+            This result.
+
+        Example:
+            >>> r = t.query(box={"x": (0.1, 0.2)}).materialize()
+            >>> r.to_numpy(), r.to_pandas()                # read once
+        """
+        if self._kept is None:
+            stream = self._read()
+            batches = stream.collect()
+            try:
+                stats = stream.stats()
+            except Refused:
+                stats = ""  # a server keeps that to itself
+            with self._lock:
+                self._kept = batches, stats
+        return self
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a `pyarrow.Table`."""
+        """All records as a `pyarrow.Table`."""
         pa = need("pyarrow", "to_arrow()")
-        self._use("to_arrow()")
-        return pa.table(self._stream.collect())
+        return pa.table(self._read().collect())
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`."""
+        """All records as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`."""
         need("pandas", "to_pandas()")
         pa = need("pyarrow", "to_pandas()")
-        self._use("to_pandas()")
-        return pa.table(self._stream.collect()).to_pandas(**options)
+        return pa.table(self._read().collect()).to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a `polars.DataFrame` (pyarrow is not needed)."""
+        """All records as a `polars.DataFrame` (pyarrow is not needed)."""
         polars = need("polars", "to_polars()")
-        self._use("to_polars()")
-        frame: pl.DataFrame = polars.DataFrame(self._stream.collect())
+        frame: pl.DataFrame = polars.DataFrame(self._read().collect())
         return frame
 
     def to_numpy(
         self, frames: str | None = None, atoms: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """All rows as one NumPy array a column (pyarrow is not needed).
+        """All records as one NumPy array a column (pyarrow is not needed).
 
         Null is NaN in numbers, which integers and booleans become floats for, and NaT in
         times. Decimals are floats. What NumPy has no type for is text, in an array of
@@ -88,19 +130,19 @@ class Result:
         if frames is not None and atoms is not None:
             return _forms.grid(self.to_numpy(), (frames, atoms), "to_numpy()")
         numpy = need("numpy", "to_numpy()")
-        self._use("to_numpy()")
-        fields = self._stream.names()
+        stream = self._read()
+        fields = stream.names()
         parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in fields]
-        while (batch := self._stream.next_batch()) is not None:
+        while (batch := stream.next_batch()) is not None:
             for place, column in enumerate(parts):
                 column.append(_array(numpy, *batch.column(place)))
         if not parts or not parts[0]:
-            empty = self._stream.empty_batch()
+            empty = stream.empty_batch()
             parts = [[_array(numpy, *empty.column(place))] for place in range(len(fields))]
         return {name: _joined(numpy, of) for name, of in zip(fields, parts, strict=True)}
 
     def to_xarray(self, *axes: str) -> xarray.Dataset:
-        """All rows as an `xarray.Dataset`, with units.
+        """All records as an `xarray.Dataset`, with units.
 
         Args:
             axes: Columns that become the dimensions, as ``"time", "pid"``; the others are
@@ -113,7 +155,7 @@ class Result:
         return _forms.to_xarray(self.to_arrow(), axes)
 
     def to_geopandas(self, x: str = "x", y: str = "y", crs: Any = None) -> geopandas.GeoDataFrame:
-        """All rows as a `geopandas.GeoDataFrame` of points.
+        """All records as a `geopandas.GeoDataFrame` of points.
 
         Args:
             x, y: The columns that hold the coordinates.
@@ -123,12 +165,12 @@ class Result:
         return _forms.to_geopandas(self.to_arrow(), x, y, crs)
 
     def to_astropy(self) -> astropy.table.Table:
-        """All rows as an `astropy.table.Table`, with units; nulls are masked."""
+        """All records as an `astropy.table.Table`, with units; nulls are masked."""
         need("astropy", "to_astropy()")
         return _forms.to_astropy(self.to_arrow())
 
     def to_pyvista(self, x: str = "x", y: str = "y", z: str | None = "z") -> pyvista.PolyData:
-        """All rows as a `pyvista.PolyData` of points, the other columns as their data.
+        """All records as a `pyvista.PolyData` of points, the other columns as their data.
 
         Args:
             x, y, z: The columns that hold the coordinates; z None: they lie in a plane.
@@ -157,54 +199,47 @@ class Result:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")
-        self._use("iteration")
-        return self._batches(pa)
-
-    def _batches(self, pa: Any) -> Iterator[pa.RecordBatch]:
-        while (batch := self._stream.next_batch()) is not None:
-            yield pa.record_batch(batch)
+        return _batches(self._read(), pa)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Streams the batches into any library that speaks the Arrow C stream interface."""
-        self._use("__arrow_c_stream__()")
-        return self._stream.__arrow_c_stream__(requested_schema)
-
-    def _use(self, how: str) -> None:
-        if self._used is not None:
-            raise Refused(
-                f"this result was already read by {self._used}: a result is one pass over "
-                "the data, so run the query again"
-            )
-        self._used = how
+        return self._read().__arrow_c_stream__(requested_schema)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the answer, as a `pyarrow.Schema`."""
-        return need("pyarrow", "schema").schema(self._stream.schema())
+        return need("pyarrow", "schema").schema(self._first.schema())
 
     @property
     def precision(self) -> float:
         """The share of the matching records that the answer holds, in (0, 1].
 
         All matching records with a priority below it are in the answer, so
-        1 / precision is the weight of each row in an estimate. After ``limit``
+        1 / precision is the weight of each record in an estimate. After ``limit``
         it is the priority of the first record left out (1 if none was); asking
         for it then waits for the first batch.
         """
-        return self._stream.precision()
+        return self._first.precision()
 
     @property
     def stats(self) -> Stats:
         """What the answer has cost so far; final once it has been read.
 
+        Of a result that was read several times it is the cost of the last time.
         A server keeps that to itself: of a remote answer it is `kubist.Refused`.
         """
-        return parse(Stats, self._stream.stats())
+        text = self._latest.stats()
+        if not text:
+            raise Refused("what a remote answer cost is not known here")
+        return parse(Stats, text)
 
     def close(self) -> None:
         """Stops the work and lets go of memory; a result that is dropped does so by itself."""
-        self._used = self._used or "close()"
-        self._stream.close()
+        with self._lock:
+            self._closed = True
+            self._kept = None
+        self._first.close()
+        self._latest.close()
 
     def __enter__(self) -> Result:
         return self
@@ -213,9 +248,54 @@ class Result:
         self.close()
 
     def __repr__(self) -> str:
-        if self._used is None:
-            return f"<kubist.Result not yet read: precision {self._stream.precision():.3g}>"
-        return f"<kubist.Result read by {self._used}: {self._stream.rows():,} rows so far>"
+        if self._kept is not None and not self._closed:
+            return _shown.text_table(*self._preview())
+        columns = ", ".join(map(_kubist.printable, self._first.names()))
+        if self._closed:
+            state = "closed"
+        elif self._times_read == 0:
+            state = "not yet read"
+        else:
+            state = f"{_shown.counted(self._latest.rows(), 'record')} read so far"
+        precision = _kubist.fraction(self._first.precision())
+        return f"<kubist.Result of {columns}: precision {precision}, {state}>"
+
+    def _repr_html_(self) -> str:
+        if self._closed:
+            return _shown.html_notes([repr(self)])
+        return _shown.html_table(*self._preview())
+
+    def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
+        """The first records, and how many there are; read apart from what the user reads."""
+        if self._kept is not None:
+            stream = _kubist.kept(*self._kept, self._first.precision())
+        else:
+            stream = self._again()
+        titles = zip(stream.names(), stream.units(), strict=True)
+        names = [_shown.with_unit(name, unit) for name, unit in titles]
+        rows: list[list[str | None]] = []
+        found = 0
+        try:
+            while (batch := stream.next_batch()) is not None:
+                found += batch.rows()
+                columns = [batch.texts(place, _SHOWN - len(rows)) for place in range(len(names))]
+                rows += map(list, zip(*columns, strict=True))
+                # The others need only be counted, which is free where they are in memory.
+                if len(rows) >= _SHOWN and self._kept is None:
+                    break
+        finally:
+            stream.close()
+        precision = f"precision {_kubist.fraction(self._first.precision())}"
+        if self._kept is not None or found < _SHOWN:
+            note = f"{_shown.counted(found, 'record')}, {precision}"
+        else:
+            note = f"the first {len(rows)} records, {precision}"
+        return names, rows, [note]
+
+
+def _batches(stream: _kubist.Stream, pa: Any) -> Iterator[pa.RecordBatch]:
+    while (batch := stream.next_batch()) is not None:
+        yield pa.record_batch(batch)
 
 
 def _array(

@@ -13,8 +13,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Unpack
 
 from . import _box
-from ._data import need
 from ._errors import InvalidInput
+from ._libraries import need
 from ._pushdown import (
     NAN_GREATEST,
     All,
@@ -65,7 +65,8 @@ class Source:
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
         # A choice among all records is made before anything else is asked of them.
-        self.takes_conditions = arguments.get("limit") is None and arguments.get("per_cell") is None
+        chosen = (arguments.get("limit"), arguments.get("per_cell"), arguments.get("first"))
+        self.takes_conditions = chosen == (None, None, None)
         described = json.loads(snapshot.columns())
         asked = arguments.get("columns")
         if asked is None:
@@ -78,7 +79,7 @@ class Source:
         # Names and values are checked now, not when an engine reads.
         snapshot.query(self._asked(limit=0))
         nothing = both(arguments.get("where"), "FALSE")
-        self.empty = Result(snapshot.query(self._asked(where=nothing)))
+        self.empty = self._result(self._asked(where=nothing))
 
     def _asked(self, **changes: Unpack[Asked]) -> QuerySpec:
         asked: Asked = {**self._arguments, **changes}
@@ -93,19 +94,22 @@ class Source:
             if self.inclusion not in wanted:
                 changes["inclusion"] = None
         if where is None or not self.takes_conditions:
-            stream = self._snapshot.query(self._asked(**changes))
+            result = self._result(self._asked(**changes))
         else:
             narrowed = both(self._arguments.get("where"), where)
             try:
                 narrower: Asked = {**changes, "where": narrowed}
-                stream = self._snapshot.query(self._asked(**narrower))
+                result = self._result(self._asked(**narrower))
             except InvalidInput:
                 # Too deep for our parser, say: it is applied to what comes back anyway.
-                stream = self._snapshot.query(self._asked(**changes))
-        result = Result(stream)
+                result = self._result(self._asked(**changes))
         if self._on_result is not None:
             self._on_result(result)
         return result
+
+    def _result(self, question: QuerySpec) -> Result:
+        snapshot = self._snapshot
+        return Result(snapshot.query(question), lambda: snapshot.query(question))
 
     def count(self) -> int:
         """How many rows there are."""
@@ -135,10 +139,11 @@ def lazy_frame(source: Source) -> pl.LazyFrame:
                 where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
         result = source.read(needed or list(empty.columns[:1]), where)
         left = n_rows
+        stream = result._read()
         try:
             yield empty.select(wanted)
             while left is None or left > 0:
-                batch = result._stream.next_batch()
+                batch = stream.next_batch()
                 if batch is None:
                     break
                 frame = polars.DataFrame(batch)

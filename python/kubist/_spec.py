@@ -58,6 +58,11 @@ class QuerySpec(TypedDict, total=False):
     columns: Sequence[str]
     """The columns to return, in this order; without it all."""
 
+    first: int
+    """Only the first so many records in the order of `order_by`, which it needs: the largest,
+    the earliest. Unlike those of `limit` they are no sample.
+    """
+
     inclusion: str
     """The name of one more column: the probability with which each record came into the answer,
     whatever the others drew. It is null where a limit kept only some of several records of
@@ -67,6 +72,13 @@ class QuerySpec(TypedDict, total=False):
     limit: int
     """At most this many records: those of lowest priority among what is left, in ascending
     order.
+    """
+
+    order_by: Sequence[str]
+    """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
+    `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
+    Equal records follow each other by priority. Without it records come in no order, but
+    under `limit` and `per_cell` by priority. A `limit` draws its sample first.
     """
 
     per_cell: PerCell
@@ -254,10 +266,22 @@ class TrajectoriesRequest(CountRequest, total=False):
     columns: Sequence[str]
     """The columns to return, in this order; without it all. (at most 4096)"""
 
+    first: int
+    """Only the first so many records in the order of `order_by`, which it needs: the largest,
+    the earliest. Unlike those of `limit` they are no sample.
+    """
+
     format: Literal["arrow", "csv", "parquet"]
     """An Arrow IPC stream by default."""
 
     limit: int
     """At most this many records: those of lowest priority among what is left, in ascending
     order. (at most 5000000)
+    """
+
+    order_by: Sequence[str]
+    """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
+    `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
+    Equal records follow each other by priority. Without it records come in no order, but
+    under `limit` and `per_cell` by priority. A `limit` draws its sample first.
     """

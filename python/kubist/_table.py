@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
-from ._data import Data, is_schema, need
+from ._data import Data, is_schema
 from ._directory import InDirectory, location_of
 from ._errors import InvalidInput, Refused
 from ._figures import (
@@ -22,9 +22,13 @@ from ._figures import (
     VerifyReport,
     parse,
 )
+from ._libraries import is_a, need
+from ._tunnel import Tunnel
+from ._view import View
 from ._writer import Writer, append
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from ._arguments import ArrowSchema, Domain, End, Rows
@@ -49,18 +53,20 @@ def create(
         path: Where the table will be: a directory, or ``cassandra://hosts/keyspace/table``
             (docs/cassandra.md). Nothing may be there yet.
         data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
-            kind that `Table.append` takes: its rows become the first commit.
+            kind that `Table.append` takes: its records become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
             timestamps. A dict says where their values lie, in the column's unit:
             ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
             gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
             of names learns all. Once the data has outgrown what was learned or
-            given, the optimizer makes another grid, as `Table.regrid` does. Values elsewhere are kept and found all the
-            same: a domain shapes the index, never an answer.
-        identity: The columns that decide whether a record is in a sample.
-            ``["pid", "time"]`` samples records, ``["pid"]`` whole trajectories.
-            None: each record by itself. It is no key: equal identities may repeat.
-        capacity: About how many rows a cube of the index keeps. None: the default.
+            given, the optimizer makes another grid, as `Table.regrid` does. Values
+            elsewhere are kept and found all the same: a domain shapes the index, never
+            an answer.
+        identity: The columns that define the sampling unit: records that agree in them
+            are in a sample together. ``["pid", "time"]`` samples records, ``["pid"]``
+            whole trajectories. None: each record by itself. It is no key: equal
+            identities may repeat.
+        capacity: About how many records a cube of the index keeps. None: the default.
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity, lookup and seed agree, instead of raising; data is then appended.
@@ -72,8 +78,8 @@ def create(
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
             there already counts too.
-        metadata: What else is to be kept with the table, as far as JSON can say it:
-            the run, the code, its parameters.
+        metadata: What else is kept with the table, of any kind that JSON has: the run,
+            the code, its parameters.
         lookup: Columns by whose values records are found without a scan. With
             ``["pid"]`` a query ``where="pid = 17"`` or ``"pid in (17, 18)"``, joined
             by AND with whatever else, reads only where those particles are; for a few
@@ -131,7 +137,8 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     Args:
         path: Where the table is: a directory, or ``cassandra://hosts/keyspace/table``.
         optimize: Restore the layout, on a thread of its own, where the queries of
-            this handle examine many rows in vain. It needs to write to the table.
+            this handle read many more records than they return. It needs to write to
+                the table.
 
     Raises:
         NotATable: There is no table at ``path``.
@@ -161,10 +168,10 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
     """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
 
-    Takes every page that can be read, lost rows from replicas where there are any,
+    Takes every page that can be read, lost records from replicas where there are any,
     and older states where newer ones cannot be read. The damaged table is not
     changed. The new one has the same columns, grid, identity and seed, so the same
-    records are in its samples, and rows keep their steps.
+    records are in its samples, and they keep their steps.
 
     Args:
         path: The damaged table.
@@ -192,7 +199,9 @@ class Table(InDirectory["Table"]):
     `close`, to let go of the writer that `append` opened.
     """
 
-    def __init__(self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None) -> None:
+    def __init__(
+        self, table: _kubist.Table, optimizer: _kubist.ReadOptimizer | None = None
+    ) -> None:
         self._table = table
         self._read_optimizer = optimizer
         self._closed = False
@@ -251,7 +260,7 @@ class Table(InDirectory["Table"]):
         Args:
             name: Its name in the table's log, one writer at a time; None: the
                 first free one of ``writer-1``, ``writer-2``, ...
-            memory_bytes: About how many bytes of rows are held in memory before
+            memory_bytes: About how many bytes of records are held in memory before
                 a commit spills to scratch files; None: 1 GiB.
             optimize: Restore the layout after commits, on a thread of its own that
                 takes a part of one core and ends with the writer.
@@ -278,7 +287,7 @@ class Table(InDirectory["Table"]):
 
         Args:
             step: Only up to this step of the simulation, which every declared
-                writer must have finished; rows without a step are seen too.
+                writer must have finished; records without a step are seen too.
 
         Raises:
             InvalidInput: The step is not complete; the message says whom it waits for.
@@ -293,7 +302,7 @@ class Table(InDirectory["Table"]):
         )
 
     def at(self, token: str) -> Snapshot:
-        """The snapshot that a token names: the same rows, in any process, whatever came later.
+        """The snapshot that a token names: the same records, in any process, whatever came later.
 
         Args:
             token: The `Snapshot.token` of a snapshot of this table, taken here, in another
@@ -347,20 +356,21 @@ class Table(InDirectory["Table"]):
     def add_column(
         self,
         name: str,
-        type: pa.DataType | str,
+        type: pa.DataType | np.dtype[Any] | str,
         default: End = None,
         nullable: bool = True,
         unit: str | None = None,
     ) -> None:
         """Adds a column behind the others, while others read and write.
 
-        Rows that are here have the default, and so have rows that are appended
+        Records that are here have the default, and so have records that are appended
         without the column. Open handles see it at their next call, and a snapshot
         keeps the columns that it had. It cannot be a dimension or an identity.
 
         Args:
             name: Of no column that is here.
-            type: A `pyarrow.DataType`, or its name, as ``"float32"``.
+            type: Its name, as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or a
+                `pyarrow.DataType`.
             default: A value that the type can hold; None: null.
             nullable: Whether there may be nulls.
             unit: Its unit.
@@ -369,35 +379,30 @@ class Table(InDirectory["Table"]):
             InvalidInput: The name is taken, the type is not supported, the default
                 does not fit, or there is none for a column without nulls.
         """
-        pa = need("pyarrow", "add_column()")
         self._check()
         if not isinstance(name, str):
             raise InvalidInput(f"{name!r} is not a column name")
-        try:
-            kind = pa.type_for_alias(type) if isinstance(type, str) else type
-            column = pa.schema([pa.field(name, kind, nullable=bool(nullable))])
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
         value = _box.plain(f"column {name}", default)
         if unit is not None:
             _box.units({name: unit})
-        self._table.add_column(_kubist.Schema(column), default=value, unit=unit)
+        column = _one_column(name, type, bool(nullable))
+        self._table.add_column(column, default=value, unit=unit)
 
     def set_unit(self, column: str, unit: str | None) -> None:
-        """Says in which unit a column is; None: in none.
+        """Sets the unit of a column; None removes it.
 
         It stands in the column's Arrow metadata, under ``unit``.
         """
         self.set_metadata({"unit": unit}, column=column)
 
     def set_metadata(self, values: Mapping[str, Any], *, column: str | None = None) -> None:
-        """Says something about the table, or about a column.
+        """Sets metadata of the table, or of a column.
 
         Args:
-            values: New values by key, as far as JSON can say them; None forgets one.
-                Keys that are not named stay as they are.
-            column: The column that it is about; metadata of columns stands in
-                their Arrow metadata too. None: the table.
+            values: New values by key, of any kind that JSON has; None removes one.
+                Other keys keep their values.
+            column: The column; metadata of columns stands in their Arrow metadata
+                too. None: the table.
 
         Example:
             >>> t.set_metadata({"solver": {"name": "alya", "dt": 1e-4}, "draft": None})
@@ -434,10 +439,10 @@ class Table(InDirectory["Table"]):
     def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
-        Goes first where queries of this process examined most rows in vain.
+        Goes first where queries of this process read most records that they did not return.
 
         Args:
-            debt_share: Rewrites a part of the tree once this share of its rows is
+            debt_share: Rewrites a part of the tree once this share of its records is
                 not where a fresh build would put it.
             replication: What to copy into deeper cubes, as for `kubist.create`.
                 None: as the table was created.
@@ -455,7 +460,7 @@ class Table(InDirectory["Table"]):
         kind: str | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
-        """Gives the table another grid and moves all rows to it.
+        """Gives the table another grid and moves all records to it.
 
         Answers stay the same, while others read and write; writers take up the new grid
         with their next commit. Stopped, it can be finished by `optimize`.
@@ -464,9 +469,9 @@ class Table(InDirectory["Table"]):
             dimensions: The columns to index: any that can be, also columns that were added
                 later; None: the same.
             domain: Where their values lie, as in `create`. Those that are not named are
-                learned from a sample of all rows.
+                learned from a sample of all records.
             kind: How learned domains are divided: ``linear`` or ``quantile``; None: as before.
-            progress: Called now and then with the rows placed anew and those left.
+            progress: Called now and then with the records placed anew and those left.
 
         Example:
             >>> t.regrid(domain={"x": (0, 0.2)})
@@ -498,7 +503,7 @@ class Table(InDirectory["Table"]):
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
     ) -> VerifyReport:
-        """Looks whether the table is sound.
+        """Checks whether the table is sound.
 
         Reads the header, the logs, the rewrites, the checkpoints and the bounds of
         all records, and sees that every file is there.
@@ -518,6 +523,26 @@ class Table(InDirectory["Table"]):
         """
         self._check()
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
+
+    def view(self, *, open: bool = True) -> View:
+        """The explorer page of this table, served by ``kubist view`` for this process alone.
+
+        Args:
+            open: Open it in the browser too.
+
+        Returns:
+            Its address, which a notebook shows as a link; the page is served until
+            `View.stop`, or until this process ends.
+
+        Raises:
+            StorageError: The command ``kubist`` is not installed, or could not start.
+
+        Example:
+            >>> page = t.view()
+        """
+        self._check()
+        tunnel = Tunnel(self.location)
+        return View(tunnel.url, tunnel, open=bool(open))
 
     def close(self) -> None:
         """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""
@@ -599,6 +624,19 @@ class Snapshot(InDirectory[Table]):
 
     def __repr__(self) -> str:
         return self._described("Snapshot")
+
+
+def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
+    """A schema of one column."""
+    if isinstance(type, str):
+        return _kubist.Schema.of_column(name, type, nullable)
+    if is_a(type, "numpy", "dtype"):
+        return _kubist.Schema.of_column(name, type.name, nullable)
+    pa = need("pyarrow", "a column of a type that is no text")
+    try:
+        return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
 
 
 for _public in (create, drop, open, salvage, Table, Snapshot):

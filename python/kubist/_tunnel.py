@@ -1,4 +1,4 @@
-"""A way to a table behind ssh: `kubist view ssh://...`, as long as somebody needs it."""
+"""A server of one table, here or behind ssh: `kubist view`, as long as somebody needs it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Tunnel:
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
         if command is None:
-            raise StorageError(f"{url}: the command kubist, which leads there, is not installed")
+            raise StorageError(f"{url}: the command kubist, which serves it, is not installed")
         process = subprocess.Popen(
-            [*_UNINTERRUPTED, command, "view", "--token", "-", url],
+            [*_UNINTERRUPTED, command, "view", "--token", "-", "--", url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

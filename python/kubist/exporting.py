@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _forms
-from ._data import need
+from ._libraries import need
 from ._errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
+};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyList, PyTuple};
 
 use crate::column::{Column, Native, native};
 use crate::error::invalid;
+use crate::plain;
 
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
@@ -38,6 +41,14 @@ impl Schema {
         Ok(Schema(Arc::new(schema)))
     }
 
+    /// A schema of one column, its type by name.
+    #[staticmethod]
+    fn of_column(py: Python<'_>, name: &str, kind: &str, nullable: bool) -> PyResult<Schema> {
+        let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &format!("column {name}: {error}")))?;
+        let field = arrow_schema::Field::new(name, data_type, nullable);
+        Ok(Schema(Arc::new(arrow_schema::Schema::new(vec![field]))))
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.0)
     }
@@ -57,9 +68,7 @@ impl Batch {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema;
-        let array = StructArray::from(self.0.clone());
-        let (array, _) = to_ffi(&array.into_data()).map_err(|e| invalid(py, &e.to_string()))?;
-        let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+        let array = array_capsule(py, &StructArray::from(self.0.clone()))?;
         PyTuple::new(py, [schema_capsule(py, &self.0.schema())?, array])
     }
 
@@ -78,6 +87,25 @@ impl Batch {
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let Native { values, nulls, texts } = native(py, self.0.column(index))?;
         Ok((values, nulls, texts))
+    }
+
+    /// A column as values of Python: numbers, truths, text.
+    fn values<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
+        plain::values(py, self.0.column(index))
+    }
+
+    /// The first values of a column as they are shown.
+    fn texts(&self, py: Python<'_>, index: usize, most: usize) -> PyResult<Vec<Option<String>>> {
+        plain::texts(py, self.0.column(index), most)
+    }
+
+    /// The names of the columns.
+    fn names(&self) -> Vec<String> {
+        names(&self.0.schema())
+    }
+
+    fn rows(&self) -> usize {
+        self.0.num_rows()
     }
 }
 
@@ -118,8 +146,7 @@ impl Incoming {
         let reader: Box<dyn RecordBatchReader + Send> = if source.hasattr("__arrow_c_stream__")? {
             Box::new(incoming_stream(source)?)
         } else {
-            let batch = incoming_batch(source)?;
-            Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema()))
+            return Ok(Incoming::of_batch(incoming_batch(source)?));
         };
         Ok(Incoming { schema: reader.schema(), reader: Mutex::new(reader) })
     }
@@ -130,6 +157,13 @@ impl Incoming {
 }
 
 impl Incoming {
+    /// Of one batch.
+    pub fn of_batch(batch: RecordBatch) -> Incoming {
+        let schema = batch.schema();
+        let reader = RecordBatchIterator::new([Ok(batch)], schema.clone());
+        Incoming { schema, reader: Mutex::new(Box::new(reader)) }
+    }
+
     pub fn schema_ref(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -205,6 +239,23 @@ fn incoming_batch(source: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
 /// What went wrong inside the data's own producer.
 pub fn unreadable(py: Python<'_>, error: &ArrowError) -> PyErr {
     invalid(py, &format!("the data could not be read: {error}"))
+}
+
+/// One array as the C data interface hands it over.
+pub fn array_capsules<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyTuple>> {
+    let schema = FFI_ArrowSchema::try_from(array.data_type()).map_err(|e| invalid(py, &e.to_string()))?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    PyTuple::new(py, [schema, array_capsule(py, array)?])
+}
+
+fn array_capsule<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyCapsule>> {
+    let (array, _) = to_ffi(&array.to_data()).map_err(|e| invalid(py, &e.to_string()))?;
+    PyCapsule::new_with_value(py, array, ARRAY)
+}
+
+/// The names of a schema's columns.
+pub fn names(schema: &arrow_schema::Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
 fn schema_capsule<'py>(py: Python<'py>, schema: &arrow_schema::Schema) -> PyResult<Bound<'py, PyCapsule>> {

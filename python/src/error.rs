@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
         Error::Invalid(_) | Error::Expression(_) => "InvalidInput",
-        Error::NotATable { .. } => "NotATable",
+        Error::NotATable { .. } | Error::Missing { .. } => "NotATable",
         Error::Exists { .. } => "TableExists",
         Error::Damaged { .. } => "Damaged",
         Error::Newer(_) => "NewerFormat",

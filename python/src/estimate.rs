@@ -1,5 +1,6 @@
 //! Estimates: figures with intervals, once or as they narrow.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,10 +79,13 @@ pub struct Figures(pub kubist::Estimate);
 struct About<'a> {
     precision: f64,
     confidence: f64,
+    units: &'a BTreeMap<String, String>,
     stats: Stats,
     stopped: Stop,
     missed_group: Option<u64>,
     warnings: &'a [String],
+    /// By figure: the kind of its own type, and value, low and high as text with all digits.
+    own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
 #[pymethods]
@@ -93,14 +97,16 @@ impl Figures {
 
     /// Precision, cost, why it stopped, warnings: as JSON.
     fn about(&self) -> String {
-        let kubist::Estimate { precision, confidence, stats, stopped, missed_group, warnings, .. } = &self.0;
+        let kubist::Estimate { precision, confidence, units, stats, stopped, missed_group, warnings, .. } = &self.0;
         let about = About {
             precision: *precision,
             confidence: *confidence,
+            units,
             stats: *stats,
             stopped: *stopped,
             missed_group: *missed_group,
             warnings,
+            own: self.0.figures.iter().map(|figure| figure.own.as_ref().map(|own| (own.kind(), own.texts()))).collect(),
         };
         serde_json::to_string(&about).expect("figures and words are valid JSON")
     }

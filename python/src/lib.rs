@@ -11,7 +11,11 @@ mod call;
 mod column;
 mod error;
 mod estimate;
+mod given;
 mod json;
+mod memory;
+mod picture;
+mod plain;
 mod process_bound;
 mod query;
 mod shown;
@@ -37,9 +41,17 @@ mod _kubist {
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
+    use crate::given::{Given, given};
+    #[pymodule_export]
+    use crate::memory::kept;
+    #[pymodule_export]
+    use crate::picture::Picture;
+    #[pymodule_export]
     use crate::query::Refine;
     #[pymodule_export]
-    use crate::shown::{printable, printable_lines, without_password};
+    use crate::shown::{
+        duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
+    };
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

@@ -19,3 +19,48 @@ pub fn printable_lines(text: &str) -> String {
 pub fn without_password(location: &str) -> String {
     kubist::without_password(location)
 }
+
+/// `1536` as `1.5 KiB`.
+#[pyfunction]
+pub fn size(bytes: u64) -> String {
+    kubist::human::bytes(bytes)
+}
+
+/// `0.0123` seconds as `12.3 ms`.
+#[pyfunction]
+pub fn duration(seconds: f64) -> String {
+    kubist::human::duration(seconds)
+}
+
+/// A share with three digits.
+#[pyfunction]
+pub fn fraction(share: f64) -> String {
+    kubist::human::fraction(share)
+}
+
+/// A number with the digits that people read.
+#[pyfunction]
+pub fn number(value: f64) -> String {
+    kubist::human::number(value)
+}
+
+/// A figure with its interval: `3.02e-7 ± 0.26e-7 m`.
+#[pyfunction]
+#[pyo3(signature = (value, low, high, exact, unit))]
+pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
+    kubist::in_words(value, low, high, exact, unit)
+}
+
+/// A figure of which the value and the ends are texts with all digits; nothing bounds an end that
+/// is None.
+#[pyfunction]
+#[pyo3(signature = (value, low, high, exact, unit))]
+pub fn figure_of_texts(
+    value: Option<&str>,
+    low: Option<&str>,
+    high: Option<&str>,
+    exact: bool,
+    unit: Option<&str>,
+) -> String {
+    kubist::texts_in_words([value, low, high], exact, unit)
+}

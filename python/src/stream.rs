@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arrow::{Batch, Batches, Schema, stream_capsule};
+use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
 
 /// Batches that come one by one, on whatever thread asks for them, and what is known of them.
 pub trait Answer: Send + Sync + 'static {
@@ -41,7 +41,12 @@ impl Stream {
 
     /// The names of the columns.
     fn names(&self) -> Vec<String> {
-        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+        names(&self.0.schema())
+    }
+
+    /// The units of the columns, in their order.
+    fn units(&self) -> Vec<Option<String>> {
+        self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
     }
 
     /// The columns without rows.

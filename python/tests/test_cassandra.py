@@ -69,7 +69,7 @@ def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> Non
 
 def test_what_is_not_there_and_what_is(location: str) -> None:
     for missing in [location, f"cassandra://{HOSTS}/no_such_keyspace/t"]:
-        with pytest.raises(kubist.NotATable, match="there is nothing"):
+        with pytest.raises(kubist.NotATable, match="does not exist"):
             kubist.open(missing)
     kubist.create(location, drops().schema, ["x"], identity=["id"])
     with pytest.raises(kubist.TableExists):
@@ -199,7 +199,7 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
     finally:
         run("drop", again, "--yes")
     run("drop", location, "--yes")
-    assert "there is nothing" in run("info", location, code=3)
+    assert "does not exist" in run("info", location, code=3)
 
 
 def test_parts_are_read_where_they_lie(location: str) -> None:

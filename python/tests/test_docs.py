@@ -2,21 +2,69 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+COMMANDS = Path(sys.executable).parent
 
 
-@pytest.mark.parametrize("page", ["frames.md"])
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a page in their order: language, text."""
+    return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["frames.md", "tutorial.md"])
 def test_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / page).read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert blocks
+    found = blocks(DOCS / page)
+    assert found
     names: dict[str, Any] = {"__name__": page}
-    for block in blocks:
-        exec(compile(block, f"{page}: {block[:40]!r}", "exec"), names)
+    environment = os.environ | {"PATH": f"{COMMANDS}:{os.environ['PATH']}"}
+    for language, block in found:
+        if language == "sh":
+            subprocess.run(["sh", "-e", "-c", block], env=environment, check=True)
+        else:
+            exec(compile(block, f"{page}: {block[:40]!r}", "exec"), names)
+
+
+def test_the_first_steps_need_numpy_alone(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Those of README, in a Python without the libraries that other methods are named after."""
+    (first,) = [block for language, block in blocks(ROOT / "README.md") if language == "python"]
+    absent = ["pyarrow", "pandas", "polars", "matplotlib"]
+    without = f"import os, sys; sys.modules.update(dict.fromkeys({absent}))\n"
+    done = run_python(f"{without}os.chdir({str(tmp_path)!r})\n{first}")
+    assert done.returncode == 0, done.stderr
+    assert "diameter [m]" in done.stdout and " ± " in done.stdout and done.stdout.count("e-5") > 1
+    assert (tmp_path / "drops.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text()
+    pages = {page.name for page in PAGES} - {"README.md"}
+    assert not {page for page in pages if f"]({page})" not in index}
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page.name}" for page in PAGES)])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    local = [link for link in links if "://" not in link]
+    assert not [link for link in local if not ((ROOT / page).parent / link).exists()]
+
+
+def test_the_reference_is_that_of_the_docstrings() -> None:
+    command = [sys.executable, ROOT / "scripts" / "api.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

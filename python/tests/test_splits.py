@@ -264,7 +264,7 @@ def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
     for request in explained.requests:
         moments = [request[stage] for stage in ("asked", "sent", "answered", "decoded")]
         assert moments == sorted(moments) and moments[-1] <= explained.stats.seconds
-    assert f"{rows:,} rows in" in repr(explained)
+    assert f"{rows:,} records in" in repr(explained)
     no_fit = tmp_path / "fit.json"
     no_fit.write_text("{}")
     with pytest.raises(kubist.InvalidInput, match="fit: it is none"):

@@ -16,6 +16,9 @@ import { Tree, type Cell, type Choice } from "./tree";
 const CELLS = 12;
 const REQUESTS = 2;
 
+/** Precisions whose ratio is less are one. */
+const SAME = 1.02;
+
 interface Request {
   cells: Cell[];
   abort: AbortController;
@@ -32,6 +35,8 @@ export class PointCloud {
   /** Rows received. */
   received = 0;
   choice: Choice | null = null;
+  /** Whether parts of the view have different precisions, and points the weights of their parts. */
+  weighted = false;
 
   constructor(
     private readonly scene: Scene,
@@ -57,9 +62,10 @@ export class PointCloud {
   }
 
   /** Chooses the cells to draw and requests those that are missing. */
-  update(budget: number): Choice {
-    const choice = (this.choice = this.tree.choose(this.scene, budget));
-    for (const [cell, mesh] of this.meshes) mesh.visible = cell.drawn;
+  update(budget: number, even: boolean): Choice {
+    const choice = (this.choice = this.tree.choose(this.scene, budget, even));
+    this.weighted = choice.precision[1] > SAME * choice.precision[0];
+    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -114,6 +120,16 @@ export class PointCloud {
     window.kubistFirst = undefined;
     if (!ahead || JSON.stringify(ahead.query) !== JSON.stringify(query)) return null;
     return ahead.frames.catch(() => null);
+  }
+
+  /** Each cell that is drawn, with its points. */
+  each(what: (cell: Cell, mesh: Points) => void): void {
+    for (const [cell, mesh] of this.meshes) if (cell.count > 0) what(cell, mesh);
+  }
+
+  /** Places all cells by the scene's present frame. */
+  place(): void {
+    for (const [cell, mesh] of this.meshes) this.scene.place(mesh, cell.low);
   }
 
   close(): void {

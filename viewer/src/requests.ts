@@ -52,6 +52,12 @@ export class Requests {
     return this.current !== null || this.next?.tree.root.state === "ready";
   }
 
+  /** The scene has another frame: places the points by it. */
+  place(): void {
+    this.current?.place();
+    this.next?.place();
+  }
+
   /** Removes all points. */
   clear(): void {
     this.current?.close();
@@ -144,13 +150,14 @@ export class Requests {
   /** Chooses the cells of this frame and requests those that are missing. */
   update(now: number, playing: boolean): void {
     const { shown, view } = this.state;
-    const drawn = this.current?.update(view.budget);
+    this.current?.update(view.budget, view.even);
     if (this.next) {
-      this.next.update(view.budget);
+      this.next.update(view.budget, view.even);
       this.replace(now, playing ? PATIENCE_PLAYING : PATIENCE);
     }
-    shown.rows = this.current?.choice?.rows ?? drawn?.rows ?? 0;
+    shown.rows = this.current?.choice?.rows ?? 0;
     shown.precision = this.current?.choice?.precision ?? [1, 1];
+    shown.weighted = !view.even && (this.current?.weighted ?? false);
     shown.busy = this.next !== null || !this.current?.settled;
   }
 

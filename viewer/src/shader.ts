@@ -1,6 +1,19 @@
 /** How a point is placed, chosen and coloured on the graphics card. */
 
-import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
+import {
+  AddEquation,
+  Color,
+  CustomBlending,
+  DataTexture,
+  GLSL3,
+  LinearFilter,
+  OneFactor,
+  RawShaderMaterial,
+  RGBAFormat,
+  UnsignedByteType,
+  Vector2,
+  Vector3,
+} from "three";
 import { SLOTS } from "./query";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
@@ -15,12 +28,17 @@ uniform float colorOrigin;
 uniform bool colorLog, colorNames;
 uniform vec3 roiLow, roiHigh;
 uniform bool roiOn;
-uniform float size, fadeNear, fadeFar;
+uniform float size, fadeNear, fadeFar, reference, zone, dim;
+uniform bool blended;
+#ifdef SUM
+uniform float alike;
+#endif
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
+in float weight;
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
-out vec3 color;
+out vec4 color;
 
 float share(float value) {
   if (colorNames) return (mod(value, 256.0) + 0.5) / 256.0;
@@ -37,7 +55,15 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 world = modelMatrix * vec4(position, 1.0);
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
-  gl_PointSize = size;
+  // How much ink it has beside a usual point. More ink is a larger disc, less a fainter one.
+  float ink = 1.0;
+#ifndef TRAIL
+  if (reference > 0.0) {
+    float beyond = max(1.0, length(seen.xyz) / zone);
+    ink = weight * reference / (beyond * beyond);
+  }
+  gl_PointSize = size * sqrt(max(1.0, ink));
+#endif
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
   for (int k = 0; k < USED; k++) {
@@ -50,45 +76,71 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     return;
   }
 #endif
-  color = plain;
+  vec3 shown = plain;
 #if USED > 0
   if (colorSlot >= 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
     float at = share(value);
-    color = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
+    shown = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
       : texture(map, vec2(clamp(at, 0.002, 0.998), 0.5)).rgb;
   }
 #endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
-  color = mix(color, background, 0.35 * depth);
+  shown = mix(shown, background, 0.35 * depth);
 #ifndef TRAIL
+  shown = mix(shown, background, dim);
   if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
-    color = mix(color, background, 0.86);
-    gl_PointSize = max(1.0, 0.7 * size);
+    shown = mix(shown, background, 0.86);
+    gl_PointSize = max(1.0, 0.7 * gl_PointSize);
     // Behind whatever is inside.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
 #endif
+#ifdef SUM
+  float records = alike > 0.0 ? alike : weight;
+  gl_PointSize = 1.0;
+  color = vec4(vec3(0.0), records);
+#if USED > 0
+  if (colorSlot >= 0) {
+    float value = values[0];
+    for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
+    float at = share(value);
+    if (colorNames) color.rgb = texture(map, vec2(value < 0.0 ? 0.998 : at, 0.5)).rgb * records;
+    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * records;
+  }
+#endif
+  return;
+#endif
+  // Where points hide each other, a fainter one is a darker or a lighter one.
+  color = blended ? vec4(shown, min(1.0, ink)) : vec4(mix(background, shown, min(1.0, ink)), 1.0);
 }`;
 
 const fragment = /* glsl */ `
 precision mediump float;
-in vec3 color;
+in vec4 color;
 out vec4 pixel;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
   float r = 4.0 * dot(off, off);
   if (r > 1.0) discard;
-  pixel = vec4(color * (1.0 - 0.22 * r), 1.0);
+  pixel = vec4(color.rgb * (1.0 - 0.22 * r), color.a);
+}`;
+
+const sumFragment = /* glsl */ `
+precision highp float;
+in vec4 color;
+out vec4 pixel;
+void main() {
+  pixel = color;
 }`;
 
 const trailFragment = /* glsl */ `
 precision mediump float;
-in vec3 color;
+in vec4 color;
 out vec4 pixel;
 void main() {
-  pixel = vec4(color, 1.0);
+  pixel = vec4(color.rgb, 1.0);
 }`;
 
 export const OPEN = 3.4e38;
@@ -107,6 +159,11 @@ export function makeMaterial() {
     roiHigh: { value: new Vector3() },
     roiOn: { value: false },
     size: { value: 2 },
+    // The precision of a point of usual ink; 0 where all points have the same.
+    reference: { value: 0 },
+    zone: { value: 1 },
+    dim: { value: 0 },
+    blended: { value: false },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
     map: { value: map },
@@ -127,6 +184,25 @@ export function makeTrailMaterial({ uniforms }: PointMaterial) {
     vertexShader: vertex,
     fragmentShader: trailFragment,
     uniforms,
+  });
+}
+
+/** Adds up the weights of the same points: each is one pixel. */
+export function makeSumMaterial({ uniforms }: PointMaterial) {
+  return new RawShaderMaterial({
+    glslVersion: GLSL3,
+    defines: { USED: 0, SUM: "" },
+    vertexShader: vertex,
+    fragmentShader: sumFragment,
+    // The weight of each point where all have the same; 0: each has its own.
+    uniforms: { ...uniforms, alike: { value: 1 } },
+    transparent: true,
+    blending: CustomBlending,
+    blendEquation: AddEquation,
+    blendSrc: OneFactor,
+    blendDst: OneFactor,
+    depthTest: false,
+    depthWrite: false,
   });
 }
 

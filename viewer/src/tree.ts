@@ -10,20 +10,30 @@
  *   sample of that part of space, as fine as the branch is deep;
  * - a cell can come and go without another one changing.
  *
- * Which cells are drawn: those in view that are large enough on the screen, the largest
- * first, as many as the budget of points allows. A cell that is drawn stays so while it
- * is in view and not much smaller than it was: panning takes away no point that stays
- * in view.
+ * A cell's records are shuffled when they come, so that the first n of them are a uniform
+ * sample too: a cell can be drawn to any precision within its window.
+ *
+ * Each part of the view asks for a precision: the same everywhere, less where it is far away
+ * (see Eye.nearness), or, for even detail, so much that equal areas of the screen get equally
+ * many points. The budget of points says how high it is (src/precision.ts). What is drawn
+ * stays so while it is in view and not much smaller than it was: panning takes away no point
+ * that stays in view. Where parts of the view have different precisions, each point has the
+ * weight of its part (src/weights.ts).
  */
+
+import { Level } from "./precision";
+import { shuffle } from "./shuffle";
 
 export const ROWS = 8192;
 /** The first cell holds more: what is seen at once. */
 export const FIRST_ROWS = 24576;
-/** How small on the screen, in pixels, a cell may be when it is fetched. */
-const FETCH_PIXELS = 120;
-/** And when it is let go. */
-const KEEP_PIXELS = 60;
+/** What is drawn of a cell may be taken away once it is this much smaller on the screen. */
+const SMALLER = 0.5;
+/** A window is at least this much wider than what came before, so that requests stay few. */
+const WIDER = 1.5;
 const DEEPEST = 40;
+/** How much more ink than usual a point may have: beyond it is a blot. */
+const MOST_INK = 9;
 
 export interface Cell {
   depth: number;
@@ -38,8 +48,19 @@ export interface Cell {
   window: [number, number];
   state: "new" | "requested" | "ready";
   rows: number;
+  /** In an order by chance, which is the same whenever the cell comes. */
   positions: Float32Array;
   columns: Float32Array[];
+  /** The precision to which its part of space is drawn by it and the cells above. */
+  end: number;
+  /** How many of its rows are drawn: the first ones. */
+  count: number;
+  /** In [0, 1): where its rows lie between the steps of `count`. */
+  offset: number;
+  /** Below this size on the screen, in pixels, it may be drawn to a lower precision. */
+  least: number;
+  /** The weights of its points are not those of the present cells. */
+  stale: boolean;
   /** By octant: how many records of it are here and above. */
   below: Uint32Array;
   children: (Cell | null)[];
@@ -54,6 +75,12 @@ export interface Cell {
 export interface Eye {
   /** Its size in pixels, or 0 if it is out of view. */
   pixels(cell: Cell): number;
+  /** How small a record in it appears: its area as a share of that of one near by, in (0, 1]. */
+  nearness(cell: Cell): number;
+  /** The precision that it deserves beside others of the same nearness, in (0, 1]. */
+  interest(cell: Cell): number;
+  /** About the share of it that is in view. */
+  visible(cell: Cell): number;
 }
 
 export interface Choice {
@@ -63,14 +90,24 @@ export interface Choice {
   rows: number;
   /** Lowest and highest precision in view. */
   precision: [number, number];
+  /** The precision of a point of usual ink: of others some have more ink, some less. */
+  reference: number;
 }
 
 export class Tree {
   readonly root: Cell;
   readonly cells = new Set<Cell>();
+  /** The extremes of all records that have come. */
+  readonly least: number[];
+  readonly most: number[];
   private choices = 0;
-  private readonly fringe: Cell[] = [];
-  private readonly choice: Choice = { wanted: [], rows: 0, precision: [1, 1] };
+  private readonly level = new Level();
+  private even = false;
+  /** About how many records are in view, far ones as the share that they appear. */
+  private records = 0;
+  /** The least precision in view, beside nearness. */
+  private coarsest = 1;
+  private readonly choice: Choice = { wanted: [], rows: 0, precision: [1, 1], reference: 1 };
 
   /** `low` and `high`: about where the records lie; `total`: how many there are. */
   constructor(
@@ -81,6 +118,8 @@ export class Tree {
     readonly removed: (cell: Cell) => void,
   ) {
     const axes = low.map(() => true);
+    this.least = low.map(() => Infinity);
+    this.most = low.map(() => -Infinity);
     const end = Math.min(1, FIRST_ROWS / Math.max(1, total));
     this.root = this.cell(null, 0, low, high, axes, axes, [0, end]);
   }
@@ -108,6 +147,11 @@ export class Tree {
       rows: 0,
       positions: new Float32Array(0),
       columns: [],
+      end: 0,
+      count: 0,
+      offset: 0,
+      least: Infinity,
+      stale: true,
       below: new Uint32Array(octants),
       children: new Array<Cell | null>(octants).fill(null),
       drawn: false,
@@ -124,6 +168,13 @@ export class Tree {
     cell.positions = positions;
     cell.columns = columns;
     cell.state = "ready";
+    cell.offset = shuffle(cell, axes);
+    for (let at = 0; at < positions.length; at++) {
+      const k = at % axes;
+      const value = positions[at] + cell.low[k];
+      if (value < this.least[k]) this.least[k] = value;
+      if (value > this.most[k]) this.most[k] = value;
+    }
     cell.below.fill(0);
     for (let above: Cell | null = cell; above; above = above.parent) this.countInto(cell, above);
     this.cells.add(cell);
@@ -164,90 +215,170 @@ export class Tree {
         openHigh[k] = false;
       }
     }
-    // These records have come from here at this precision; ROWS more are wanted.
     const begin = parent.window[1];
-    const end = Math.min(1, begin * (1 + ROWS / (parent.below[octant] + 1)));
+    return this.cell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
+  }
+
+  /** The end of the window of a cell that is about to be requested, and drawn to a precision of `want`. */
+  private windowEnd({ window: [begin], parent, octant }: Cell, want: number): number {
+    // These records have come from here at this precision; ROWS more are to come.
+    const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
+    const end = Math.min(most, Math.max(want, WIDER * begin));
     // A small remainder is included rather than left for another cell.
-    return this.cell(parent, octant, low, high, openLow, openHigh, [begin, end > 0.6 ? 1 : end]);
+    return end > 0.6 ? 1 : end;
   }
 
   /** Chooses the cells to draw and to fetch. Allocates nothing while no new cell is wanted. */
-  choose(eye: Eye, budget: number): Choice {
-    const { choice, fringe } = this;
+  choose(eye: Eye, budget: number, even = false): Choice {
+    const { choice, root, level } = this;
     this.choices++;
     choice.wanted.length = 0;
-    choice.rows = 0;
+    choice.rows = this.records = 0;
+    this.coarsest = Infinity;
     choice.precision[0] = 1;
     choice.precision[1] = 0;
-    fringe.length = 0;
     for (const cell of this.cells) cell.inView = false;
-    this.root.pixels = Math.max(1e-6, eye.pixels(this.root));
-    fringe.push(this.root);
-    // What is drawn and stays so comes first: others share what is left of the budget.
-    let kept = 0;
+    root.pixels = Math.max(1e-6, eye.pixels(root));
+    if (root.state === "ready") {
+      if (even !== this.even) this.release();
+      this.even = even;
+      level.clear();
+      this.look(root, eye, 0);
+      level.solve(budget);
+      this.draw(root, eye);
+    } else if (root.state === "new") choice.wanted.push(root);
     for (const cell of this.cells) {
-      if (!cell.drawn) continue;
-      cell.pixels = eye.pixels(cell);
-      if (cell.pixels >= KEEP_PIXELS) kept += cell.rows;
+      if (cell.drawn && !cell.inView) this.hide(cell);
+      cell.drawn = cell.inView;
     }
-    let left = budget - kept;
-    // Once a cell that has come finds no room, no others are asked for: they are smaller on
-    // the screen, and would find none either.
-    let full = false;
-    while (fringe.length > 0) {
-      const cell = largest(fringe);
-      if (cell.state !== "ready") {
-        if (cell.depth === 0 || (left > 0 && !full)) {
-          if (cell.state === "new") choice.wanted.push(cell);
-          left -= this.expected(cell);
-        }
-        this.reaches(cell.window[0]);
-        continue;
-      }
-      cell.inView = true;
-      cell.seen = this.choices;
-      const keeps = cell.drawn && (cell.depth === 0 || cell.pixels >= KEEP_PIXELS);
-      if (!keeps && cell.depth > 0 && left < cell.rows) {
-        this.reaches(cell.window[0]);
-        cell.inView = false;
-        full = true;
-        continue;
-      }
-      if (!keeps) left -= cell.rows;
-      choice.rows += cell.rows;
-      if (cell.window[1] >= 1) {
-        this.reaches(1);
-        continue;
-      }
-      if (cell.depth >= DEEPEST) continue;
-      let finer = false;
-      for (let octant = 0; octant < cell.children.length; octant++) {
-        const child = cell.children[octant] ?? (cell.children[octant] = this.child(cell, octant));
-        child.pixels = eye.pixels(child);
-        const least = child.drawn ? KEEP_PIXELS : FETCH_PIXELS;
-        if (child.pixels >= least) {
-          fringe.push(child);
-          finer = true;
-        }
-      }
-      if (!finer) this.reaches(cell.window[1]);
-    }
-    for (const cell of this.cells) cell.drawn = cell.inView;
     if (choice.precision[1] === 0) choice.precision[1] = choice.precision[0];
+    choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
+    // The coarsest parts first, of these the largest on the screen.
+    if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
     return choice;
+  }
+
+  /** What is drawn need not stay: the next choice is made as if it were the first. */
+  release(): void {
+    this.level.reset();
+    for (const cell of this.cells) cell.least = Infinity;
+  }
+
+  /** Whether what is drawn of a cell stays. */
+  private stays(cell: Cell): boolean {
+    return cell.drawn && cell.pixels >= cell.least;
+  }
+
+  /** Counts the records in view, as far as is known: in the finest cells that have come. */
+  private look(cell: Cell, eye: Eye, kept: number): void {
+    const end = cell.window[1];
+    const stays = this.stays(cell) ? cell.end : kept;
+    if (end >= 1 || cell.depth >= DEEPEST) {
+      this.level.add(this.recordsOf(cell) * eye.visible(cell), this.importance(cell, eye), stays);
+      return;
+    }
+    for (let octant = 0; octant < cell.children.length; octant++) {
+      const child = cell.children[octant] ?? (cell.children[octant] = this.child(cell, octant));
+      child.pixels = eye.pixels(child);
+      if (child.pixels === 0) continue;
+      if (child.state === "ready") this.look(child, eye, stays);
+      else this.level.add(this.recordsOf(child) * eye.visible(child), this.importance(child, eye), stays);
+    }
+  }
+
+  /** About how many records a cell's part of space has. */
+  private recordsOf(cell: Cell): number {
+    if (cell.state !== "ready") return (cell.parent?.below[cell.octant] ?? 0) / (cell.parent?.window[1] ?? 1);
+    let records = 0;
+    for (const below of cell.below) records += below;
+    return records / cell.window[1];
+  }
+
+  /** The precision that a cell asks for, as a multiple of the level. */
+  private importance(cell: Cell, eye: Eye): number {
+    const detail = eye.nearness(cell) * eye.interest(cell);
+    // As many points on equal areas.
+    return this.even ? (detail * cell.pixels * cell.pixels) / Math.max(1, this.recordsOf(cell)) : detail;
+  }
+
+  /** Draws a cell, and those below it that the level or their presence on the screen asks for. */
+  private draw(cell: Cell, eye: Eye): void {
+    const { choice } = this;
+    const [begin, end] = cell.window;
+    cell.inView = true;
+    cell.seen = this.choices;
+    let wanted = 0;
+    // What is drawn no finer than by this cell: its records, and the least 1/nearness.
+    let shallow = 0;
+    let coarsest = Infinity;
+    if (end >= 1 || cell.depth >= DEEPEST) {
+      coarsest = 1 / eye.nearness(cell);
+      wanted = this.wanted(cell, eye);
+      shallow = this.recordsOf(cell) * eye.visible(cell) * eye.nearness(cell);
+    } else {
+      for (const child of cell.children) {
+        if (!child || child.pixels === 0) continue;
+        const want = this.wanted(child, eye);
+        wanted = Math.max(wanted, want);
+        const ready = child.state === "ready";
+        if (ready && (want > end || this.stays(child))) {
+          wanted = 1;
+          this.draw(child, eye);
+          continue;
+        }
+        const near = eye.nearness(child);
+        coarsest = Math.min(coarsest, 1 / near);
+        shallow += this.recordsOf(child) * eye.visible(child) * near;
+        // Parts that are as good as drawn to what they ask for are not worth a request.
+        if (ready || want <= 1.001 * end) continue;
+        if (child.state === "new") {
+          child.window[1] = this.windowEnd(child, want);
+          choice.wanted.push(child);
+        }
+      }
+    }
+    this.drawTo(cell, Math.min(end, Math.max(begin, wanted)));
+    choice.rows += cell.count;
+    if (shallow > 0) {
+      this.reaches(cell.end);
+      this.records += shallow;
+      this.coarsest = Math.min(this.coarsest, cell.end * coarsest);
+    }
+  }
+
+  private wanted(cell: Cell, eye: Eye): number {
+    return Math.min(1, this.level.value * this.importance(cell, eye));
+  }
+
+  /** Draws a cell to this precision, or leaves it as it is drawn if that is more. */
+  private drawTo(cell: Cell, wanted: number): void {
+    const stays = this.stays(cell) && cell.end > wanted;
+    const to = stays ? cell.end : wanted;
+    if (!stays) cell.least = SMALLER * cell.pixels;
+    if (cell.drawn && to === cell.end) return;
+    const [begin, end] = cell.window;
+    cell.end = to;
+    // Rows stand at even steps from 0 to 1, offset by chance: each is drawn with the same probability.
+    cell.count = to >= end ? cell.rows : Math.floor((cell.rows * (to - begin)) / (end - begin) + cell.offset);
+    this.changed(cell);
+  }
+
+  private hide(cell: Cell): void {
+    cell.count = 0;
+    cell.end = cell.window[0];
+    cell.least = Infinity;
+    if (cell.parent) this.changed(cell.parent);
+  }
+
+  /** The points of a cell and of those above it have other weights than before. */
+  private changed(cell: Cell): void {
+    for (let above: Cell | null = cell; above; above = above.parent) above.stale = true;
   }
 
   private reaches(precision: number): void {
     const range = this.choice.precision;
     if (precision < range[0]) range[0] = precision;
     if (precision > range[1]) range[1] = precision;
-  }
-
-  /** The estimated number of records of a cell that has not arrived. */
-  private expected(cell: Cell): number {
-    if (!cell.parent) return FIRST_ROWS;
-    const share = (cell.window[1] - cell.window[0]) / cell.window[0];
-    return cell.parent.below[cell.octant] * share;
   }
 
   /** Removes the cells that have been out of view longest, until at most this number of rows is held. */
@@ -267,14 +398,4 @@ export class Tree {
       this.removed(cell);
     }
   }
-}
-
-/** Takes the cell that is largest on the screen. */
-function largest(cells: Cell[]): Cell {
-  let best = 0;
-  for (let at = 1; at < cells.length; at++) if (cells[at].pixels > cells[best].pixels) best = at;
-  const cell = cells[best];
-  cells[best] = cells[cells.length - 1];
-  cells.pop();
-  return cell;
 }

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { fromDisk } from "./disk.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = resolve(here, "../..");
@@ -12,8 +13,16 @@ export const kubist = process.env.KUBIST ?? join(root, "target/release/kubist");
 const browsers = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 export const found = [process.env.CHROMIUM, ...browsers.map((name) => `/usr/bin/${name}`)].find((path) => path && existsSync(path));
 
-/** A server that runs until it is stopped. */
+/** A server that runs until it is stopped. With PAGE=folder the page comes from there. */
 export async function serve(tables, port = 0) {
+  if (!process.env.PAGE) return start(tables, port);
+  const server = await start(tables, 0);
+  const page = await fromDisk(resolve(process.env.PAGE), server.url, port);
+  const stop = () => Promise.all([page.close(), server.stop()]);
+  return { url: page.url, port: Number(new URL(page.url).port), stop };
+}
+
+async function start(tables, port) {
   const child = spawn(kubist, ["view", ...tables, "--port", String(port)], { stdio: ["ignore", "pipe", "inherit"] });
   const url = await new Promise((done, failed) => {
     let text = "";

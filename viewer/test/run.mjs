@@ -5,12 +5,13 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+const parts = ["generated", "tree", "density"];
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 mkdirSync("results", { recursive: true });
 await build({
   // It remembers the folder that it was loaded in.
   absWorkingDir: process.cwd(),
-  entryPoints: ["test/generated.test.ts", "test/tree.test.ts"],
+  entryPoints: parts.map((name) => `test/${name}.test.ts`),
   outdir: "results/built",
   bundle: true,
   platform: "node",
@@ -19,6 +20,6 @@ await build({
 });
 const types = spawnSync("node_modules/.bin/tsc", ["--noEmit"], { stdio: "inherit" });
 if (types.status !== 0) process.exit(1);
-const files = ["results/built/generated.test.mjs", "results/built/tree.test.mjs", "test/page.test.mjs"];
+const files = [...parts.map((name) => `results/built/${name}.test.mjs`), "test/page.test.mjs", "test/look.test.mjs", "test/ink.test.mjs"];
 const run = spawnSync(process.execPath, ["--test", "--test-reporter=tap", "--test-concurrency=1", ...process.argv.slice(2), ...files], { stdio: "inherit" });
 process.exit(run.status ?? 1);

@@ -4,85 +4,24 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsOf } from "../src/api";
 import { FrameReader, type Frame } from "../src/frames";
+import { categories, contrast, COLORMAPS, palette, ramp, type Rgb } from "../src/colormaps";
+import { dateTicks, millisecondsOf } from "../src/dates";
 import { fromAddress, toAddress } from "../src/view";
 import { ticks } from "../src/numbers";
 import { segments } from "../src/trails";
-import { Tree, type Cell, type Eye } from "../src/tree";
-
-interface Record {
-  at: number[];
-  priority: number;
-}
-
-/** Numbers that are the same in every run. */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
+import { generator } from "../src/shuffle";
+import { Tree, type Cell } from "../src/tree";
+import { Server, settle, Window, type Record } from "./world";
 
 /** Half of them everywhere, half in a few small clusters, some beyond the box. */
 function world(count: number, axes: number): Record[] {
-  const draw = random(axes);
+  const draw = generator(axes);
   const centers = Array.from({ length: 5 }, () => Array.from({ length: axes }, draw));
   return Array.from({ length: count }, (_, k) => {
     const center = centers[Math.floor(draw() * 5)];
     const at = k % 2 ? center.map((value) => value + 0.002 * (draw() - 0.5)) : center.map(() => 1.04 * draw() - 0.02);
     return { at: at.map(Math.fround), priority: draw() };
   });
-}
-
-/** Looks straight down on a square of this size. */
-class Window implements Eye {
-  constructor(
-    public middle: number[],
-    public size: number,
-  ) {}
-
-  pixels(cell: Cell): number {
-    for (let k = 0; k < 2; k++) {
-      const [low, high] = [this.middle[k] - this.size / 2, this.middle[k] + this.size / 2];
-      if ((cell.low[k] > high && !cell.openLow[k]) || (cell.high[k] < low && !cell.openHigh[k])) return 0;
-    }
-    return ((cell.high[0] - cell.low[0]) / this.size) * 800;
-  }
-}
-
-class Server {
-  sent = 0;
-  readonly seen = new Set<Record>();
-  readonly of = new Map<Cell, Record[]>();
-
-  constructor(private readonly records: Record[]) {}
-
-  fill(tree: Tree, cell: Cell): void {
-    const found = this.records.filter(
-      (record) =>
-        record.priority >= cell.window[0] &&
-        record.priority < cell.window[1] &&
-        record.at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k])),
-    );
-    for (const record of found) {
-      assert(!this.seen.has(record), "a record is sent once");
-      this.seen.add(record);
-    }
-    this.sent += found.length;
-    this.of.set(cell, found);
-    tree.fill(cell, new Float32Array(found.flatMap((record) => record.at.map((value, k) => value - cell.low[k]))), []);
-  }
-}
-
-function settle(tree: Tree, server: Server, eye: Eye, budget: number): number {
-  for (let round = 0; round < 200; round++) {
-    const { wanted, rows } = tree.choose(eye, budget);
-    if (wanted.length === 0) return rows;
-    for (const cell of wanted.slice(0, 12)) server.fill(tree, cell);
-  }
-  assert.fail("it goes on asking");
 }
 
 for (const axes of [2, 3]) {
@@ -95,17 +34,27 @@ for (const axes of [2, 3]) {
     const server = new Server(records);
     settle(tree, server, new Window([0.5, 0.5], 1.2), 60_000);
     const drawn = [...tree.cells].filter((cell) => cell.drawn);
-    const shown = new Set(drawn.flatMap((cell) => server.of.get(cell)!));
+    let points = 0;
     for (const cell of drawn) {
-      // Where nothing finer is drawn, all below the end of the window are there.
+      points += cell.count;
+      // A cell below which finer ones are drawn is drawn whole, and another one to the end it tells.
+      const isInner = cell.children.some((child) => child?.drawn);
+      assert.equal(cell.end, isInner ? cell.window[1] : Math.min(cell.end, cell.window[1]));
+      const share = (cell.end - cell.window[0]) / (cell.window[1] - cell.window[0]);
+      assert(Math.abs(cell.count - share * cell.rows) <= 1, `${cell.count} of ${cell.rows} rows at a share of ${share}`);
+      // All of the window's records are here, each once.
       const inside = records.filter(
-        (record) =>
-          record.priority < cell.window[1] &&
-          record.at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k])),
+        ({ at, priority }) =>
+          priority >= cell.window[0] && priority < cell.window[1] &&
+          at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k])),
       );
-      for (const record of inside) assert(shown.has(record));
+      assert.equal(cell.rows, inside.length);
+      const place = (at: ArrayLike<number>) => Array.from(at).map((value) => value.toPrecision(5)).join();
+      const rows = Array.from({ length: cell.rows }, (_, row) => place(cell.positions.subarray(axes * row, axes * (row + 1))));
+      const offsets = Float32Array.from(inside.flatMap(({ at }) => at.map((value, k) => value - cell.low[k])));
+      assert.deepEqual(rows.sort(), inside.map((_, row) => place(offsets.subarray(axes * row, axes * (row + 1)))).sort());
     }
-    assert(shown.size > 20_000 && shown.size < 75_000, `${shown.size} points under a budget of 60,000`);
+    assert(points > 40_000 && points < 66_000, `${points} points under a budget of 60,000`);
   });
 
   test(`panning takes away no point that stays in view, in ${axes} dimensions`, () => {
@@ -116,9 +65,10 @@ for (const axes of [2, 3]) {
     settle(tree, server, eye, 40_000);
     for (let step = 0; step < 60; step++) {
       const before = [...tree.cells].filter((cell) => cell.drawn);
+      const counts = before.map((cell) => cell.count);
       eye.middle = [0.3 + 0.25 * Math.sin(step / 7), 0.5 + 0.2 * Math.sin(step / 11)];
       const { wanted } = tree.choose(eye, 40_000);
-      for (const cell of before) assert(cell.drawn || eye.pixels(cell) === 0, "it is in view and gone");
+      before.forEach((cell, k) => assert(cell.count >= counts[k] || eye.pixels(cell) === 0, "it is in view and gone"));
       for (const cell of wanted.slice(0, 6)) server.fill(tree, cell);
     }
     settle(tree, server, eye, 40_000);
@@ -188,12 +138,12 @@ test("frames come out whole, wherever they were cut", () => {
 
 test("an address keeps the view, and nonsense in it does no harm", () => {
   const view = fromAddress(
-    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&theme=dark&camera=1,2,3,4,5,6,1",
+    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&even=1&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
   );
   assert.deepEqual(fromAddress(toAddress(view)), view);
   assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
   assert.deepEqual(view.roi, { low: [0, 2, 4], high: [1, 3, 5] });
-  for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,"]) fromAddress(bad);
+  for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
 });
 
 test("ticks are round", () => {
@@ -214,4 +164,44 @@ test("lines go from record to record of one trajectory, in the order of time", (
   // A record without a time is on no line, and nothing says how two of one time follow each other.
   const some = Float32Array.of(NaN, 2, 1, 2, 3);
   assert.deepEqual([...segments(new Float32Array(5), some)], [2, 1, 3, 4]);
+});
+
+const THEMES: Rgb[] = [[11, 13, 18], [251, 250, 248]];
+
+test("every colour of every map can be seen on both themes", () => {
+  for (const background of THEMES) {
+    for (const name of Object.keys(COLORMAPS)) {
+      const colors = ramp(name, background);
+      for (let k = 0; k < 256; k++) {
+        const color = [...colors.subarray(4 * k, 4 * k + 3)] as Rgb;
+        assert(contrast(color, background) >= 2, `${name} at ${k} on ${background}: ${color}`);
+      }
+    }
+  }
+});
+
+test("no two categories have one colour, nor the others", () => {
+  for (const background of THEMES) {
+    const colors = categories(background);
+    colors.forEach((color, k) => {
+      assert(contrast(color, background) >= 2, `${color} on ${background}`);
+      for (const other of colors.slice(0, k)) {
+        assert(Math.hypot(...color.map((value, at) => value - other[at])) > 24, `${color} beside ${other}`);
+      }
+    });
+    const many = palette(Array.from({ length: 40 }, (_, k) => k), background);
+    const told = new Set(Array.from({ length: 40 }, (_, k) => many.subarray(4 * k, 4 * k + 3).join()));
+    assert.equal(told.size, colors.length + 1);
+  }
+});
+
+test("dates on axes are round", () => {
+  const at = (text: string) => Date.parse(`${text}Z`);
+  const texts = (low: string, high: string, about = 5) => dateTicks(at(low), at(high), about, 1).map(({ text }) => text);
+  assert.deepEqual(texts("2023-11-14T00:00", "2023-11-18T12:00"), ["2023-11-14", "2023-11-15", "2023-11-16", "2023-11-17", "2023-11-18"]);
+  assert.deepEqual(texts("2023-11-14T22:30", "2023-11-15T04:00"), ["23:00", "2023-11-15", "01:00", "02:00", "03:00", "04:00"].filter((_, k) => k % 3 === 1));
+  assert.deepEqual(texts("2023-01-20T00:00", "2023-06-20T00:00"), ["2023-02", "2023-03", "2023-04", "2023-05", "2023-06"]);
+  assert.deepEqual(texts("1900-01-01T00:00", "2020-01-02T00:00", 3), ["1900", "1950", "2000"]);
+  assert.deepEqual(texts("2023-11-14T00:00:01", "2023-11-14T00:00:04"), ["00:00:01", "00:00:02", "00:00:03", "00:00:04"].filter((text) => text));
+  assert.deepEqual([millisecondsOf("Timestamp(ns, UTC)"), millisecondsOf("Date32"), millisecondsOf("Float64")], [1e-6, 86400000, null]);
 });

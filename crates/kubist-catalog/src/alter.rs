@@ -143,7 +143,9 @@ impl Core {
     /// storage error.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
-        self.alter(Alteration::Set { column: column.map(str::to_string), values: values.clone() })
+        let schema = self.view(&Cancel::default())?.schema.clone();
+        let column = column.map(|name| schema.own_name(name).map(str::to_string)).transpose()?;
+        self.alter(Alteration::Set { column, values: values.clone() })
     }
 
     /// Sets the unit of a column, or removes it.

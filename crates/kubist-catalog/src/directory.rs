@@ -233,7 +233,7 @@ impl Runs {
         }
         let all: Vec<usize> = (0..base.pages.len()).collect();
         let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
-        let whole = Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter()));
+        let whole = Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?);
         match files.fits_in_memory(base.runs()) {
             true => Ok(self.whole.get_or_init(|| whole).clone()),
             false => Ok(whole),
@@ -268,7 +268,7 @@ impl Runs {
             range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
         };
         let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
-        Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter())))
+        Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
     /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
@@ -286,7 +286,7 @@ impl Runs {
             (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
         let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
         let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
-        Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter())))
+        Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
     /// The wanted runs of some pages and of what came since, and the cutoffs of both.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kubist_expr::nearest;
 use kubist_format::names::{COPY, DROPPED, SALVAGE, TABLE, UNFINISHED};
 use kubist_store::{Found, Store, StoreLocation, locate};
 use kubist_types::shown::without_password;
@@ -39,13 +40,21 @@ impl TableLocation {
     ///
     /// # Errors
     ///
-    /// `NotATable`, or a storage error.
+    /// `NotATable`, `Missing`, or a storage error.
     pub fn store(&self) -> Result<Arc<dyn Store>> {
         let why = match self.0.find().map_err(store_error)? {
             Found::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
             Found::Store(_) => format!("{} holds no table", self.0.noun()),
             Found::NoStore(what) => what.into(),
-            Found::Nothing => "there is nothing".into(),
+            Found::Nothing => {
+                let (location, others) = (self.to_string(), self.0.others());
+                let name = |location: &'_ str| location.rsplit('/').next().unwrap_or_default().to_string();
+                let names: Vec<String> = others.iter().map(|other| name(other)).collect();
+                let near = nearest(&name(&location), names.iter().map(String::as_str)).first().copied();
+                let meant = near.and_then(|near| others.get(names.iter().position(|name| name == near)?));
+                let hint = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+                return Err(Error::Missing { location, hint });
+            }
         };
         Err(Error::NotATable { location: self.to_string(), why })
     }

@@ -19,7 +19,7 @@ use arrow_array::{
 };
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{Nulls, Zone};
+use kubist_expr::{Nulls, Zone, column_index};
 use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
@@ -213,7 +213,7 @@ impl TableSchema {
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
-                self.column(name)?;
+                self.exact_column(name)?;
                 let about = next.about.entry(name.clone()).or_default();
                 merge(about, values);
                 let about = about.clone();
@@ -255,7 +255,7 @@ impl TableSchema {
         }
         let mut dimensions = Vec::new();
         for name in grid.dimensions.iter().map(|dimension| &dimension.column) {
-            let column = self.column(name)?;
+            let column = self.exact_column(name)?;
             check_dimension(name, self.stored.field(column).data_type(), dimensions.contains(&column))?;
             dimensions.push(column);
         }
@@ -404,7 +404,11 @@ impl TableSchema {
             let array = to_type(array, stored.data_type()).ok_or_else(|| {
                 let (found, wanted) = (array.data_type(), field.data_type());
                 Error::invalid(format!("column {name:?} has the type {found} in the data and {wanted} in the table"))
-            })??;
+            })?;
+            let array = array.map_err(|error| match error {
+                Error::Invalid(why) => Error::invalid(format!("column {name:?}: {why}")),
+                other => other,
+            })?;
             if !stored.is_nullable() && array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
                 return Err(Error::invalid(format!(
@@ -472,13 +476,40 @@ impl TableSchema {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The stored column that the user calls so.
+    /// What conditions and expressions are bound to: the visible columns in their stored types,
+    /// with their units.
+    pub fn conditional(&self) -> Schema {
+        let with_unit = |field: &Arc<Field>| {
+            let unit = self.about.get(field.name()).and_then(|about| about.get(UNIT)).and_then(|unit| unit.as_str());
+            let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
+            Arc::new(field.as_ref().clone().with_metadata(metadata.into_iter().collect::<HashMap<_, _>>()))
+        };
+        Schema::new(self.asked.fields()[..self.user.fields().len()].iter().map(with_unit).collect::<Vec<_>>())
+    }
+
+    /// The stored column that the user calls so, by the rule of all names: as it is written,
+    /// or else ignoring letter case.
     ///
     /// # Errors
     ///
-    /// `Invalid` lists the columns that there are.
+    /// `Expression` says which column may be meant, and which there are.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.user.index_of(name).map(|index| self.stored_index[index]).map_err(|_| {
+        Ok(self.stored_index[column_index(&self.user, name)?])
+    }
+
+    /// The name of the column that the user calls so, as it is written in the table.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TableSchema::column`].
+    pub fn own_name(&self, name: &str) -> Result<&str> {
+        Ok(self.user.field(column_index(&self.user, name)?).name())
+    }
+
+    /// The stored column of this very name: what is stored calls columns so.
+    fn exact_column(&self, name: &str) -> Result<usize> {
+        let index = self.user.index_of(name);
+        index.map(|index| self.stored_index[index]).map_err(|_| {
             Error::invalid(format!("there is no column {name:?}; the table has {}", column_names(&self.user)))
         })
     }

@@ -60,7 +60,7 @@ impl Snapshot {
     /// `Invalid` names the writers that the step waits for.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
         if let Some(missing) = self.view.history.waits_for(step) {
-            return Err(Error::invalid(format!("step {step} is not complete: it waits for {missing}")));
+            return Err(Error::invalid(format!("step {step} is not complete: waiting for {missing}")));
         }
         Ok(Snapshot { step: Some(step), ..self.clone() })
     }

@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
-use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Snapshot, Stop, Table};
+use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Snapshot, Stop, Table};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind, Result};
@@ -77,7 +77,8 @@ fn watch(command: &args::Estimate, snapshot: &Snapshot, options: &EstimateOption
 
 /// The first figures, and how far it is, on one line.
 fn line(estimate: &Estimate) -> String {
-    let figures = estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, in_words(figure)));
+    let figures =
+        estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
     let figures: Vec<String> = figures.collect();
     format!("{} (precision {})", figures.join(", "), human::fraction(estimate.precision))
 }
@@ -103,7 +104,7 @@ fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
                     figure.bin.iter().map(|(low, high)| format!("{}:{}", human::number(*low), human::number(*high)));
                 cells.push(ends.collect::<Vec<_>>().join(" × "));
             }
-            cells.push(in_words(figure));
+            cells.push(estimate.in_words(figure));
             cells
         })
         .collect();
@@ -130,7 +131,7 @@ fn cost(estimate: &Estimate) -> String {
     };
     let stats = &estimate.stats;
     format!(
-        "{} of confidence; {} read, {}, precision {}; {}; {}",
+        "{} confidence; {} read, {}, precision {}; {}; {}",
         percent(estimate.confidence),
         human::counted(stats.rows_read, "record"),
         human::bytes(stats.bytes_read),
@@ -152,28 +153,6 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
 }
 
-/// `12.73 ± 0.12`, or both ends where they differ.
-fn in_words(figure: &Figure) -> String {
-    let number = human::number;
-    let Some(value) = figure.value else {
-        return format!("unknown, {} to {}", number(figure.low), number(figure.high));
-    };
-    if figure.exact {
-        return format!("{} exactly", number(value));
-    }
-    let (below, above) = (value - figure.low, figure.high - value);
-    let half = below.max(above);
-    if !half.is_finite() || (below - above).abs() > 0.1 * half {
-        return format!("{}, {} to {}", number(value), number(figure.low), number(figure.high));
-    }
-    // Two digits of the error, and no more of the value.
-    let decimals = if half > 0.0 { 1 - half.log10().floor() as i32 } else { 6 };
-    match usize::try_from(decimals) {
-        Ok(decimals) if decimals <= 12 => format!("{value:.decimals$} ± {half:.decimals$}"),
-        _ => format!("{} ± {}", number(value), number(half)),
-    }
-}
-
 /// For scripts. JSON has no infinity: an end that nothing bounds is null.
 fn as_json(estimate: &Estimate) -> Result<Value> {
     let end = |end: f64| if end.is_finite() { json!(end) } else { Value::Null };
@@ -182,17 +161,22 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
         let names = names.fields().iter().map(|field| field.name().clone());
         let group: serde_json::Map<String, Value> =
             names.zip(label(&estimate.groups, figure.group)).map(|(name, value)| (name, json!(value))).collect();
+        let [value, low, high] = match &figure.own {
+            Some(own) => own.told().map(|told| json!(told)),
+            None => [figure.value.map_or(Value::Null, end), end(figure.low), end(figure.high)],
+        };
         let bin: Vec<Value> = figure.bin.iter().map(|(low, high)| json!([low, high])).collect();
         json!({
             "aggregate": figure.aggregate,
             "group": group,
             "bin": bin,
-            "value": figure.value.and_then(|value| value.is_finite().then_some(value)),
-            "low": end(figure.low),
-            "high": end(figure.high),
+            "value": value,
+            "low": low,
+            "high": high,
             "precision": figure.precision,
             "rows": figure.rows,
             "exact": figure.exact,
+            "unit": estimate.units.get(&figure.aggregate),
         })
     });
     Ok(json!({
@@ -204,31 +188,4 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
         "warnings": estimate.warnings,
         "stats": estimate.stats,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_read_well() {
-        let figure = |value: Option<f64>, low: f64, high: f64, exact: bool| {
-            in_words(&Figure {
-                aggregate: "mean(x)".into(),
-                group: 0,
-                bin: vec![],
-                value,
-                low,
-                high,
-                precision: 0.1,
-                rows: 10,
-                exact,
-            })
-        };
-        assert_eq!(figure(Some(12.34567), 12.3, 12.39134, false), "12.346 ± 0.046");
-        assert_eq!(figure(Some(1234567.0), 1230000.0, 1239134.0, false), "1234567 ± 4567");
-        assert_eq!(figure(Some(3.0), 3.0, 3.0, true), "3 exactly");
-        assert_eq!(figure(Some(0.0), 0.0, 36.0, false), "0, 0 to 36");
-        assert_eq!(figure(None, f64::NEG_INFINITY, 2.5, false), "unknown, -inf to 2.5");
-    }
 }

@@ -28,6 +28,8 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
         bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
         precision: command.region.precision,
         limit: command.limit,
+        order_by: command.order_by.clone().map(|order| order.0),
+        first: command.first,
         columns: command.columns.clone(),
         filter: command.region.filter.clone(),
         ..QuerySpec::default()

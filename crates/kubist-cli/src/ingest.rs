@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use kubist::{Cancel, Error, Table, TableOptions, Writer, WriterOptions};
+use kubist::{Cancel, ErrorKind, Table, TableOptions, Writer, WriterOptions};
 use kubist_files::{Input, Limits, Options};
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
             agrees(command, &table)?;
             return Ok((table, false));
         }
-        Err(Error::NotATable { .. }) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error.into()),
     }
     if command.dimensions.is_empty() {

@@ -15,7 +15,6 @@ mod explain;
 mod failure;
 mod fit;
 mod foreign;
-mod human;
 mod info;
 mod ingest;
 mod interrupt;
@@ -47,6 +46,7 @@ use clap::error::ErrorKind;
 
 use args::{Command, Kubist};
 use failure::{Failure, Kind};
+use kubist::human;
 
 /// Columns come and go by the megabyte, aligned: what one gave back must do for the next.
 #[global_allocator]

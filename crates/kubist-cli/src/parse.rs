@@ -2,10 +2,11 @@
 //! sizes. Ends of ranges stay text until the column says what they are
 //! ([`value`]).
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Schema};
-use kubist::{Bound, Dimension, Domain, PerCell, Value};
+use kubist::{Bound, Dimension, Domain, PerCell, Value, data_type};
 use kubist_plot::SIDES;
 
 use crate::failure::{Failure, Result};
@@ -73,21 +74,54 @@ pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema)
     for range in ranges.into_iter().flat_map(|ranges| &ranges.0) {
         let field = column(schema, &range.column)?;
         let end = |text: &Option<String>| text.as_deref().map(|text| value(text, field)).transpose();
-        bounds.push(Bound { column: range.column.clone(), low: end(&range.low)?, high: end(&range.high)? });
+        bounds.push(Bound { column: field.name().clone(), low: end(&range.low)?, high: end(&range.high)? });
     }
     Ok(bounds)
 }
 
-/// The column of that name, or a failure that lists those there are.
+/// The column of that name, by the engine's rule, or a failure that lists those there are.
 pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a arrow_schema::Field> {
-    schema.fields().iter().find(|field| field.name() == name).map(AsRef::as_ref).ok_or_else(|| {
-        let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        Failure::usage(format!("there is no column {name:?}; the columns are {}", known.join(", ")))
-    })
+    Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
+}
+
+/// The name of a picture: a PNG file is all that is drawn.
+pub fn picture(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
+        None | Some("png") => Ok(path),
+        Some(ending) => Err(format!("pictures are PNG files: name one that ends in .png, not .{ending}")),
+    }
+}
+
+/// The columns of an order, as `diameter desc,"a, b"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderBy(pub Vec<String>);
+
+/// Terms between commas that are not in quotes.
+pub fn order_by(text: &str) -> Result<OrderBy, String> {
+    let (mut terms, mut quote) = (vec![String::new()], None);
+    for letter in text.chars() {
+        match (letter, quote) {
+            (',', None) => {
+                terms.push(String::new());
+                continue;
+            }
+            ('"' | '`', None) => quote = Some(letter),
+            (_, Some(open)) if letter == open => quote = None,
+            _ => {}
+        }
+        if let Some(term) = terms.last_mut() {
+            term.push(letter);
+        }
+    }
+    match terms.iter().find(|term| term.trim().is_empty()) {
+        Some(_) => Err(format!("{text:?}: expected columns between commas, as 'diameter desc,pid'")),
+        None => Ok(OrderBy(terms)),
+    }
 }
 
 /// A value typed by its column: whole numbers exactly, other numbers as floats,
-/// everything else as text that the engine reads in the column's type.
+/// everything else (dates, and numbers with units) as text that the engine reads.
 pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
     let mut data_type = field.data_type();
     if let DataType::Dictionary(_, values) = data_type {
@@ -95,12 +129,15 @@ pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
     }
     let value = match data_type {
         DataType::Boolean => text.to_ascii_lowercase().parse().map(Value::Bool).ok(),
-        DataType::Duration(_) => text.parse().map(Value::Int).ok(),
-        _ if !data_type.is_numeric() => Some(Value::Text(text.to_string())),
-        _ => text.parse().map(Value::Int).ok().or_else(|| {
-            let number = text.parse::<f64>().ok()?;
-            (!number.is_nan()).then_some(Value::Float(number))
-        }),
+        _ if !data_type.is_numeric() && !matches!(data_type, DataType::Duration(_)) => {
+            Some(Value::Text(text.to_string()))
+        }
+        _ => match (text.parse(), text.parse::<f64>()) {
+            (Ok(whole), _) => Some(Value::Int(whole)),
+            (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
+            // With a unit, perhaps: the engine reads it.
+            _ => Some(Value::Text(text.to_string())),
+        },
     };
     value.ok_or_else(|| Failure::usage(format!("{text:?} is no value for column {:?} ({data_type})", field.name())))
 }
@@ -336,36 +373,6 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-fn data_type(name: &str) -> Result<DataType, String> {
-    use arrow_schema::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
-    Ok(match name.to_ascii_lowercase().as_str() {
-        "bool" | "boolean" => DataType::Boolean,
-        "int8" => DataType::Int8,
-        "int16" => DataType::Int16,
-        "int32" => DataType::Int32,
-        "int64" => DataType::Int64,
-        "uint8" => DataType::UInt8,
-        "uint16" => DataType::UInt16,
-        "uint32" => DataType::UInt32,
-        "uint64" => DataType::UInt64,
-        "float16" => DataType::Float16,
-        "float32" | "float" => DataType::Float32,
-        "float64" | "double" => DataType::Float64,
-        "string" | "text" | "utf8" => DataType::Utf8,
-        "date" => DataType::Date32,
-        "timestamp" | "timestamp[us]" => DataType::Timestamp(Microsecond, None),
-        "timestamp[s]" => DataType::Timestamp(Second, None),
-        "timestamp[ms]" => DataType::Timestamp(Millisecond, None),
-        "timestamp[ns]" => DataType::Timestamp(Nanosecond, None),
-        _ => {
-            return Err(format!(
-                "{name:?} is no type; types are bool, int8 to int64, uint8 to uint64, float32, float64, string, \
-                 date, timestamp[s|ms|us|ns]"
-            ));
-        }
-    })
-}
-
 /// A picture's size in pixels: `1200x900`.
 pub fn size(text: &str) -> Result<(u32, u32), String> {
     match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
@@ -441,7 +448,7 @@ mod tests {
             ("x=1:2,3", "\"3\": expected COLUMN=LOW:HIGH"),
             ("x=1...2", "expected LOW:HIGH"),
             ("when=10:00:11:00", "LOW..HIGH"),
-            ("y=1:2", "no column \"y\"; the columns are x, pid, when, kind"),
+            ("y=1:2", "no column `y`; the columns are `x`, `pid`, `when`, `kind`"),
             ("x=a:b", "\"a\" is no value for column \"x\" (Float32)"),
             ("x=nan:", "\"nan\" is no value"),
         ] {

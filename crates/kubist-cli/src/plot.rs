@@ -12,7 +12,7 @@ use crate::args::{self, Aspect};
 use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{PendingFile, print_json, remark};
-use crate::{human, parse, picture};
+use crate::{parse, picture};
 
 /// Points that a picture bears, if the user has no wish.
 const POINTS: u64 = 200_000;
@@ -129,21 +129,8 @@ fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color:
 /// `n of N points, precision p`, and which region that is.
 fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &QuerySpec, snapshot: &Snapshot) -> String {
     let everything = query.bounds.is_empty() && query.filter.is_none();
-    let mut caption = if drawn == 0 {
-        "no points".to_string()
-    } else if precision >= 1.0 {
-        format!("all {}", human::counted(drawn, "point"))
-    } else {
-        let all = if everything {
-            human::count(snapshot.rows().unwrap_or(drawn))
-        } else {
-            // What a uniform sample of this precision says about the whole.
-            let estimate = drawn as f64 / precision;
-            let digits = 10f64.powf((estimate.max(1.0).log10().floor() - 2.0).max(0.0));
-            format!("about {}", human::count(((estimate / digits).round() * digits) as u64))
-        };
-        format!("{} of {all} points, precision {}", human::count(drawn), human::fraction(precision))
-    };
+    let rows = if everything { snapshot.rows().ok() } else { None };
+    let mut caption = kubist_plot::caption(drawn, precision, rows);
     for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
         let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
         caption += &if low == high {

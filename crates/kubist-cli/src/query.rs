@@ -57,6 +57,8 @@ fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Resu
         precision: command.region.precision,
         window: command.window,
         limit: command.limit,
+        order_by: command.order_by.clone().map(|order| order.0),
+        first: command.first,
         per_cell: command.per_cell.clone(),
         columns: command.columns.clone(),
         filter: command.region.filter.clone(),
@@ -111,7 +113,8 @@ fn preview(command: &args::Query, path: Option<&Path>, mut stream: QueryStream) 
     if let Some(path) = path {
         return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
     }
-    let most = command.limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let most = command.limit.into_iter().chain(command.first).min();
+    let most = most.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut preview = Preview::new(&stream.schema(), most);
     let mut cut = false;
     for batch in &mut stream {
@@ -123,7 +126,11 @@ fn preview(command: &args::Query, path: Option<&Path>, mut stream: QueryStream) 
     }
     print(&preview.page())?;
     if cut {
-        remark(&format!("the first {most} records; --limit shows a sample of any size, -o FILE takes all"));
+        let more = match command.order_by {
+            Some(_) => "--first shows more of them, -o FILE takes all",
+            None => "in no order; --limit shows a uniform sample, --order-by an order, -o FILE takes all",
+        };
+        remark(&format!("the first {most} records; {more}"));
         return Ok(());
     }
     tell(command, None, &stream)

@@ -150,8 +150,8 @@ fn estimates_hold_the_truth_and_say_so() {
     let mean = records.iter().map(|p| p.x as f64).sum::<f64>() / records.len() as f64;
     let found = workdir.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
     assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
-    assert!(found.out.contains("40000 exactly"), "{}", found.out);
-    assert!(found.err.contains("95 % of confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
+    assert!(found.out.contains("40,000 exactly"), "{}", found.out);
+    assert!(found.err.contains("95 % confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
     let output = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
     let figure = &output["figures"][0];
     let (value, low, high) =
@@ -316,8 +316,8 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
-        ("query t --box w=0:1", "no column \"w\"; the columns are pid, x, y, z, kind, stuck"),
-        ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
+        ("query t --box w=0:1", "no column `w`; the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
+        ("query t --box x=low:high", "column `x` of type Float32 cannot be compared with the text 'low'"),
         ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
         ("query t --columns w", "w"),
         ("query t --where w>1", "w"),

@@ -79,8 +79,8 @@ fn what_cannot_be_altered_is_said() {
         ("alter t --add-column age:uint8=300", &["\"age\"", "300"]),
         ("alter t --add-column age:uint8=much", &["\"much\" is no value"]),
         ("alter t --add-column age:uint8 --required", &["\"age\"", "must not be null"]),
-        ("alter t --unit q=m", &["no column \"q\"", "pid, x"]),
-        ("alter t --of q --set a=1", &["no column \"q\""]),
+        ("alter t --unit q=m", &["no column `q`", "`pid`, `x`"]),
+        ("alter t --of q --set a=1", &["no column `q`"]),
         ("alter t --of x", &["--of"]),
         ("alter t --set a=1 --unset a", &["--unset a"]),
     ] {
@@ -192,7 +192,7 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             workdir.run(command).fails(4, &[at, "symbolic links"]);
         }
     }
-    workdir.run("info nowhere").fails(3, &["nowhere", "there is nothing"]);
+    workdir.run("info nowhere").fails(3, &["nowhere does not exist"]);
 }
 
 #[test]

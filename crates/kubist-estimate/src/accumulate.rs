@@ -4,11 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
+use arrow_select::take::take;
+use kubist_expr::Wholes;
 use kubist_index::priority::priorities;
 
 use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows};
+use crate::group::GroupBy;
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
@@ -30,8 +33,7 @@ pub struct Asked {
 /// What is asked of each record, and what is needed to answer.
 pub struct Task {
     pub aggregates: Vec<Asked>,
-    /// Names of the columns of `group_by`.
-    pub group_by: Vec<String>,
+    pub group_by: Vec<GroupBy>,
     /// The asked columns that `count_distinct` is of, by aggregate.
     pub distinct: Vec<Option<String>>,
     /// What scans bring.
@@ -45,6 +47,8 @@ pub struct PilotFindings {
     shifts: Vec<Vec<f64>>,
     /// By aggregate and argument: the smallest and the largest finite value.
     ends: Vec<Vec<Option<(f64, f64)>>>,
+    /// By aggregate and argument: the smallest finite value above 0.
+    positive: Vec<Vec<Option<f64>>>,
     /// Records of one identity come together.
     pub clustered: bool,
     /// How many there are of each, about.
@@ -56,6 +60,8 @@ pub struct Values {
     rows: usize,
     /// By aggregate and argument.
     arguments: Vec<Vec<Vec<f64>>>,
+    /// By aggregate: the whole numbers of its first argument, where it takes them.
+    wholes: Vec<Option<Wholes>>,
     /// By aggregate: hashes of the values that `count_distinct` counts, and which are null.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
     /// The group of each record; empty if there is one group.
@@ -90,13 +96,19 @@ impl Task {
         let of = |asked: &Asked| {
             asked.bound.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
         };
-        let labels: Vec<ArrayRef> = self.group_by.iter().map(named).collect();
+        let labels: Vec<ArrayRef> =
+            self.group_by.iter().map(|group| group.labels(&batch, cancel)).collect::<Result<_>>()?;
         let hashes = self
             .distinct
             .iter()
             .map(|name| name.as_ref().map(named).map(|array| (hash(std::slice::from_ref(&array), rows), array)));
+        let wholes = |asked: &Asked| match asked.bound.arguments.first().filter(|_| asked.bound.takes_wholes) {
+            Some(argument) => argument.wholes(&batch, &stopped).map(Some),
+            None => Ok(None),
+        };
         Ok(Values {
             rows,
+            wholes: self.aggregates.iter().map(wholes).collect::<std::result::Result<_, _>>()?,
             arguments: self.aggregates.iter().map(of).collect::<Result<_>>()?,
             hashes: hashes.collect(),
             keys: if labels.is_empty() { vec![] } else { hash(&labels, rows) },
@@ -113,11 +125,19 @@ impl Task {
             asked.bound.aggregate.accumulator(&Pilot {
                 shifts: &pilot.shifts[number],
                 ends: &pilot.ends[number],
+                positive: &pilot.positive[number],
                 clustered: pilot.clustered,
                 groups,
             })
         };
         self.aggregates.iter().enumerate().map(accumulator).collect()
+    }
+}
+
+impl Task {
+    /// What records are grouped by, for messages.
+    fn grouped_by(&self) -> String {
+        self.group_by.iter().map(|group| group.field.name().as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -149,6 +169,9 @@ impl PilotFindings {
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
             (ends.0 <= ends.1).then_some(ends)
         };
+        let positive = |aggregate: usize, argument: usize| {
+            known(aggregate, argument).filter(|value| *value > 0.0).min_by(f64::total_cmp)
+        };
         let counts: Vec<usize> = task.aggregates.iter().map(|asked| asked.bound.arguments.len()).collect();
         let counts = || counts.iter().copied().enumerate();
         let mut priorities: Vec<u64> = sample.iter().flat_map(|part| part.priorities.iter().copied()).collect();
@@ -158,6 +181,9 @@ impl PilotFindings {
                 .map(|(number, count)| (0..count).map(|argument| mean(number, argument)).collect())
                 .collect(),
             ends: counts().map(|(number, count)| (0..count).map(|argument| ends(number, argument)).collect()).collect(),
+            positive: counts()
+                .map(|(number, count)| (0..count).map(|argument| positive(number, argument)).collect())
+                .collect(),
             clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
             together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }
@@ -177,6 +203,7 @@ impl Accumulated {
             let made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
             let records = Records {
                 features: made.as_ref().map_or(arguments, |made| made.iter().map(Vec::as_slice).collect()),
+                wholes: values.wholes[number].as_ref(),
                 distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
             for (group, rows) in &rows_of {
@@ -205,7 +232,10 @@ impl Accumulated {
             let group = match self.index.get(key) {
                 Some(group) => *group,
                 None => {
-                    let label = values.labels.iter().map(|array| array.slice(row, 1)).collect();
+                    // A copy: a slice would keep all rows.
+                    let only = UInt64Array::from(vec![row as u64]);
+                    let label = values.labels.iter().map(|array| take(array, &only, None).map_err(Error::kernel));
+                    let label = label.collect::<Result<Vec<ArrayRef>>>()?;
                     self.found(*key, Group { label, accumulators: task.empty(pilot), rows: 0 }, task)?
                 }
             };
@@ -219,7 +249,7 @@ impl Accumulated {
             return Err(Error::invalid(format!(
                 "group_by {}: there are more than {MOST_GROUPS} groups; group by something coarser, or ask for a part \
                  of them with a box or a condition",
-                task.group_by.join(", ")
+                task.grouped_by()
             )));
         }
         let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
@@ -229,7 +259,7 @@ impl Accumulated {
             return Err(Error::invalid(format!(
                 "group_by {}: {groups} groups of {figures} figures would take too much memory; ask for fewer at once, or \
                  group by something coarser",
-                task.group_by.join(", ")
+                task.grouped_by()
             )));
         }
         self.index.insert(key, self.groups.len());

@@ -9,10 +9,13 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use arrow_array::Array;
-use kubist_expr::Expression;
+use arrow_buffer::i256;
+use arrow_schema::DataType;
+use kubist_expr::{Expression, Wholes};
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::unit::UnitRule;
 
 /// How an aggregate is written and documented: one entry of the table of aggregates.
 pub struct Definition {
@@ -34,11 +37,32 @@ pub struct Bound {
     pub arguments: Vec<Expression>,
     /// The asked column whose values are told apart, instead of arguments.
     pub column: Option<usize>,
+    /// The type in which it is exact, where that is no float.
+    pub own: Option<DataType>,
+    /// It takes the whole numbers of its first argument, which has them.
+    pub takes_wholes: bool,
 }
 
 impl Bound {
     pub fn new(arguments: Vec<Expression>, aggregate: impl Aggregate + 'static) -> Bound {
-        Bound { properties: aggregate.properties(), aggregate: Box::new(aggregate), arguments, column: None }
+        Bound {
+            properties: aggregate.properties(),
+            aggregate: Box::new(aggregate),
+            arguments,
+            column: None,
+            own: None,
+            takes_wholes: false,
+        }
+    }
+
+    /// The same, exact in this type.
+    pub fn exact_in(self, own: DataType) -> Bound {
+        Bound { own: Some(own), ..self }
+    }
+
+    /// The same, which is exact in the type `own` by the whole numbers of its first argument.
+    pub fn of_wholes(self, own: DataType) -> Bound {
+        Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
@@ -59,6 +83,10 @@ pub struct Properties {
     pub alike_asks_zones: bool,
     /// It is the smallest or largest value: zone maps find it, and no sample narrows it.
     pub end: Option<End>,
+    /// It is a histogram: zone maps know how far its outer bins reach.
+    pub outer_bins: bool,
+    /// In which unit it is.
+    pub unit: UnitRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +118,8 @@ pub struct Pilot<'a> {
     pub shifts: &'a [f64],
     /// By argument: the smallest and the largest finite value, if there is one.
     pub ends: &'a [Option<(f64, f64)>],
+    /// By argument: the smallest finite value above 0, if there is one.
+    pub positive: &'a [Option<f64>],
     /// Records of one identity come together.
     pub clustered: bool,
     /// Random groups of identities that spreads are measured between; a power of two.
@@ -100,6 +130,8 @@ pub struct Pilot<'a> {
 pub struct Records<'a> {
     /// The aggregate's features, each a column.
     pub features: Vec<&'a [f64]>,
+    /// The whole numbers of the first argument, for aggregates that take them.
+    pub wholes: Option<&'a Wholes>,
     /// Hashes of the values of the column that is told apart, and the column itself.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
@@ -172,12 +204,19 @@ pub struct Found {
     /// Of a histogram: the ends of the bin in each direction.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
+    /// The value and its ends in the aggregate's own type, as far as they are known in it.
+    pub own: Option<[Option<i256>; 3]>,
     /// Records that it comes from.
     pub records: f64,
 }
 
 impl Found {
     pub fn new(interval: Interval, records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, records }]
+        vec![Found { bin: vec![], interval, own: None, records }]
+    }
+
+    /// The same with a value and ends in the aggregate's own type.
+    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
+        vec![Found { bin: vec![], interval, own: Some(own), records }]
     }
 }

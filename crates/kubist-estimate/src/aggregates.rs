@@ -7,7 +7,9 @@ mod correlation;
 mod count;
 mod count_distinct;
 mod covariance;
+mod exact_sum;
 mod extremes;
+mod formula;
 mod histogram;
 mod mean;
 mod quantile;
@@ -18,6 +20,7 @@ mod variance;
 mod weighted_mean;
 
 use arrow_schema::Schema;
+use kubist_expr::nearest;
 use kubist_types::error::{Error, Result};
 
 use crate::aggregate::{Bound, Definition};
@@ -45,14 +48,36 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
     let known = || TABLE.map(|definition| definition.listed).join(", ");
     let shape = || at_fault(format!("expected an aggregate like mean(x); known are {}", known()));
-    let (name, rest) = text.split_once('(').ok_or_else(shape)?;
-    let inner = rest.strip_suffix(')').ok_or_else(shape)?;
-    let call = Call { name: name.trim().to_ascii_lowercase(), arguments: split(inner).ok_or_else(shape)?, schema };
-    let definition = TABLE
-        .into_iter()
-        .find(|definition| (definition.is_named)(&call.name))
-        .ok_or_else(|| at_fault(format!("there is no aggregate {name:?}; known are {}", known())))?;
-    (definition.bind)(&call).map_err(at_fault)
+    let definition = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        TABLE.into_iter().find(|definition| (definition.is_named)(&name))
+    };
+    let Some((name, arguments)) = only_call(text) else {
+        let formula = formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)?;
+        return formula.ok_or_else(shape);
+    };
+    let call = Call { name: name.to_ascii_lowercase(), arguments, schema };
+    match definition(name) {
+        Some(definition) => (definition.bind)(&call).map_err(at_fault),
+        // A function of aggregates, as sqrt(mean(x * x)).
+        None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
+            Some(formula) => Ok(formula),
+            None => {
+                let near = nearest(name, TABLE.iter().map(|definition| definition.listed));
+                let meant = near.first().map_or(String::new(), |near| format!("; did you mean {near}?"));
+                Err(at_fault(format!("there is no aggregate {name:?}{meant}; known are {}", known())))
+            }
+        },
+    }
+}
+
+/// The name and the arguments of a text that is one call.
+fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
+    let (name, rest) = text.trim().split_once('(')?;
+    let arguments = split(rest.strip_suffix(')')?)?;
+    let name = name.trim();
+    let is_word = name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'));
+    is_word.then_some((name, arguments))
 }
 
 /// The table of aggregates as docs/estimates.md has it, in Markdown.
@@ -92,11 +117,11 @@ mod tests {
         let bound = bind(text, &schema()).unwrap();
         let ends = vec![Some((0.0, 1.0)); values.len()];
         let mut accumulator =
-            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, clustered: false, groups: 1024 });
+            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, positive: &[], clustered: false, groups: 1024 });
         let rows = values[0].len();
         let features = bound.aggregate.features(values, shifts, rows);
         let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());
-        accumulator.add(&Records { features, distinct: None }, Rows::All(0..rows), priorities);
+        accumulator.add(&Records { features, wholes: None, distinct: None }, Rows::All(0..rows), priorities);
         accumulator
     }
 
@@ -172,7 +197,7 @@ mod tests {
             ("p101(x)", "no aggregate"),
             ("histogram(x, 0)", "1 to 65536 bins"),
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
-            ("count_distinct(speed)", "no column \"speed\""),
+            ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
             ("mean(x))", "expected an aggregate"),
             ("mean((x)", "expected an aggregate"),

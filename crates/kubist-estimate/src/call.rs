@@ -49,18 +49,17 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
     if inner.trim().is_empty() {
         return Some(vec![]);
     }
-    let (mut depth, mut quote, mut begin, mut parts) = (0i32, None, 0, Vec::new());
-    for (index, letter) in inner.char_indices() {
-        match (quote, letter) {
-            (Some(open), _) if letter == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(letter),
-            (None, '(') => depth += 1,
-            (None, ')') => depth -= 1,
-            (None, ',') if depth == 0 => {
+    let (mut depth, mut begin, mut parts) = (0i32, 0, Vec::new());
+    for (index, letter) in unquoted(inner) {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
                 parts.push(inner[begin..index].trim());
                 begin = index + 1;
             }
+            // A quote that is never closed.
+            '"' | '\'' | '`' => return None,
             _ => {}
         }
         if depth < 0 {
@@ -68,5 +67,26 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
         }
     }
     parts.push(inner[begin..].trim());
-    (depth == 0 && quote.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
+    (depth == 0 && parts.iter().all(|part| !part.is_empty())).then_some(parts)
+}
+
+/// The letters that are in no quotes; a quote that is never closed comes as itself.
+pub fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut after = 0;
+    text.char_indices().filter(move |(index, letter)| {
+        if *index < after {
+            return false;
+        }
+        let width = letter.len_utf8();
+        match letter {
+            '"' | '\'' | '`' => match text[index + width..].find(*letter) {
+                Some(length) => {
+                    after = index + width + length + width;
+                    false
+                }
+                None => true,
+            },
+            _ => true,
+        }
+    })
 }

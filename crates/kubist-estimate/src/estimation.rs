@@ -14,17 +14,20 @@ mod figures;
 mod plan;
 mod tails;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
-use kubist_index::priority::{PriorityRange, Threshold, is_identity_type};
+use kubist_index::priority::{PriorityRange, Threshold};
 
 use crate::accumulate::{Accumulated, Asked, PilotFindings, Task, Values};
 use crate::aggregates;
 use crate::call::several;
 use crate::figure::{Estimate, Stop, check_groups};
+use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
+use crate::unit;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::execute::{self, Wanted};
 use kubist_read::plan::LogicalPlan;
@@ -55,6 +58,7 @@ pub struct Estimation {
     task: Arc<Task>,
     wanted: Wanted,
     groups: SchemaRef,
+    units: BTreeMap<String, String>,
     pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
     accumulated: Accumulated,
@@ -97,7 +101,7 @@ impl Estimation {
             options.error = Some(0.01);
         }
         let schema = &snapshot.view.schema;
-        let visible = Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec());
+        let visible = schema.conditional();
         let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
         let aggregates = asked
             .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
@@ -108,28 +112,32 @@ impl Estimation {
                 aggregates.len()
             )));
         }
-        let group_columns: Vec<usize> =
-            options.group_by.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
-        let group_fields = group_columns.iter().map(|column| schema.stored.fields()[*column].clone());
-        let groups = Arc::new(Schema::new(group_fields.collect::<Vec<_>>()));
+        let unit_of = |asked: &Asked| unit::of(asked.bound.properties.unit, &asked.bound.arguments, &schema.user);
+        let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
+        let units = units.collect();
+        let parts = options.group_by.iter().flat_map(|text| match schema.column(text) {
+            // A name may have commas.
+            Ok(_) => vec![text.as_str()],
+            Err(_) => several(text),
+        });
+        let bound = parts.map(|text| GroupBy::bind(text, schema, &visible));
+        let (group_by, group_columns): (Vec<GroupBy>, Vec<Vec<usize>>) =
+            bound.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let groups = Arc::new(Schema::new(group_by.iter().map(|group| group.field.clone()).collect::<Vec<_>>()));
         check_groups(&groups)?;
-        if let Some(field) = groups.fields().iter().find(|field| !is_identity_type(field.data_type())) {
-            let (name, kind) = (field.name(), field.data_type());
-            return Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups")));
-        }
         let distinct_columns =
             aggregates.iter().map(|asked| asked.bound.column.map(|column| schema.stored_index[column]));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
         let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
             arguments.flat_map(|argument| argument.columns()).map(|column| schema.stored_index[column]).collect();
-        columns.extend(group_columns.iter().chain(distinct_columns.iter().flatten()));
+        columns.extend(group_columns.iter().flatten().chain(distinct_columns.iter().flatten()));
         columns.sort_unstable();
         columns.dedup();
         let named = |column: &usize| schema.stored.field(*column).name().clone();
         let task = Task {
             distinct: distinct_columns.iter().map(|column| column.as_ref().map(named)).collect(),
-            group_by: group_columns.iter().map(named).collect(),
+            group_by,
             schema: Arc::new(Schema::new(
                 columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>(),
             )),
@@ -154,6 +162,7 @@ impl Estimation {
             task: Arc::new(task),
             wanted: Wanted { columns, priorities: true },
             groups,
+            units,
             pilot: None,
             tails,
             accumulated: Accumulated::default(),
@@ -348,6 +357,8 @@ impl Estimation {
         let figures = if in_time { self.with_constants(figures)? } else { figures };
         let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
         if stopped == Stop::Progress {
+            let mut figures = figures;
+            self.bound_bins(&mut figures, false)?;
             return self.estimate(figures, stopped);
         }
         self.finished = true;

@@ -1,12 +1,16 @@
 //! The answer: one figure an aggregate and group, and what they cost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt32Array, new_null_array};
+use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
+use crate::own::{self, Own};
+use crate::words::{in_words, texts_in_words};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
@@ -34,13 +38,18 @@ pub struct Figure {
     pub aggregate: String,
     /// The row of [`Estimate::groups`].
     pub group: usize,
-    /// Of a histogram: the bin's ends in each direction.
+    /// Of a histogram: the bin's ends in each direction. What it holds lies between them, of
+    /// outer bins too: their outer end is infinite where nothing is known of what lies beyond.
     pub bin: Vec<(f64, f64)>,
     /// `None` where no record says anything about it.
     pub value: Option<f64>,
     /// The ends of the interval; infinite where nothing bounds them.
     pub low: f64,
     pub high: f64,
+    /// The same in the type of what it is of, with all digits: of extremes and quantiles of
+    /// integers, decimals, dates and times, and of exact counts and sums.
+    #[serde(skip)]
+    pub own: Option<Own>,
     /// The share of the identities that it was computed from.
     pub precision: f64,
     /// The records that it was computed from.
@@ -77,6 +86,8 @@ pub struct Estimate {
     /// The share of identities that was read.
     pub precision: f64,
     pub confidence: f64,
+    /// Of aggregates that have one, by the aggregate as it was asked for.
+    pub units: BTreeMap<String, String>,
     /// What it cost so far.
     pub stats: Stats,
     pub stopped: Stop,
@@ -99,24 +110,71 @@ pub fn check_groups(groups: &Schema) -> Result<()> {
 }
 
 impl Estimate {
+    /// One of its figures as people read it, with its unit.
+    pub fn in_words(&self, figure: &Figure) -> String {
+        let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
+        match &figure.own {
+            // Of an integer that is not known exactly no digits are shown that are not known.
+            Some(own) if figure.exact || !own.is_integer() => {
+                let texts = own.texts();
+                texts_in_words(texts.each_ref().map(Option::as_deref), figure.exact, unit)
+            }
+            _ => in_words(figure.value, figure.low, figure.high, figure.exact, unit),
+        }
+    }
+
+    /// Value, low and high of all figures: of one type of their own if they have one in common,
+    /// in which what nothing bounds is null, or else as floats.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow fails.
+    pub fn values(&self) -> Result<[ArrayRef; 3]> {
+        let Some(data_type) = self.common_type() else {
+            let floats = |of: &dyn Fn(&Figure) -> Option<f64>| {
+                Arc::new(self.figures.iter().map(of).collect::<Float64Array>()) as ArrayRef
+            };
+            return Ok([
+                floats(&|figure| figure.value),
+                floats(&|figure| Some(figure.low)),
+                floats(&|figure| Some(figure.high)),
+            ]);
+        };
+        let own =
+            |of: fn(&Own) -> Option<i256>| self.figures.iter().map(move |figure| figure.own.as_ref().and_then(of));
+        let all = own(|own| own.value).chain(own(|own| own.low)).chain(own(|own| own.high));
+        let all = own::array(&all.collect::<Vec<_>>(), &data_type)?;
+        let count = self.figures.len();
+        Ok([0, 1, 2].map(|part| all.slice(part * count, count)))
+    }
+
+    /// The type that all figures have in common.
+    fn common_type(&self) -> Option<DataType> {
+        let mut types = self.figures.iter().map(|figure| figure.own.as_ref().map(|own| &own.data_type));
+        let first = types.next()??.clone();
+        types.try_fold(first, |common, next| match next? {
+            same if *same == common => Some(common),
+            other if own::is_integer(other) && own::is_integer(&common) => Some(own::HUGE),
+            _ => None,
+        })
+    }
+
     /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
     /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
-    /// low, high, confidence, precision, rows, rows_read, exact.
+    /// low, high, confidence, precision, rows, rows_read, exact. Value, low and high are those
+    /// of [`Estimate::values`].
     ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let (mut names, mut exact) = (StringBuilder::new(), BooleanBuilder::new());
-        let [mut value, mut low, mut high, mut confidence, mut precision] = [(); 5].map(|()| Float64Builder::new());
+        let [mut confidence, mut precision] = [(); 2].map(|()| Float64Builder::new());
         let [mut rows, mut rows_read] = [(); 2].map(|()| UInt64Builder::new());
         let directions = self.figures.iter().map(|figure| figure.bin.len()).max().unwrap_or(0);
         let mut bins: Vec<[Float64Builder; 2]> = (0..directions).map(|_| Default::default()).collect();
         for figure in &self.figures {
             names.append_value(&figure.aggregate);
-            value.append_option(figure.value);
-            low.append_value(figure.low);
-            high.append_value(figure.high);
             confidence.append_value(self.confidence);
             precision.append_value(figure.precision);
             rows.append_value(figure.rows);
@@ -140,16 +198,19 @@ impl Estimate {
             columns.push(Arc::new(lower.finish()));
             columns.push(Arc::new(upper.finish()));
         }
-        for mut builder in [value, low, high, confidence, precision] {
+        let values = self.values()?;
+        let own_type = values[0].data_type().clone();
+        columns.extend(values);
+        for mut builder in [confidence, precision] {
             columns.push(Arc::new(builder.finish()));
         }
         columns.push(Arc::new(rows.finish()));
         columns.push(Arc::new(rows_read.finish()));
         columns.push(Arc::new(exact.finish()));
-        RecordBatch::try_new(self.schema(directions), columns).map_err(Error::kernel)
+        RecordBatch::try_new(self.schema(directions, own_type), columns).map_err(Error::kernel)
     }
 
-    fn schema(&self, directions: usize) -> SchemaRef {
+    fn schema(&self, directions: usize, values: DataType) -> SchemaRef {
         let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
         let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
         // Where time was too short to see a group, it is null.
@@ -157,8 +218,10 @@ impl Estimate {
             self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
         );
         fields.extend(COLUMNS[1..1 + 2 * directions].iter().map(|name| field(name, DataType::Float64, true)));
-        fields.push(field("value", DataType::Float64, true));
-        fields.extend(COLUMNS[6..10].iter().map(|name| field(name, DataType::Float64, false)));
+        let floats = values == DataType::Float64;
+        fields.push(field("value", values.clone(), true));
+        fields.extend(COLUMNS[6..8].iter().map(|name| field(name, values.clone(), !floats)));
+        fields.extend(COLUMNS[8..10].iter().map(|name| field(name, DataType::Float64, false)));
         fields.extend(COLUMNS[10..12].iter().map(|name| field(name, DataType::UInt64, false)));
         fields.push(field("exact", DataType::Boolean, false));
         Arc::new(Schema::new(fields))

@@ -7,18 +7,25 @@
 mod accumulate;
 mod aggregate;
 mod aggregates;
+mod axis;
 mod call;
 mod distribution;
 mod estimation;
 mod figure;
+mod group;
 mod interval;
 mod joint;
 mod options;
+mod own;
 mod sums;
 mod totals;
+mod unit;
+mod words;
 mod zones;
 
 pub use aggregates::documentation;
 pub use estimation::{Estimation, estimate, estimate_telling, estimates};
 pub use figure::{Estimate, Figure, Stop};
 pub use options::EstimateOptions;
+pub use own::{Own, Told};
+pub use words::{in_words, texts_in_words};

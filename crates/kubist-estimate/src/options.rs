@@ -16,7 +16,8 @@ pub struct EstimateOptions {
     /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
     /// docs/estimates.md.
     pub aggregates: Vec<String>,
-    /// Columns by whose values records are grouped.
+    /// Columns and expressions by whose values records are grouped, as `kind` or
+    /// `bin(diameter, 1e-6)`, or several between commas; see docs/expressions.md.
     pub group_by: Vec<String>,
     /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
     /// are read, and figures are of all records.
@@ -66,9 +67,10 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     if options.aggregates.is_empty() {
         return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
     }
-    if query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some() {
+    let chosen = query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some();
+    if chosen || query.order_by.is_some() || query.first.is_some() {
         return Err(Error::invalid(
-            "an estimate takes no limit, no per_cell and no columns: rows= bounds what is read",
+            "an estimate takes no limit, no per_cell, no columns and no order: rows= bounds what is read",
         ));
     }
     if let Some(precision) = query.precision {

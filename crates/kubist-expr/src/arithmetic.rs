@@ -1,14 +1,17 @@
 //! Binding of operators and functions: which kind of number they work in, and
 //! what they come to if no column takes part.
 
+mod periods;
+
 use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
-use crate::compute::vector;
 use crate::domain::{Family, Range};
 use crate::error::{ExprError, shortened};
+use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind_of};
 use crate::never;
 use crate::number::{Decimal, Number};
 use crate::rows::Rows;
+use crate::unit::Quantity;
 use crate::value::Literal;
 use crate::vector::Values;
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -25,20 +28,33 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("negate", Function::Negate, 1, 1),
     ("abs", Function::Abs, 1, 1),
     ("ceil", Function::Ceil, 1, 1),
+    ("ceiling", Function::Ceil, 1, 1),
     ("cos", Function::Cos, 1, 1),
+    ("acos", Function::Acos, 1, 1),
+    ("asin", Function::Asin, 1, 1),
+    ("atan", Function::Atan, 1, 1),
+    ("atan2", Function::Atan2, 2, 2),
+    ("degrees", Function::Degrees, 1, 1),
     ("exp", Function::Exp, 1, 1),
     ("floor", Function::Floor, 1, 1),
     ("greatest", Function::Greatest, 1, usize::MAX),
+    ("hypot", Function::Hypot, 2, 2),
     ("least", Function::Least, 1, usize::MAX),
     ("ln", Function::Ln, 1, 1),
     ("log10", Function::Log10, 1, 1),
+    ("log2", Function::Log2, 1, 1),
+    ("pow", Function::Power, 2, 2),
     ("power", Function::Power, 2, 2),
+    ("radians", Function::Radians, 1, 1),
+    ("sign", Function::Sign, 1, 1),
     ("sin", Function::Sin, 1, 1),
     ("sqrt", Function::Sqrt, 1, 1),
+    ("tan", Function::Tan, 1, 1),
 ];
 
-const KNOWN_FUNCTIONS: &str =
-    "abs, ceil, cos, exp, floor, greatest, isfinite, isnan, least, ln, log10, power, sin, sqrt";
+const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, cos, date_trunc, degrees, exp, floor, \
+                               greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, radians, round, \
+                               sign, sin, sqrt, tan";
 
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
@@ -47,8 +63,18 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, Ex
         let (Some(operand), true) = (operand, operands.is_empty()) else { return Err(arity(&lower, 1, 1)) };
         return class_of(&lower, operand).map(Meaning::from);
     }
+    match lower.as_str() {
+        "round" => return rounded(operands),
+        "bin" => return binned(operands),
+        "date_trunc" => return periods::truncated(operands),
+        "pi" if operands.is_empty() => return Ok(Meaning::from(Number::from_f64(std::f64::consts::PI))),
+        _ => {}
+    }
     let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
-        let hint = format!("; known are {KNOWN_FUNCTIONS}");
+        let hint = match lower.as_str() {
+            "log" => "; write ln or log10".to_owned(),
+            _ => format!("; known are {KNOWN_FUNCTIONS}"),
+        };
         return Err(ExprError::Unsupported { construct: format!("the function `{}`", shortened(name)), hint });
     };
     if !(*least..=*most).contains(&operands.len()) {
@@ -61,6 +87,43 @@ fn arity(name: &str, least: usize, most: usize) -> ExprError {
     let more = if most > least { " or more" } else { "" };
     let plural = if least == 1 && most == 1 { "" } else { "s" };
     ExprError::type_mistake(format!("`{name}` takes {least}{more} operand{plural}"))
+}
+
+/// `round(x)`, `round(x, digits)`.
+fn rounded(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let function = match operands.len() {
+        1 => Function::Round,
+        2 => match operands.pop() {
+            Some(Meaning::Literal(Literal::Number(Number::Finite(digits)))) => match digits.as_integer() {
+                Some(digits @ -400..=400) => Function::RoundTo(digits as i32),
+                _ => {
+                    return Err(ExprError::type_mistake(format!("round to {digits} digits: a whole number is needed")));
+                }
+            },
+            _ => return Err(ExprError::type_mistake("`round` takes a value and a number of digits")),
+        },
+        _ => return Err(ExprError::type_mistake("`round` takes 1 or 2 operands")),
+    };
+    arithmetic("round", function, operands)
+}
+
+/// `bin(x, width)`: the greatest multiple of the width that is not above x.
+fn binned(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let Some(Meaning::Literal(Literal::Number(Number::Finite(width)))) = operands.pop().filter(|_| operands.len() == 1)
+    else {
+        return Err(ExprError::type_mistake("`bin` takes a value and the width of a bin, as in bin(x, 0.01)"));
+    };
+    let Some(found) = width.as_width() else {
+        return Err(ExprError::type_mistake(format!(
+            "bins of width {width}: it must be above 0 and of at most 15 digits"
+        )));
+    };
+    arithmetic("bin", Function::Bin(found), operands)
+}
+
+/// What is true or false as 1 or 0.
+pub(crate) fn truth(test: Test) -> Operand {
+    Operand::Compute(Compute::new(Kind::Int, Step::Truth(Box::new(test))))
 }
 
 /// `isnan`, `isfinite`.
@@ -84,19 +147,26 @@ fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
     Ok(Test::IsFinite { operand, span })
 }
 
-enum Numeric {
+/// A value that takes part in arithmetic.
+pub(crate) enum Numeric {
     Null,
     Literal(Number),
     Operand(Operand),
 }
 
-fn numeric(name: &str, bound: Meaning) -> Result<Numeric, ExprError> {
+pub(crate) fn numeric(name: &str, bound: Meaning) -> Result<Numeric, ExprError> {
     match bound {
         Meaning::Literal(Literal::Null) => Ok(Numeric::Null),
         Meaning::Literal(Literal::Number(number)) => Ok(Numeric::Literal(number)),
+        Meaning::Literal(Literal::Bool(truth)) => {
+            Ok(Numeric::Literal(Number::Finite(Decimal::from_integer(truth.into()))))
+        }
+        Meaning::Test(test) => Ok(Numeric::Operand(truth(*test))),
         Meaning::Operand(operand) => match family(&operand) {
             Family::Null => Ok(Numeric::Null),
-            Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) => Ok(Numeric::Operand(*operand)),
+            Family::Bool | Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) => {
+                Ok(Numeric::Operand(*operand))
+            }
             _ => Err(takes_numbers(name, &describe_operand(&operand))),
         },
         other => Err(takes_numbers(name, &describe(&other))),
@@ -109,6 +179,10 @@ fn takes_numbers(name: &str, found: &str) -> ExprError {
 }
 
 fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    if let (Function::Negate, [Meaning::Literal(Literal::Quantity(quantity))]) = (function, operands.as_slice()) {
+        let number = quantity.number.clone().negated();
+        return Ok(Meaning::Literal(Literal::Quantity(Quantity { number, ..quantity.clone() })));
+    }
     let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
     if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
         return Ok(Meaning::Literal(Literal::Null));
@@ -117,8 +191,15 @@ fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<
         return Ok(Meaning::from(number.clone().negated()));
     }
     let constant = operands.iter().all(|operand| matches!(operand, Numeric::Literal(_)));
-    let kind = common_kind(function, &operands);
-    let steps = operands.into_iter().filter_map(|operand| match operand {
+    let kind = kind_of_call(function, common_kind(&operands));
+    let steps = operands.into_iter().filter_map(|operand| step(operand, kind));
+    let compute = Compute::new(kind, Step::Call(function, steps.collect()));
+    if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
+}
+
+/// An operand of arithmetic in this kind; nothing for null.
+pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
+    match operand {
         Numeric::Null => None,
         Numeric::Operand(operand) => Some(computed(operand)),
         Numeric::Literal(number) => {
@@ -126,18 +207,49 @@ fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<
                 Number::Finite(decimal) if kind == Kind::Int => decimal.as_integer(),
                 _ => None,
             };
-            let step = integer.map_or(Step::Float(number.as_f64()), Step::Int);
-            Some(Compute { kind, step })
+            Some(Compute::new(kind, integer.map_or(Step::Float(number.as_f64()), Step::Int)))
         }
-    });
-    let compute = Compute { kind, step: Step::Call(function, steps.collect()) };
-    if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
+    }
 }
 
-/// The kind of number in which a function of these operands works.
-fn common_kind(function: Function, operands: &[Numeric]) -> Kind {
+/// The kind in which a function works whose operands have a kind in common.
+fn kind_of_call(function: Function, common: Kind) -> Kind {
+    match function {
+        Function::Divide if common == Kind::Int => Kind::F64,
+        Function::Bin(width) if common == Kind::Int && width.exponent < 0 => Kind::F64,
+        Function::Power
+        | Function::Sqrt
+        | Function::Exp
+        | Function::Ln
+        | Function::Log2
+        | Function::Log10
+        | Function::Sin
+        | Function::Cos
+        | Function::Tan
+        | Function::Asin
+        | Function::Acos
+        | Function::Atan
+        | Function::Atan2
+        | Function::Hypot
+        | Function::Radians
+        | Function::Degrees => Kind::F64,
+        _ => common,
+    }
+}
+
+/// Is it 1 or 0, which are numbers of every kind?
+fn is_truth(operand: &Operand) -> bool {
+    match operand {
+        Operand::Column(_) => family(operand) == Family::Bool,
+        Operand::Compute(compute) => matches!(compute.step, Step::Truth(_)),
+    }
+}
+
+/// The kind of number that holds all operands.
+pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
     let meet = |a: Kind, b: Kind| if a == b { a } else { Kind::F64 };
     let columns = operands.iter().filter_map(|operand| match operand {
+        Numeric::Operand(operand) if is_truth(operand) => None,
         Numeric::Operand(Operand::Column(column)) => Some(kind_of(column)),
         Numeric::Operand(Operand::Compute(compute)) => Some(compute.kind),
         _ => None,
@@ -156,19 +268,8 @@ fn common_kind(function: Function, operands: &[Numeric]) -> Kind {
         }),
         _ => None,
     });
-    let kind = literals.chain(columns).reduce(meet).unwrap_or(Kind::F64);
-    let keeps_integers = !matches!(
-        function,
-        Function::Divide
-            | Function::Power
-            | Function::Sqrt
-            | Function::Exp
-            | Function::Ln
-            | Function::Log10
-            | Function::Sin
-            | Function::Cos
-    );
-    if kind == Kind::Int && !keeps_integers { Kind::F64 } else { kind }
+    // Conditions alone count as integers.
+    literals.chain(columns).reduce(meet).unwrap_or(Kind::Int)
 }
 
 /// The value of a computation without columns.

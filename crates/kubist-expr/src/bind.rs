@@ -4,7 +4,10 @@
 //! have nothing left to doubt. What is bound is linear in the text: `IN` and `BETWEEN` compare
 //! one operand with several others, and hold it once.
 
-use crate::arithmetic::call;
+mod case;
+mod cast;
+
+use crate::arithmetic::{self, call};
 use crate::bound::{Column, Compute, Known, Operand, PointList, Points, Sides, Step, Test};
 use crate::domain::{Family, Mismatch, Position, Range};
 use crate::error::ExprError;
@@ -14,9 +17,12 @@ use crate::moment::Moment;
 use crate::names::Names;
 use crate::number::Number;
 use crate::syntax::{Op, Syntax};
+use crate::unit::Quantity;
 use crate::value::Literal;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
+use kubist_index::gradual::Never;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
@@ -29,6 +35,7 @@ pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError
         Meaning::Literal(_) => 1,
         Meaning::Operand(operand) => operand.size(),
         Meaning::Test(test) => test.size(),
+        Meaning::Choice(choice) => choice.size(),
     };
     if size > MOST_PARTS {
         return Err(ExprError::TooLarge {
@@ -71,6 +78,8 @@ fn meaning_of(syntax: Syntax, names: &Names) -> Result<Meaning, ExprError> {
             like(meaning_of(*operand, names)?, meaning_of(*pattern, names)?, ignore_case)
         }
         Syntax::Call { name, operands } => call(&name, all(operands, names)?),
+        Syntax::Case { operand, whens, otherwise } => case::bind(operand, whens, otherwise, names),
+        Syntax::Cast { operand, to } => cast::bind(meaning_of(*operand, names)?, to),
     }
 }
 
@@ -99,11 +108,16 @@ fn bind_or(operands: Vec<Syntax>, names: &Names) -> Result<Meaning, ExprError> {
 }
 
 fn bind_is_null(operand: Syntax, names: &Names) -> Result<Meaning, ExprError> {
-    Ok(Meaning::from(match meaning_of(operand, names)? {
+    is_null(meaning_of(operand, names)?).map(Meaning::from)
+}
+
+fn is_null(operand: Meaning) -> Result<Test, ExprError> {
+    Ok(match operand {
         Meaning::Literal(literal) => Test::Constant(Some(literal == Literal::Null)),
         Meaning::Operand(operand) => Test::IsNull(*operand),
         Meaning::Test(test) => Test::IsTruth(test, None),
-    }))
+        Meaning::Choice(choice) => case::is_null(*choice)?,
+    })
 }
 
 fn bind_is_truth(operand: Syntax, truth: Option<bool>, names: &Names) -> Result<Meaning, ExprError> {
@@ -115,7 +129,10 @@ fn bind_compare(op: Op, left: Syntax, right: Syntax, names: &Names) -> Result<Me
 }
 
 fn bind_between(operand: Syntax, low: Syntax, high: Syntax, names: &Names) -> Result<Meaning, ExprError> {
-    let (operand, low, high) = (meaning_of(operand, names)?, meaning_of(low, names)?, meaning_of(high, names)?);
+    between(meaning_of(operand, names)?, meaning_of(low, names)?, meaning_of(high, names)?)
+}
+
+fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, ExprError> {
     match operand {
         Meaning::Operand(operand) => {
             let (operand, number) = shared(*operand);
@@ -128,8 +145,11 @@ fn bind_between(operand: Syntax, low: Syntax, high: Syntax, names: &Names) -> Re
             let upto = compare(Op::Le, Meaning::Literal(literal), high)?;
             Ok(Test::all(vec![from, upto]).into())
         }
-        // Conditions have no order: this says so.
-        test => compare(Op::Ge, test, low).map(Meaning::from),
+        Meaning::Test(test) => {
+            let number = arithmetic::truth(*test).into();
+            between(number, low, high)
+        }
+        Meaning::Choice(_) => Err(ExprError::type_mistake("BETWEEN takes no CASE of texts: compare it with = or IN")),
     }
 }
 
@@ -141,7 +161,7 @@ fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
         Operand::Compute(compute) => {
             let number = Arc::new(compute);
             let step = Step::Known(Known(number.clone()));
-            (Operand::Compute(Compute { kind: number.kind, step }), Some(number))
+            (Operand::Compute(Compute { kind: number.kind, stored: number.stored.clone(), step }), Some(number))
         }
     }
 }
@@ -194,9 +214,36 @@ fn within(operand: Operand, range: Range) -> Test {
     Test::Within { operand, range, span }
 }
 
+/// A literal that has a unit as a number in that of the column it is compared with. Text has
+/// one where numbers are wanted: `'20 um'`.
+fn in_unit_of<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
+    use Family::{Decimal, Duration, Float, Int};
+    let quantity = match (literal, family(operand)) {
+        (Literal::Quantity(quantity), _) => quantity.clone(),
+        (Literal::Text(text), Int { .. } | Decimal { .. } | Float(_) | Duration { .. }) => {
+            match Quantity::parse(text) {
+                Some(quantity) => quantity,
+                None => return Ok(Cow::Borrowed(literal)),
+            }
+        }
+        _ => return Ok(Cow::Borrowed(literal)),
+    };
+    match operand.column().map(|column| (column, &column.unit)) {
+        Some((column, Some(unit))) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &column.name)?))),
+        Some((column, None)) => Err(ExprError::type_mistake(format!(
+            "column `{}` has no unit, so it cannot be compared with {quantity}",
+            column.name
+        ))),
+        None => Err(ExprError::type_mistake(format!(
+            "a computed number has no unit: compare {quantity} with a column, or write a plain number"
+        ))),
+    }
+}
+
 /// `operand op literal`.
 fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprError> {
     let family = family(&operand);
+    let literal = &*in_unit_of(&operand, literal)?;
     let position = family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
     Ok(match (family.range(op, &position), op) {
         (None, _) => Test::Constant(None),
@@ -206,11 +253,18 @@ fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprErro
 }
 
 fn compare(op: Op, left: Meaning, right: Meaning) -> Result<Test, ExprError> {
+    if let Some(test) = flag_against(op, &left, &right).or_else(|| flag_against(op, &right, &left)) {
+        return test;
+    }
+    let (left, right) = (as_number_beside(left, &right), right);
+    let (right, left) = (as_number_beside(right, &left), left);
     match (left, right) {
         (Meaning::Literal(left), Meaning::Literal(right)) => compare_literals(op, &left, &right),
         (Meaning::Literal(literal), Meaning::Operand(operand)) => against(op.flipped(), *operand, &literal),
         (Meaning::Operand(operand), Meaning::Literal(literal)) => against(op, *operand, &literal),
         (Meaning::Operand(left), Meaning::Operand(right)) => compare_operands(op, *left, *right),
+        (Meaning::Choice(choice), Meaning::Literal(literal)) => case::against(op, *choice, &literal),
+        (Meaning::Literal(literal), Meaning::Choice(choice)) => case::against(op.flipped(), *choice, &literal),
         (left, right) => {
             let mistake = format!("{} cannot be compared with {}", describe(&left), describe(&right));
             let (Ok(left), Ok(right)) = (as_test(left), as_test(right)) else {
@@ -218,6 +272,38 @@ fn compare(op: Op, left: Meaning, right: Meaning) -> Result<Test, ExprError> {
             };
             compare_tests(op, left, right)
         }
+    }
+}
+
+/// A column of booleans that is 1 or 0, or is not: zone maps know how to judge that.
+fn flag_against(op: Op, flag: &Meaning, literal: &Meaning) -> Option<Result<Test, ExprError>> {
+    let (Meaning::Operand(operand), Meaning::Literal(Literal::Number(Number::Finite(number)))) = (flag, literal) else {
+        return None;
+    };
+    let truth = match number.as_integer()? {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let is_flag = operand.column().is_some() && family(operand) == Family::Bool;
+    (is_flag && matches!(op, Op::Eq | Op::Ne)).then(|| against(op, *operand.clone(), &Literal::Bool(truth)))
+}
+
+/// What is true or false is 1 or 0 beside a number.
+fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
+    let number = match other {
+        Meaning::Literal(literal) => matches!(literal, Literal::Number(_)),
+        Meaning::Operand(operand) => {
+            matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
+        }
+        Meaning::Test(_) | Meaning::Choice(_) => false,
+    };
+    match one {
+        Meaning::Test(test) if number => arithmetic::truth(*test).into(),
+        Meaning::Operand(operand) if number && family(&operand) == Family::Bool => {
+            Operand::Compute(computed(*operand)).into()
+        }
+        same => same,
     }
 }
 
@@ -333,8 +419,14 @@ fn in_decimals(left: Arc<Column>, left_scale: i32, right: Arc<Column>, right_sca
 
 /// `IN`: the operand is bound, and computed, once.
 fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let beside = items.iter().find(|item| matches!(item, Meaning::Literal(Literal::Number(_)) | Meaning::Operand(_)));
+    let operand = match beside {
+        Some(beside) => as_number_beside(operand, beside),
+        None => operand,
+    };
     let operand = match operand {
         Meaning::Operand(operand) => *operand,
+        Meaning::Choice(choice) => return case::among(*choice, items).map(Meaning::from),
         Meaning::Test(test) => return same_as_one(*test, items).map(Meaning::from),
         Meaning::Literal(literal) => {
             let tests = items.into_iter().map(|item| compare(Op::Eq, Meaning::Literal(literal.clone()), item));
@@ -390,6 +482,7 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     let mut points = Vec::new();
     let mut null = false;
     for literal in literals {
+        let literal = &*in_unit_of(&operand, literal)?;
         let position =
             family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
         match position {
@@ -401,7 +494,8 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     if points.is_empty() {
         return Ok(if null { Test::Constant(None) } else { within(operand, Range::Empty) });
     }
-    let points = PointList::new(points);
+    // As many as a text of bounded length names.
+    let Ok(points) = PointList::new(points, &Never);
     let spans = match operand.column() {
         Some(column) => points.ranges().iter().filter_map(|range| range.span(&column.data_type)).collect(),
         None => Vec::new(),

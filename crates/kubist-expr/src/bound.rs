@@ -8,9 +8,13 @@
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
+use crate::number::BinWidth;
 use crate::syntax::Op;
+use crate::unit::Unit;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
+use kubist_index::gradual::{self, Steps, Stop};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +28,8 @@ pub(crate) struct Column {
     pub data_type: DataType,
     /// The order keys that are not NaN.
     pub numbers: (u64, u64),
+    /// The unit of its values, if that is known.
+    pub unit: Option<Arc<Unit>>,
 }
 
 /// The type that an arithmetic step works in.
@@ -39,6 +45,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
+    /// The type whose stored integers these are: of a date, a time, or a cast. `None` for
+    /// plain numbers.
+    pub stored: Option<DataType>,
     pub step: Step,
 }
 
@@ -48,7 +57,14 @@ pub(crate) enum Step {
     Int(i128),
     Float(f64),
     Call(Function, Vec<Compute>),
-    /// What a [`Test::Once`] around it has computed.
+    /// 1 where the test holds, 0 where it does not, null where that is unknown.
+    Truth(Box<Test>),
+    /// The value behind the first test that holds; null if none does and nothing is left.
+    Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
+    Cast(Box<Compute>, Cast),
+    /// The second, to which the first is known: it is computed once before it.
+    Once(Arc<Compute>, Box<Compute>),
+    /// What a [`Test::Once`] or [`Step::Once`] around it has computed.
     Known(Known),
 }
 
@@ -60,6 +76,26 @@ impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Known")
     }
+}
+
+/// How the values of one kind become those of another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cast {
+    /// Rounded to the nearest float of the kind.
+    Float,
+    /// Rounded to the nearest integer, of two the even one, which must lie between these.
+    Whole { first: i128, last: i128 },
+    /// Integers times `multiplier`, then divided by `divisor` and rounded down.
+    Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
+}
+
+/// What `date_trunc` rounds down to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Period {
+    /// So many of the column's units, from `offset` on.
+    Units { length: i128, offset: i128 },
+    /// So many months of the calendar; a day has this many of the column's units.
+    Months { months: i128, day: i128 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,13 +111,46 @@ pub(crate) enum Function {
     Sqrt,
     Floor,
     Ceil,
+    Round,
+    Sign,
     Exp,
     Ln,
+    Log2,
     Log10,
     Sin,
     Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Atan2,
+    Hypot,
+    Radians,
+    Degrees,
     Least,
     Greatest,
+    /// To so many decimal digits behind the point.
+    RoundTo(i32),
+    Bin(BinWidth),
+    Truncate(Period),
+}
+
+/// A text for each row: that of the first test that holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// A number that is known to the tests: it is computed once before them.
+    pub known: Option<Arc<Compute>>,
+    pub whens: Vec<(Test, Text)>,
+    pub otherwise: Text,
+}
+
+/// A text of a [`Choice`].
+#[derive(Clone, Debug)]
+pub(crate) enum Text {
+    Null,
+    Literal(Arc<str>),
+    Column(Arc<Column>),
+    Choice(Box<Choice>),
 }
 
 /// What a test looks at: a column as stored, or a computed number.
@@ -195,31 +264,65 @@ impl Operand {
     }
 }
 
+/// A float in the total order of IEEE 754.
+#[derive(Clone, Copy)]
+struct Ordered(f64);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Ordered) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ordered {}
+
+/// Each value once, ascending.
+fn sorted_once<'a, T: Copy + Ord, S: Stop>(
+    values: &'a mut Vec<T>,
+    stop: &S,
+) -> Result<impl Iterator<Item = T> + use<'a, T, S>, S::Stopped> {
+    gradual::sort(values, stop)?;
+    values.dedup();
+    Ok(values.drain(..))
+}
+
 impl PointList {
-    pub(crate) fn new(points: Vec<Point>) -> PointList {
-        let mut whole = Vec::new();
-        let mut floats = Vec::new();
-        let mut bytes = Vec::new();
+    /// Of points of one kind, in any order.
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub(crate) fn new<S: Stop>(points: Vec<Point>, stop: &S) -> Result<PointList, S::Stopped> {
+        let (mut whole, mut floats, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut steps = Steps::new(stop);
         for point in points {
+            steps.step(1)?;
             match point {
                 Point::Whole(value) => whole.push(value),
-                Point::Float(value) => floats.push(value),
+                Point::Float(value) => floats.push(Ordered(value)),
                 Point::Bytes(value) => bytes.push(value),
             }
         }
-        if !bytes.is_empty() {
-            bytes.sort_unstable();
-            bytes.dedup();
-            PointList::Bytes(bytes)
+        Ok(if !bytes.is_empty() {
+            let mut order: Vec<&Arc<[u8]>> = bytes.iter().collect();
+            PointList::Bytes(sorted_once(&mut order, stop)?.cloned().collect())
         } else if !floats.is_empty() {
-            floats.sort_unstable_by(f64::total_cmp);
-            floats.dedup();
-            PointList::Float(floats)
+            PointList::Float(sorted_once(&mut floats, stop)?.map(|value| value.0).collect())
         } else {
-            whole.sort_unstable();
-            whole.dedup();
-            PointList::Whole(whole)
-        }
+            PointList::Whole(sorted_once(&mut whole, stop)?.collect())
+        })
     }
 
     /// The points as ranges of one value, ascending.
@@ -323,9 +426,21 @@ impl Test {
 }
 
 impl Compute {
+    /// A plain number.
+    pub(crate) fn new(kind: Kind, step: Step) -> Compute {
+        Compute { kind, stored: None, step }
+    }
+
     pub(crate) fn size(&self) -> usize {
         1 + match &self.step {
             Step::Call(_, operands) => operands.iter().map(Compute::size).sum(),
+            Step::Truth(test) => test.size(),
+            Step::Case(whens, otherwise) => {
+                let whens = whens.iter().map(|(test, value)| test.size() + value.size());
+                whens.chain(otherwise.iter().map(|value| value.size())).sum()
+            }
+            Step::Cast(of, _) => of.size(),
+            Step::Once(number, of) => number.size() + of.size(),
             Step::Column(_) | Step::Int(_) | Step::Float(_) | Step::Known(_) => 0,
         }
     }
@@ -334,7 +449,45 @@ impl Compute {
         match &self.step {
             Step::Column(column) => visit(column),
             Step::Call(_, operands) => operands.iter().for_each(|operand| operand.each_column(visit)),
+            Step::Truth(test) => test.each_column(visit),
+            Step::Case(whens, otherwise) => {
+                for (test, value) in whens {
+                    test.each_column(visit);
+                    value.each_column(visit);
+                }
+                otherwise.iter().for_each(|value| value.each_column(visit));
+            }
+            Step::Cast(of, _) => of.each_column(visit),
+            Step::Once(number, of) => {
+                number.each_column(visit);
+                of.each_column(visit);
+            }
             Step::Int(_) | Step::Float(_) | Step::Known(_) => {}
+        }
+    }
+}
+
+impl Choice {
+    pub(crate) fn size(&self) -> usize {
+        let text = |text: &Text| match text {
+            Text::Choice(choice) => choice.size(),
+            Text::Null | Text::Literal(_) | Text::Column(_) => 1,
+        };
+        let known = self.known.as_ref().map_or(0, |number| number.size());
+        1 + known
+            + text(&self.otherwise)
+            + self.whens.iter().map(|(test, then)| test.size() + text(then)).sum::<usize>()
+    }
+
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        self.known.iter().for_each(|number| number.each_column(visit));
+        self.whens.iter().for_each(|(test, _)| test.each_column(visit));
+        for text in self.whens.iter().map(|(_, text)| text).chain([&self.otherwise]) {
+            match text {
+                Text::Column(column) => visit(column),
+                Text::Choice(choice) => choice.each_column(visit),
+                Text::Null | Text::Literal(_) => {}
+            }
         }
     }
 }

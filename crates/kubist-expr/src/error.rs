@@ -1,9 +1,10 @@
 //! What can be wrong with a predicate, and what the caller can do about it.
 //!
-//! Every kind but the last three is a mistake in the question: the message names
+//! Every kind but the last four is a mistake in the question: the message names
 //! the position, the construct or the column, so that the user can correct
-//! it. The last three say that a batch does not fit the schema that the predicate
-//! was bound to, that the caller stopped the evaluation, or that a kernel gave up on it.
+//! it. The last four say that a row's integer is too large, that a batch does not fit
+//! the schema that the predicate was bound to, that the caller stopped the evaluation, or
+//! that a kernel gave up on it.
 
 use arrow_schema::DataType;
 use std::borrow::Cow;
@@ -15,8 +16,12 @@ pub enum ExprError {
     #[error("at character {position}: {message}")]
     Syntax { position: usize, message: String },
 
+    /// The text ends, or goes on with something else, where a value must stand behind an operator.
+    #[error("expected a value after `{after}` at character {position}")]
+    NoValue { after: String, position: usize },
+
     /// The text may be SQL, but not the part of SQL that predicates are.
-    #[error("{construct} is not supported in a predicate{hint}")]
+    #[error("{construct} is not supported in an expression{hint}")]
     Unsupported { construct: String, hint: String },
 
     /// The expression is nested deeper than it may be.
@@ -38,6 +43,10 @@ pub enum ExprError {
     /// The operands' types do not go together.
     #[error("{message}")]
     Type { message: String },
+
+    /// An integer beyond 128 bits, or beyond the type of a cast.
+    #[error("{message}")]
+    Overflow { message: String },
 
     /// A batch that does not fit the predicate's schema.
     #[error("the batch has no column `{column}` of type {expected}{found}")]

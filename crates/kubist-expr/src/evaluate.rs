@@ -6,9 +6,10 @@
 //! being in neither, need no bookkeeping. Time is that of the tests' number: none is asked
 //! twice, and before each the caller may stop.
 
+pub(crate) mod compute;
+
 use crate::bound::{Operand, PointList, Sides, Test};
 use crate::cell::{Cell, foreign, with_native_values};
-use crate::compute::vector;
 use crate::domain::Range;
 use crate::error::ExprError;
 use crate::like::Pattern;
@@ -21,6 +22,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
+use compute::vector;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -135,6 +137,34 @@ fn same<const N: usize>(
         true => &(&yes & &one_of[0]) | &(&no & &one_of[1]),
         false => &(&yes & &all_of[1]) | &(&no & &all_of[0]),
     }))
+}
+
+/// Goes through the tests of a `CASE`: `each` gets the rows for which a test holds, of those
+/// that no test before held for. What is left over is the answer.
+pub(crate) fn untold<T>(
+    whens: &[(Test, T)],
+    rows: &Rows<'_>,
+    each: &mut dyn FnMut(&BooleanBuffer, &T) -> Result<(), ExprError>,
+) -> Result<BooleanBuffer, ExprError> {
+    let mut left = filled(rows.count(), true);
+    for (test, then) in whens {
+        if !left.has_true() {
+            break;
+        }
+        let [holds] = rows.part(&left, |part| answers(test, part, [true]))?;
+        if !holds.has_true() {
+            continue;
+        }
+        let mut takes = BooleanBufferBuilder::new(rows.count());
+        takes.append_n(rows.count(), false);
+        for (row, holds) in left.set_indices().zip(&holds) {
+            takes.set_bit(row, holds);
+        }
+        let takes = takes.finish();
+        left = &left & &!&takes;
+        each(&takes, then)?;
+    }
+    Ok(left)
 }
 
 fn filled(count: usize, bit: bool) -> BooleanBuffer {

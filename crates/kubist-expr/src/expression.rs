@@ -3,15 +3,20 @@
 
 use crate::bind;
 use crate::bound::{Column, Compute, Kind, Operand, Step, Test};
-use crate::compute::vector;
 use crate::domain::Family;
 use crate::error::ExprError;
 use crate::evaluate;
+use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family};
 use crate::parse;
 use crate::rows::{Rows, parts};
-use arrow_array::RecordBatch;
-use arrow_schema::Schema;
+use crate::types::HUGE;
+use crate::vector::{Values, Vector};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal256Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::{NullBuffer, i256};
+use arrow_schema::{DataType, Schema};
 
 /// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
@@ -77,13 +82,58 @@ impl Expression {
         matches!(self.of, Of::Truth(_))
     }
 
+    /// The type of its values where they are whole numbers, or whole numbers of a unit:
+    /// integers, decimals, dates, times. Integers that were computed have 128 bits, as
+    /// decimals without a fraction; a condition counts as an integer.
+    pub fn whole_type(&self) -> Option<DataType> {
+        match &self.of {
+            Of::Truth(_) => Some(DataType::Int64),
+            Of::Number(Compute { step: Step::Column(column), .. }) => match Family::of(&column.data_type) {
+                Family::Float(_) => None,
+                _ => Some(column.data_type.clone()),
+            },
+            Of::Number(Compute { kind: Kind::Int, stored, .. }) => Some(stored.clone().unwrap_or(HUGE)),
+            Of::Number(_) => None,
+        }
+    }
+
+    /// One whole number a row, if it has a [`Expression::whole_type`]: decimals without their
+    /// point, times in their unit.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Expression::evaluate`]; [`ExprError::Overflow`] also for a decimal beyond 128 bits.
+    pub fn wholes(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Wholes, ExprError> {
+        let mut all = Wholes { values: Vec::with_capacity(batch.num_rows()), missing: Vec::new() };
+        for part in parts(batch) {
+            let rows = Rows::new(&part, stopped);
+            let found = match &self.of {
+                Of::Number(Compute { step: Step::Column(column), .. }) => of_column(rows.array(column)?.as_ref())?,
+                Of::Number(compute) => vector(compute, &rows)?,
+                Of::Truth(test) => {
+                    let [yes, no] = evaluate::answers(test, &rows, [true, false])?;
+                    let values = Values::Int(yes.iter().map(i128::from).collect());
+                    Vector { values, nulls: Some(NullBuffer::new(&yes | &no)) }
+                }
+            };
+            let before = all.values.len();
+            if let Some(nulls) = found.nulls.filter(|nulls| nulls.null_count() > 0) {
+                all.missing.resize(before, false);
+                all.missing.extend(nulls.iter().map(|valid| !valid));
+            }
+            all.values.extend(found.values.into_ints());
+        }
+        Ok(all)
+    }
+
     /// One number a row; NaN where it is null, unknown or NaN. The batch needs only the
     /// columns that it reads, and is searched by name. `stopped` is asked before each step:
     /// once it says so, the answer is [`ExprError::Stopped`].
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or
+    /// beyond the type of a cast; [`ExprError::Batch`] if a column is missing or of another type;
     /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
@@ -123,10 +173,40 @@ impl Expression {
     }
 }
 
+/// A whole number for each row.
+#[derive(Clone, Debug, Default)]
+pub struct Wholes {
+    values: Vec<i128>,
+    /// Which are not there; rows behind its end are.
+    missing: Vec<bool>,
+}
+
+impl Wholes {
+    /// The number of a row; `None` where it is null or unknown.
+    pub fn get(&self, row: usize) -> Option<i128> {
+        if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
+    }
+}
+
+/// The integers that a column stores.
+fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
+    let Some(wide) = array.as_primitive_opt::<Decimal256Type>() else {
+        return Ok(Vector { values: Values::of(array, Kind::Int)?, nulls: array.nulls().cloned() });
+    };
+    let whole = |value: Option<i256>| match value {
+        None => Ok(0),
+        Some(value) => value
+            .to_i128()
+            .ok_or_else(|| ExprError::Overflow { message: format!("{value} is a decimal that does not fit 128 bits") }),
+    };
+    let values = wide.iter().map(whole).collect::<Result<Vec<i128>, ExprError>>()?;
+    Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
+}
+
 /// A column is read as doubles at once; arithmetic keeps its kind until its end.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
-        Operand::Column(column) => Compute { kind: Kind::F64, step: Step::Column(column) },
+        Operand::Column(column) => Compute::new(Kind::F64, Step::Column(column)),
         computation => computed(computation),
     }
 }

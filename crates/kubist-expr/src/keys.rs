@@ -12,6 +12,7 @@ use arrow_array::types::{Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Schema};
+use kubist_index::gradual::{self, Stop};
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
@@ -54,12 +55,19 @@ impl Predicate {
     }
 
     /// The rows whose `column` holds one of `values`, of which there may be millions; null
-    /// and NaN equal nothing. `column` is an exact name, `values` of its plain type.
+    /// and NaN equal nothing. `column` is an exact name, `values` of its plain type. `stopped` is
+    /// asked from time to time.
     ///
     /// # Errors
     ///
-    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if the values are of another type.
-    pub fn among(schema: &Schema, column: &str, values: &dyn Array) -> Result<Predicate, ExprError> {
+    /// [`ExprError::UnknownColumn`], [`ExprError::Type`] if the values are of another type, or
+    /// [`ExprError::Stopped`].
+    pub fn among(
+        schema: &Schema,
+        column: &str,
+        values: &dyn Array,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Predicate, ExprError> {
         let column = Names::new(schema).column(column, true)?;
         if values.data_type() != value_type(&column.data_type) {
             let (name, found) = (&column.name, values.data_type());
@@ -68,8 +76,18 @@ impl Predicate {
                 column.data_type
             )));
         }
-        let points = PointList::new(points(values)?);
-        let spans: Vec<Span> = points.ranges().iter().filter_map(|range| range.span(&column.data_type)).collect();
+        let stop = Asked(stopped);
+        let mut found = Vec::with_capacity(values.len());
+        for piece in gradual::pieces(values.len(), &stop) {
+            let piece = piece?;
+            found.extend(points(&values.slice(piece.start, piece.len()))?);
+        }
+        let points = PointList::new(found, &stop)?;
+        let ranges = points.ranges();
+        let mut spans: Vec<Span> = Vec::with_capacity(ranges.len());
+        for piece in gradual::pieces(ranges.len(), &stop) {
+            spans.extend(ranges[piece?].iter().filter_map(|range| range.span(&column.data_type)));
+        }
         let part = format!("\"{}\" IN ({} values)", column.name.replace('"', "\"\""), spans.len());
         let test = match spans.is_empty() {
             true => Test::Constant(Some(false)),
@@ -80,6 +98,17 @@ impl Predicate {
             },
         };
         Ok(Predicate { test, parts: vec![part] })
+    }
+}
+
+/// Stops once its question is answered with yes.
+struct Asked<'a>(&'a dyn Fn() -> bool);
+
+impl Stop for Asked<'_> {
+    type Stopped = ExprError;
+
+    fn look(&self) -> Result<(), ExprError> {
+        if (self.0)() { Err(ExprError::Stopped) } else { Ok(()) }
     }
 }
 
@@ -205,7 +234,7 @@ mod tests {
         )
         .unwrap();
         let found = |column: &str, values: &dyn Array| -> Vec<bool> {
-            let predicate = Predicate::among(&schema(), column, values).unwrap();
+            let predicate = Predicate::among(&schema(), column, values, &never).unwrap();
             predicate.evaluate(&batch, &never).unwrap().iter().flatten().collect()
         };
         let many: Vec<i64> = (0..100).rev().chain(0..100).collect();
@@ -213,6 +242,6 @@ mod tests {
         assert_eq!(found("x", &Float32Array::from(vec![Some(0.0), Some(f32::NAN), None])), [true, false, false, false]);
         assert_eq!(found("s", &StringArray::from(vec![Some(""), None, Some("b")])), [false, true, false, true]);
         assert_eq!(found("n", &Int64Array::from(Vec::<i64>::new())), [false; 4]);
-        assert!(Predicate::among(&schema(), "n", &StringArray::from(vec!["a"])).is_err());
+        assert!(Predicate::among(&schema(), "n", &StringArray::from(vec!["a"]), &never).is_err());
     }
 }

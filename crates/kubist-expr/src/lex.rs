@@ -6,6 +6,7 @@
 
 use crate::error::{ExprError, shortened};
 use crate::number::Decimal;
+use crate::unit::Quantity;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,8 @@ pub(crate) enum Token {
     /// A quoted name.
     Quoted(String),
     Number(Decimal),
+    /// A number with a unit glued to it.
+    Quantity(Quantity),
     Text(Arc<str>),
     Bytes(Arc<[u8]>),
     Symbol(&'static str),
@@ -126,11 +129,15 @@ impl<'a> Lexer<'a> {
         } else {
             self.at = mark;
         }
-        // What is glued to a number is a mistake, not a second word.
-        self.take_while(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        // What is glued to a number is its unit, or a mistake, and no second word.
+        self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
-        let number = Decimal::parse(text)
-            .ok_or_else(|| mistake(self.text, start, format!("`{}` is not a number", shortened(text))))?;
+        let Some(number) = Decimal::parse(text) else {
+            return match Quantity::parse(text).filter(|quantity| !quantity.unit.contains(['_', '.'])) {
+                Some(quantity) => Ok(Token::Quantity(quantity)),
+                None => Err(mistake(self.text, start, format!("`{}` is not a number", shortened(text)))),
+            };
+        };
         if number.digits() > MOST_DIGITS {
             return Err(mistake(self.text, start, format!("a number of more than {MOST_DIGITS} digits")));
         }

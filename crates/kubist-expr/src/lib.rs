@@ -1,6 +1,7 @@
 //! Predicates over Arrow record batches: parsed from SQL, bound to a schema,
 //! evaluated exactly, and decided from zone statistics where these suffice. And
-//! expressions: a number for each row.
+//! expressions: a number, or another value to group by, for each row. docs/expressions.md
+//! is the page for users.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -35,8 +36,8 @@
 //! overflows. Against dates, times and timestamps it is ISO 8601 text, exact
 //! even where finer than the column, or a number in the column's unit; text
 //! without an offset is UTC. Against booleans it is `TRUE` or `FALSE`, against
-//! binary `X'00FF'`. Text and bytes compare byte by byte. Everything else is a
-//! type mistake, and an error. `inf` and `nan` are numbers where no column has
+//! binary `X'00FF'`. Text and bytes compare byte by byte. Beside a number a condition
+//! is 1 or 0. Everything else is a type mistake, and an error. `inf` and `nan` are numbers where no column has
 //! that name.
 //!
 //! **Columns among themselves.** Integers compare exactly whatever their widths,
@@ -44,15 +45,19 @@
 //! UTC). With a float on either side both become 64-bit floats, unless both are
 //! of 32 bits or fewer: then 32-bit ones. Dictionaries are their values.
 //!
-//! **Arithmetic.** `+ - * %` and `abs least greatest floor ceil` of integers are
-//! integers, computed in 128 bits: sums and products of columns cannot overflow;
-//! what does is null, and so is the remainder by zero. `/` is a division of
-//! floats, also between integers (`1/2` is 0.5, `1/0` is infinity). `%` takes
-//! the sign of its left side. `sqrt exp ln log10 sin cos power` (or `^`, which
-//! binds before a minus: `-2^2` is -4) are floats. 32-bit floats stay such,
-//! unless they meet a 64-bit float, an integer column, or a literal beyond their
-//! range. Decimals become 64-bit floats. A null operand makes a null, a NaN
+//! **Arithmetic.** `+ - * %` and `abs sign least greatest floor ceil round bin` of integers
+//! are integers, computed in 128 bits; a result beyond them is an error. Division and
+//! remainder by zero are null. `/` is a division of floats, also between integers (`1/2` is
+//! 0.5). `%` takes the sign of its left side. In these, 32-bit floats stay such, unless they
+//! meet a 64-bit float, an integer column, or a literal beyond their range. All other
+//! functions are 64-bit floats, as is `power` (or `^`, which binds before a minus: `-2^2` is
+//! -4). Decimals become 64-bit floats, conditions 1 and 0. A null operand makes a null, a NaN
 //! operand makes NaN, for `least` and `greatest` too.
+//!
+//! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and
+//! computes each branch for its rows alone. All branches are numbers, times of one type,
+//! conditions or texts. A cast to an integer rounds to the nearest, of two the even one; what
+//! does not fit is an error, and NaN becomes null.
 //!
 //! **Names.** A name is looked up exactly; without quotes, and if that fails,
 //! ignoring case. `"my column"` or `` `my column` `` quotes it. Dots are part of
@@ -60,8 +65,8 @@
 //!
 //! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`,
 //! `[NOT] BETWEEN`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and
-//! `ILIKE` (`%`, `_`, escape `\`), arithmetic, functions, parentheses. Whatever
-//! else SQL has is an error that names it.
+//! `ILIKE` (`%`, `_`, escape `\`), `CASE`, `CAST` and `::`, arithmetic, functions, parentheses.
+//! Whatever else SQL has is an error that names it.
 //!
 //! **Bounds.** At most 64 parentheses, calls and signs may be open at once, and 128
 //! operators stand in one chain; `AND`, `OR` and `IN` may be long: 16 MiB of text and 262,144
@@ -75,11 +80,11 @@ mod arithmetic;
 mod bind;
 mod bound;
 mod cell;
-mod compute;
 mod domain;
 mod error;
 mod evaluate;
 mod expression;
+mod grouping;
 mod keys;
 mod lex;
 mod like;
@@ -91,13 +96,17 @@ mod parse;
 mod points;
 mod rows;
 mod syntax;
+mod types;
+mod unit;
 mod value;
 mod vector;
 mod zone;
 
 pub use error::ExprError;
-pub use expression::Expression;
+pub use expression::{Expression, Wholes};
+pub use grouping::Grouping;
 pub use keys::Keys;
+pub use names::{column_index, nearest};
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

@@ -1,7 +1,7 @@
 //! What an expression turns out to be once its names are known: a literal, a column or
 //! computed number, or a condition; and how each is named in an error.
 
-use crate::bound::{Column, Compute, Kind, Operand, Step, Test};
+use crate::bound::{Choice, Column, Compute, Kind, Operand, Step, Test};
 use crate::domain::{Family, Width};
 use crate::number::Number;
 use crate::value::Literal;
@@ -11,6 +11,8 @@ pub(crate) enum Meaning {
     Literal(Literal),
     Operand(Box<Operand>),
     Test(Box<Test>),
+    /// A `CASE` of texts.
+    Choice(Box<Choice>),
 }
 
 impl From<Test> for Meaning {
@@ -36,12 +38,14 @@ pub(crate) fn describe(bound: &Meaning) -> String {
         Meaning::Literal(literal) => literal.described(),
         Meaning::Operand(operand) => describe_operand(operand),
         Meaning::Test(_) => "a condition".to_owned(),
+        Meaning::Choice(_) => "a CASE of texts".to_owned(),
     }
 }
 
 pub(crate) fn describe_operand(operand: &Operand) -> String {
     match operand {
         Operand::Column(column) => format!("column `{}` of type {}", column.name, column.data_type),
+        Operand::Compute(Compute { stored: Some(stored), .. }) => format!("a computed value of type {stored}"),
         Operand::Compute(_) => "a computed number".to_owned(),
     }
 }
@@ -49,6 +53,7 @@ pub(crate) fn describe_operand(operand: &Operand) -> String {
 pub(crate) fn family(operand: &Operand) -> Family {
     match operand {
         Operand::Column(column) => Family::of(&column.data_type),
+        Operand::Compute(Compute { stored: Some(stored), .. }) => Family::of(stored),
         Operand::Compute(compute) => match compute.kind {
             Kind::Int => Family::Int { first: i128::MIN, last: i128::MAX },
             Kind::F32 => Family::Float(Width::F32),
@@ -61,7 +66,7 @@ pub(crate) fn family(operand: &Operand) -> Family {
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,
-        Operand::Column(column) => Compute { kind: kind_of(&column), step: Step::Column(column) },
+        Operand::Column(column) => Compute::new(kind_of(&column), Step::Column(column)),
     }
 }
 

@@ -84,12 +84,24 @@ fn date(text: &str) -> Option<(i64, &str)> {
 
 /// Days from 1970-01-01 in the proleptic Gregorian calendar: whole 400-year
 /// eras of 146,097 days, years starting in March so that leap days come last.
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// The year and the month, from 1, of a day: the inverse of [`days_since_epoch`].
+pub(crate) fn month_of(days: i64) -> (i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month)
 }
 
 /// Nanoseconds since midnight, whether there is more behind them, and what
@@ -154,6 +166,15 @@ mod tests {
         assert_eq!(nanoseconds("12:30"), Some(45_000 * SECOND));
         let fine = Moment::parse("00:00:00.0000000001").unwrap();
         assert_eq!((fine.nanoseconds, fine.finer, fine.of_day), (0, true, true));
+    }
+
+    #[test]
+    fn months_are_those_of_their_days() {
+        for (year, month) in (-2_000..4_000).step_by(7).flat_map(|year| (1..=12).map(move |month| (year, month))) {
+            let first = days_since_epoch(year, month, 1);
+            assert_eq!((month_of(first), month_of(first + 27)), ((year, month), (year, month)));
+            assert_eq!(month_of(first - 1), if month == 1 { (year - 1, 12) } else { (year, month - 1) });
+        }
     }
 
     #[test]

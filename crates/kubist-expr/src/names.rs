@@ -7,14 +7,31 @@
 use crate::bound::Column;
 use crate::domain::value_type;
 use crate::error::{ExprError, shortened};
-use arrow_schema::Schema;
+use crate::unit::Unit;
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use kubist_index::order;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The key of a unit in a field's metadata.
+const UNIT: &str = "unit";
+
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
+
+/// The index of the column that is called `name`: with that very name, or else, unless two
+/// differ by letter case alone, ignoring case.
+///
+/// # Errors
+///
+/// [`ExprError::UnknownColumn`] says which column may be meant; [`ExprError::AmbiguousColumn`].
+pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
+    match schema.index_of(name) {
+        Ok(index) => Ok(index),
+        Err(_) => Ok(Names::new(schema).column(name, false)?.index),
+    }
+}
 
 /// The columns of a schema by their names.
 pub(crate) struct Names<'a> {
@@ -67,9 +84,21 @@ impl<'a> Names<'a> {
             let field = self.schema.field(index);
             let data_type = value_type(field.data_type()).clone();
             let numbers = order::number_keys(&data_type);
-            Arc::new(Column { index, name: field.name().clone(), data_type, numbers })
+            let unit = unit_of(field).map(|unit| Arc::new(Unit::new(unit)));
+            Arc::new(Column { index, name: field.name().clone(), data_type, numbers, unit })
         };
         self.mentioned.borrow_mut().entry(index).or_insert_with(make).clone()
+    }
+}
+
+/// The unit of a column's values: that of its metadata, or of a duration's type.
+fn unit_of(field: &Field) -> Option<&str> {
+    match field.data_type() {
+        DataType::Duration(TimeUnit::Second) => Some("s"),
+        DataType::Duration(TimeUnit::Millisecond) => Some("ms"),
+        DataType::Duration(TimeUnit::Microsecond) => Some("us"),
+        DataType::Duration(TimeUnit::Nanosecond) => Some("ns"),
+        _ => field.metadata().get(UNIT).map(String::as_str),
     }
 }
 
@@ -79,17 +108,21 @@ fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> 
     indices
 }
 
-fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
+/// Up to three names that may be meant by one that there is not, the nearest first.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let lower = name.to_lowercase();
-    let mut near: Vec<(usize, &str)> = schema
-        .fields()
-        .iter()
-        .map(|field| (distance(&lower, &field.name().to_lowercase()), field.name().as_str()))
+    let mut near: Vec<(usize, &str)> = candidates
+        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(name.len()) / 4)
         .collect();
     near.sort_unstable();
     near.truncate(3);
-    let near: Vec<String> = near.iter().map(|(_, name)| format!("`{name}`")).collect();
+    near.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
+    let near = nearest(name, schema.fields().iter().map(|field| field.name().as_str()));
+    let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
     let hint = match (near.as_slice(), quoted) {
         ([], true) => "; a text takes single quotes".to_owned(),
         ([], false) => String::new(),

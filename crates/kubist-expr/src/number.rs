@@ -8,6 +8,13 @@ use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
 
+/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BinWidth {
+    pub mantissa: i128,
+    pub exponent: i32,
+}
+
 /// A number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
@@ -89,7 +96,35 @@ impl Decimal {
         self.digits.len()
     }
 
-    fn is_zero(&self) -> bool {
+    pub(crate) fn negated(self) -> Decimal {
+        Decimal { negative: !self.negative, ..self }
+    }
+
+    /// The exact product.
+    pub(crate) fn times(&self, other: &Decimal) -> Decimal {
+        let digits = |number: &Decimal| number.digits.bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
+        let (one, two): (Vec<u32>, Vec<u32>) = (digits(self), digits(other));
+        // Each place sums up to 1,100 products of two digits.
+        let mut places = vec![0u32; one.len() + two.len() + 1];
+        for (i, a) in one.iter().enumerate() {
+            for (j, b) in two.iter().enumerate() {
+                places[i + j] += a * b;
+            }
+        }
+        let mut carried = 0;
+        let written = places.iter().map(|place| {
+            let sum = place + carried;
+            carried = sum / 10;
+            char::from(b'0' + (sum % 10) as u8)
+        });
+        let mut written: Vec<char> = written.collect();
+        written.reverse();
+        let exponent = self.exponent.saturating_add(other.exponent);
+        let product = Decimal::normalised(false, &String::from_iter(written), exponent, false);
+        Decimal { negative: self.negative != other.negative, ..product }
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
@@ -126,6 +161,19 @@ impl Decimal {
         match self.floor(0) {
             Floor::At { floor, exact: true } if self.whole => floor.to_i128(),
             _ => None,
+        }
+    }
+
+    /// The number as the width of bins, if it is above zero and can be one.
+    pub(crate) fn as_width(&self) -> Option<BinWidth> {
+        if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
+            return None;
+        }
+        let mantissa = self.digits.parse::<i128>().ok()?;
+        // A whole width keeps integers what they are.
+        match self.floor(0) {
+            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| BinWidth { mantissa, exponent: 0 }),
+            _ => Some(BinWidth { mantissa, exponent: self.exponent as i32 }),
         }
     }
 
@@ -181,7 +229,7 @@ impl Number {
 
     pub(crate) fn negated(self) -> Number {
         match self {
-            Number::Finite(decimal) => Number::Finite(Decimal { negative: !decimal.negative, ..decimal }),
+            Number::Finite(decimal) => Number::Finite(decimal.negated()),
             Number::Infinite { negative } => Number::Infinite { negative: !negative },
             Number::NaN => Number::NaN,
         }
@@ -247,6 +295,15 @@ mod tests {
         assert_eq!(number("1e77").floor(0), Floor::Above);
         assert_eq!(number("-1e999999999999999999999").floor(0), Floor::Below);
         assert_eq!(number("1e-999999999999999999999").floor(0), at(0, false));
+    }
+
+    #[test]
+    fn products_are_exact() {
+        assert_eq!(number("20").times(&number("0.000001")).to_string(), "2e-5");
+        assert_eq!(number("-12.5").times(&number("8")).to_string(), "-100");
+        assert_eq!(number("0").times(&number("8")).to_string(), "0");
+        let nines = number(&"9".repeat(30)).times(&number(&"9".repeat(30)));
+        assert_eq!(nines.to_string(), format!("{}8{}1", "9".repeat(29), "0".repeat(29)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The grammar, loosest first: `OR`, `AND`, `NOT`, comparisons and their kin
 //! (`IN`, `BETWEEN`, `LIKE`, `IS`), `+ -`, `* / %`, unary `-`, `^` (which binds
-//! its right side first: `-2^2` is -4). Written by hand rather than cut out of a
+//! its right side first: `-2^2` is -4), `::`. Written by hand rather than cut out of a
 //! general SQL parser, for two guarantees: time is linear in the text, and the
 //! tree is never higher than `MAX_HEIGHT`, so that no walk over it and not even
 //! its end can exhaust the stack. `AND`, `OR` and `IN` grow wide, not deep.
@@ -12,7 +12,9 @@ use crate::lex::{Token, mistake, tokens};
 use crate::moment::Moment;
 use crate::number::Number;
 use crate::syntax::{Op, Syntax};
+use crate::types::{self, Unknown};
 use crate::value::Literal;
+use arrow_schema::DataType;
 
 /// Levels that a tree may have, chains of operators included.
 const MAX_HEIGHT: usize = 128;
@@ -30,8 +32,6 @@ const FOREIGN: &[&str] = &[
     "ANY",
     "ARRAY",
     "AT",
-    "CASE",
-    "CAST",
     "COLLATE",
     "DISTINCT",
     "DIV",
@@ -65,6 +65,9 @@ const FOREIGN: &[&str] = &[
     "WHERE",
     "XOR",
 ];
+
+/// Words that end a part of a `CASE`.
+const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
 /// Words that cannot be bare names.
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
@@ -189,6 +192,7 @@ impl Parser<'_> {
             }
             Token::Quoted(name) => format!("\"{}\"", shortened(name)),
             Token::Number(number) => format!("the number {}", shortened(&number.to_string())),
+            Token::Quantity(quantity) => format!("the quantity {quantity}"),
             Token::Text(text) => format!("the text '{}'", shortened(text)),
             Token::Bytes(_) => "X'...'".to_owned(),
             Token::Symbol("&&") => return ExprError::unsupported_but("`&&`", "write AND").into(),
@@ -198,7 +202,6 @@ impl Parser<'_> {
             Token::Symbol("!") => return ExprError::unsupported_but("`!`", "write NOT").into(),
             Token::Symbol("&") => return ExprError::unsupported_but("`&`", "write AND").into(),
             Token::Symbol("|") => return ExprError::unsupported_but("`|`", "write OR").into(),
-            Token::Symbol("::") => return ExprError::unsupported("a cast with `::`").into(),
             Token::Symbol(symbol @ ("(" | ")" | "," | "." | ";")) => format!("`{symbol}`"),
             Token::Symbol(symbol) if expected.is_empty() && operator(symbol).is_none() => {
                 return ExprError::unsupported(format!("`{symbol}`")).into();
@@ -368,12 +371,95 @@ impl Parser<'_> {
     }
 
     fn power(&mut self) -> Parsed {
-        let base = self.primary()?;
+        let base = self.converted()?;
         if !self.skip_symbol("^") {
             return Ok(base);
         }
         let exponent = self.deeper(Self::signed)?;
         call("power", vec![base, exponent])
+    }
+
+    /// What stands before any number of `::type`.
+    fn converted(&mut self) -> Parsed {
+        let mut tree = self.primary()?;
+        while self.skip_symbol("::") {
+            let to = self.data_type()?;
+            tree = over([tree], |[operand]| Syntax::Cast { operand, to })?;
+        }
+        Ok(tree)
+    }
+
+    fn cast(&mut self) -> Parsed {
+        self.next += 1;
+        self.expect("(")?;
+        let operand = self.deeper(Self::disjunction)?;
+        if !self.skip_word("AS") {
+            return Err(self.unexpected_but("CAST expects AS and a type, "));
+        }
+        let to = self.data_type()?;
+        self.expect(")")?;
+        over([operand], |[operand]| Syntax::Cast { operand, to })
+    }
+
+    /// The name of a type, of one word or several.
+    fn data_type(&mut self) -> Parsed<DataType> {
+        let Token::Word(word) = self.peek() else { return Err(self.unexpected_but("expected a type, ")) };
+        let mut name = word.to_ascii_lowercase();
+        let found = self.next;
+        self.next += 1;
+        if name == "double" && self.skip_word("PRECISION") {
+            name = "float64".to_owned();
+        }
+        for (words, suffix) in [(["WITH", "TIME", "ZONE"], "tz"), (["WITHOUT", "TIME", "ZONE"], "")] {
+            if (0..3).all(|index| self.is_word(index, words[index])) {
+                self.next += 3;
+                name.push_str(suffix);
+            }
+        }
+        types::named(&name).map_err(|error| match error {
+            Unknown::Type => {
+                self.next = found;
+                self.here(format!("there is no type `{}`; known are {}", shortened(&name), types::LISTED))
+            }
+            Unknown::But(hint) => ExprError::unsupported_but(format!("the type `{name}`"), hint).into(),
+        })
+    }
+
+    fn case(&mut self) -> Parsed {
+        self.next += 1;
+        let mut trees = Vec::new();
+        let with_operand = !self.is_word(0, "WHEN");
+        if with_operand {
+            trees.push(self.deeper(Self::disjunction)?);
+        }
+        let first = trees.len();
+        while self.skip_word("WHEN") {
+            trees.push(self.deeper(Self::disjunction)?);
+            if !self.skip_word("THEN") {
+                return Err(self.unexpected_but("WHEN expects THEN, "));
+            }
+            trees.push(self.deeper(Self::disjunction)?);
+        }
+        if trees.len() == first {
+            return Err(self.unexpected_but("CASE expects WHEN, "));
+        }
+        let with_otherwise = self.skip_word("ELSE");
+        if with_otherwise {
+            trees.push(self.deeper(Self::disjunction)?);
+        }
+        if !self.skip_word("END") {
+            return Err(self.unexpected_but("CASE expects WHEN, ELSE or END, "));
+        }
+        over_all(trees, |mut parts| {
+            let otherwise = if with_otherwise { parts.pop().map(Box::new) } else { None };
+            let mut parts = parts.into_iter();
+            let operand = if with_operand { parts.next().map(Box::new) } else { None };
+            let mut whens = Vec::with_capacity(parts.len() / 2);
+            while let (Some(when), Some(then)) = (parts.next(), parts.next()) {
+                whens.push((when, then));
+            }
+            Syntax::Case { operand, whens, otherwise }
+        })
     }
 
     fn primary(&mut self) -> Parsed {
@@ -387,9 +473,10 @@ impl Parser<'_> {
                 self.expect(")")?;
                 Ok(tree)
             }
-            Token::Number(_) | Token::Text(_) | Token::Bytes(_) => {
+            Token::Number(_) | Token::Quantity(_) | Token::Text(_) | Token::Bytes(_) => {
                 let literal = match self.advance() {
                     Token::Number(number) => Literal::Number(Number::Finite(number)),
+                    Token::Quantity(quantity) => Literal::Quantity(quantity),
                     Token::Text(text) => Literal::Text(text),
                     Token::Bytes(bytes) => Literal::Binary(bytes),
                     _ => Literal::Null,
@@ -401,7 +488,20 @@ impl Parser<'_> {
                 let upper = word.to_ascii_uppercase();
                 self.word(&upper)
             }
-            _ => Err(self.unexpected()),
+            _ => Err(self.no_value()),
+        }
+    }
+
+    /// The error that no value stands here, where one must.
+    fn no_value(&self) -> Box<ExprError> {
+        let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
+        let after = match before {
+            Some((Token::Symbol(symbol), _)) if *symbol != "(" && *symbol != "," && *symbol != ")" => *symbol,
+            _ => return self.unexpected(),
+        };
+        match *self.here("") {
+            ExprError::Syntax { position, .. } => ExprError::NoValue { after: after.to_owned(), position }.into(),
+            other => other.into(),
         }
     }
 
@@ -423,16 +523,18 @@ impl Parser<'_> {
         let named = match self.ahead(1) {
             Token::Symbol("(" | "[") => false,
             Token::Symbol(_) | Token::End => true,
-            Token::Word(next) => RESERVED.contains(&next.to_ascii_uppercase().as_str()),
+            Token::Word(next) => {
+                let next = next.to_ascii_uppercase();
+                RESERVED.contains(&next.as_str()) || (upper != "CASE" && OF_CASE.contains(&next.as_str()))
+            }
             _ => false,
         };
         if FOREIGN.contains(&upper) && !named {
-            return Err(match upper {
-                "CAST" => ExprError::unsupported_but(upper, "literals adopt the type of their column").into(),
-                _ => ExprError::unsupported(upper).into(),
-            });
+            return Err(ExprError::unsupported(upper).into());
         }
         match self.ahead(1) {
+            _ if upper == "CASE" && !named => self.case(),
+            Token::Symbol("(") if upper == "CAST" => self.cast(),
             Token::Text(text) if matches!(upper, "DATE" | "TIME" | "TIMESTAMP") => {
                 let text = text.clone();
                 let moment = Moment::parse(&text).filter(|moment| moment.of_day == (upper == "TIME"));

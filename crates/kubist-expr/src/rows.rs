@@ -6,7 +6,9 @@ use crate::domain::value_type;
 use crate::error::ExprError;
 use crate::vector::Vector;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
+use arrow_select::filter::filter;
 use arrow_select::take::take;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,9 +24,15 @@ pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     starts.map(move |start| batch.slice(start, ROWS_AT_ONCE.min(rows - start)))
 }
 
+enum From<'a> {
+    Batch(&'a RecordBatch),
+    /// Those of others that are set.
+    Part(&'a Rows<'a>, BooleanArray),
+}
+
 /// The rows that tests are asked about.
 pub(crate) struct Rows<'a> {
-    batch: &'a RecordBatch,
+    from: From<'a>,
     stopped: &'a dyn Fn() -> bool,
     /// Numbers that a test around has computed.
     known: RefCell<Vec<(Arc<Compute>, Vector)>>,
@@ -32,11 +40,28 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(crate) fn new(batch: &'a RecordBatch, stopped: &'a dyn Fn() -> bool) -> Rows<'a> {
-        Rows { batch, stopped, known: RefCell::default() }
+        Rows { from: From::Batch(batch), stopped, known: RefCell::default() }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.batch.num_rows()
+        match &self.from {
+            From::Batch(batch) => batch.num_rows(),
+            From::Part(_, chosen) => chosen.true_count(),
+        }
+    }
+
+    /// Does `ask` with the rows that are `chosen`. Their columns are picked when they are
+    /// looked at.
+    pub(crate) fn part<T>(
+        &self,
+        chosen: &BooleanBuffer,
+        ask: impl FnOnce(&Rows<'_>) -> Result<T, ExprError>,
+    ) -> Result<T, ExprError> {
+        if !chosen.has_false() {
+            return ask(self);
+        }
+        let chosen = BooleanArray::new(chosen.clone(), None);
+        ask(&Rows { from: From::Part(self, chosen), stopped: self.stopped, known: RefCell::default() })
     }
 
     /// Asked before each test and each step of a computation.
@@ -45,19 +70,23 @@ impl<'a> Rows<'a> {
     }
 
     /// A column of the batch, as it is stored.
-    pub(crate) fn stored(&self, column: &Column) -> Result<&'a ArrayRef, ExprError> {
+    pub(crate) fn stored(&self, column: &Column) -> Result<ArrayRef, ExprError> {
+        let batch = match &self.from {
+            From::Batch(batch) => batch,
+            From::Part(rows, chosen) => return Ok(filter(rows.stored(column)?.as_ref(), chosen)?),
+        };
         let mistake =
             |found: String| ExprError::Batch { column: column.name.clone(), expected: column.data_type.clone(), found };
-        let array = self.batch.column_by_name(&column.name).ok_or_else(|| mistake(String::new()))?;
+        let array = batch.column_by_name(&column.name).ok_or_else(|| mistake(String::new()))?;
         if value_type(array.data_type()) != &column.data_type {
             return Err(mistake(format!(", but one of type {}", array.data_type())));
         }
-        Ok(array)
+        Ok(array.clone())
     }
 
     /// A column of the batch without its dictionary.
     pub(crate) fn array(&self, column: &Column) -> Result<ArrayRef, ExprError> {
-        let mut array = self.stored(column)?.clone();
+        let mut array = self.stored(column)?;
         while let Some(dictionary) = array.as_any_dictionary_opt() {
             array = take(dictionary.values().as_ref(), dictionary.keys(), None)?;
         }
@@ -78,8 +107,14 @@ impl<'a> Rows<'a> {
     }
 
     /// The numbers of `compute`, if a test around has computed them.
-    pub(crate) fn known(&self, compute: &Arc<Compute>) -> Option<Vector> {
+    pub(crate) fn known(&self, compute: &Arc<Compute>) -> Result<Option<Vector>, ExprError> {
         let known = self.known.borrow();
-        known.iter().rev().find(|(one, _)| Arc::ptr_eq(one, compute)).map(|(_, numbers)| numbers.clone())
+        if let Some((_, numbers)) = known.iter().rev().find(|(one, _)| Arc::ptr_eq(one, compute)) {
+            return Ok(Some(numbers.clone()));
+        }
+        match &self.from {
+            From::Batch(_) => Ok(None),
+            From::Part(rows, chosen) => Ok(rows.known(compute)?.map(|numbers| numbers.part(chosen.values()))),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The tree that the parser makes: SQL's shape, no types, names as written.
 
 use crate::value::Literal;
+use arrow_schema::DataType;
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,16 @@ pub(crate) enum Syntax {
         operand: Box<Syntax>,
         pattern: Box<Syntax>,
         ignore_case: bool,
+    },
+    /// With an operand each `WHEN` has a value that it is compared with, else a condition.
+    Case {
+        operand: Option<Box<Syntax>>,
+        whens: Vec<(Syntax, Syntax)>,
+        otherwise: Option<Box<Syntax>>,
+    },
+    Cast {
+        operand: Box<Syntax>,
+        to: DataType,
     },
     IsNull(Box<Syntax>),
     IsTruth {

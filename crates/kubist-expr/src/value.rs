@@ -3,6 +3,7 @@
 use crate::error::shortened;
 use crate::moment::Moment;
 use crate::number::{Decimal, Number};
+use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -58,6 +59,8 @@ pub(crate) enum Literal {
     Null,
     Bool(bool),
     Number(Number),
+    /// `20um`
+    Quantity(Quantity),
     Text(Arc<str>),
     Binary(Arc<[u8]>),
     /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
@@ -87,6 +90,7 @@ impl Literal {
             Literal::Null => return "NULL".to_owned(),
             Literal::Bool(_) => "the boolean",
             Literal::Number(_) => "the number",
+            Literal::Quantity(_) => "the quantity",
             Literal::Text(_) => "the text",
             Literal::Binary(_) => "the bytes",
             Literal::Moment { .. } => "the time",
@@ -101,6 +105,7 @@ impl fmt::Display for Literal {
             Literal::Null => f.write_str("NULL"),
             Literal::Bool(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
             Literal::Number(number) => number.fmt(f),
+            Literal::Quantity(quantity) => quantity.fmt(f),
             Literal::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
             Literal::Binary(bytes) => {
                 f.write_str("X'")?;

@@ -5,7 +5,7 @@ use crate::cell::{Cell, foreign, with_native_values};
 use crate::error::ExprError;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 
 /// One number a row.
@@ -22,9 +22,25 @@ pub(crate) enum Values {
     F64(Vec<f64>),
 }
 
+impl Vector {
+    /// Those of the rows that are chosen.
+    pub(crate) fn part(&self, chosen: &BooleanBuffer) -> Vector {
+        fn picked<T: Copy>(values: &[T], chosen: &BooleanBuffer) -> Vec<T> {
+            chosen.set_indices().map(|row| values[row]).collect()
+        }
+        let values = match &self.values {
+            Values::Int(values) => Values::Int(picked(values, chosen)),
+            Values::F32(values) => Values::F32(picked(values, chosen)),
+            Values::F64(values) => Values::F64(picked(values, chosen)),
+        };
+        let nulls = self.nulls.as_ref().map(|nulls| chosen.set_indices().map(|row| nulls.is_valid(row)).collect());
+        Vector { values, nulls }
+    }
+}
+
 impl Values {
-    /// The values of a fixed-width array as numbers of a kind. Decimals are scaled
-    /// by a division, which rounds once for up to 15 digits.
+    /// The values of a fixed-width array as numbers of a kind: booleans are 1 and 0.
+    /// Decimals are scaled by a division, which rounds once for up to 15 digits.
     pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
         fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
             match kind {
@@ -32,6 +48,9 @@ impl Values {
                 Kind::F32 => Values::F32(values.iter().map(|value| value.as_f64() as f32).collect()),
                 Kind::F64 => Values::F64(values.iter().map(|value| value.as_f64()).collect()),
             }
+        }
+        if let Some(truths) = array.as_boolean_opt() {
+            return Ok(Values::Int(truths.values().iter().map(i128::from).collect()).into_kind(kind));
         }
         let mut numbers = with_native_values!(
             array,

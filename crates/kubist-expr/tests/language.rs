@@ -92,7 +92,9 @@ fn literals_adopt_the_type_that_they_meet() {
 #[test]
 fn arithmetic_follows_the_rules() {
     assert_eq!(rows("pid / 2 = 0.5"), [0]);
-    assert_eq!(rows("pid / 0 = inf"), [0, 1, 2]);
+    assert_eq!(rows("pid / 0 IS NULL"), [0, 1, 2, 3]);
+    assert_eq!(rows("x / 0 IS NULL AND x % 0 IS NULL AND isnan(x) IS NOT TRUE"), [0, 1, 3]);
+    assert_eq!(rows("pid / (pid - 2) IS NULL"), [1, 3]);
     assert_eq!(rows("pid % 2 = 1"), [0, 2]);
     assert_eq!(rows("pid % 0 IS NULL"), [0, 1, 2, 3]);
     assert_eq!(rows("-pid % 2 = -1"), [0, 2]);
@@ -100,7 +102,6 @@ fn arithmetic_follows_the_rules() {
     assert_eq!(rows("2 ^ 3 ^ 2 = 512 AND mass = 4"), [0]);
     assert_eq!(rows("pid + 2 * 3 - 1 = 6"), [0]);
     assert_eq!(rows("9223372036854775807 + pid > 9223372036854775808"), [1, 2]);
-    assert_eq!(rows("pid * 170141183460469231731687303715884105727 IS NULL"), [1, 2, 3]);
     assert_eq!(rows("sqrt(power(x, 2)) = abs(x)"), [0, 1, 3]);
     assert_eq!(rows("least(mass, \"Mass\", 2) = 2"), [1, 2]);
     assert_eq!(rows("greatest(x, 0) = 0"), [0, 3]);
@@ -169,34 +170,31 @@ fn mistakes_name_what_is_wrong() {
         ("x BETWEEN 1 OR 2", "at character 13: BETWEEN expects AND, found `OR`"),
         ("x IS 5", "at character 6: IS expects NULL, TRUE, FALSE or UNKNOWN, found the number 5"),
         ("time > DATE 'today'", "at character 8: DATE 'today' is no ISO 8601 date or time"),
-        ("x > 1 -- c", "a comment is not supported in a predicate"),
-        ("CASE WHEN x > 1 THEN TRUE END", "CASE is not supported in a predicate"),
-        ("CAST(x AS INT) > 1", "CAST is not supported in a predicate; literals adopt the type of their column"),
-        ("EXISTS (SELECT 1)", "EXISTS is not supported in a predicate"),
-        ("pid IN (SELECT 1)", "SELECT is not supported in a predicate"),
-        ("x > 1 && x < 2", "`&&` is not supported in a predicate; write AND"),
-        ("x::int > 1", "a cast with `::` is not supported in a predicate"),
-        ("time > INTERVAL '1 day'", "INTERVAL is not supported in a predicate"),
-        ("x IS DISTINCT FROM 1", "IS DISTINCT FROM is not supported in a predicate"),
-        ("\"my col\" SIMILAR TO 'a'", "SIMILAR is not supported in a predicate"),
-        ("\"my col\" ~ 'a'", "`~` is not supported in a predicate"),
+        ("x > 1 -- c", "a comment is not supported in an expression"),
+        ("EXISTS (SELECT 1)", "EXISTS is not supported in an expression"),
+        ("pid IN (SELECT 1)", "SELECT is not supported in an expression"),
+        ("x > 1 && x < 2", "`&&` is not supported in an expression; write AND"),
+        ("time > INTERVAL '1 day'", "INTERVAL is not supported in an expression"),
+        ("x IS DISTINCT FROM 1", "IS DISTINCT FROM is not supported in an expression"),
+        ("\"my col\" SIMILAR TO 'a'", "SIMILAR is not supported in an expression"),
+        ("\"my col\" ~ 'a'", "`~` is not supported in an expression"),
         (
             "\"my col\" LIKE 'a' ESCAPE '!'",
-            "ESCAPE is not supported in a predicate; the escape character of LIKE is `\\`",
+            "ESCAPE is not supported in an expression; the escape character of LIKE is `\\`",
         ),
-        ("(pid, x) IN ((1, 2))", "a row value `(a, b)` is not supported in a predicate"),
-        ("count(*) > 1", "the aggregate `count` is not supported in a predicate"),
-        ("x > E'a'", "the literal E'...' is not supported in a predicate"),
-        ("SELECT x FROM t", "SELECT is not supported in a predicate"),
+        ("(pid, x) IN ((1, 2))", "a row value `(a, b)` is not supported in an expression"),
+        ("count(*) > 1", "the aggregate `count` is not supported in an expression"),
+        ("x > E'a'", "the literal E'...' is not supported in an expression"),
+        ("SELECT x FROM t", "SELECT is not supported in an expression"),
         ("x > 5; DROP TABLE t", "at character 6: found `;`"),
         (
-            "tan(x) > 1",
-            "the function `tan` is not supported in a predicate; known are abs, ceil, cos, exp, floor, greatest, \
-             isfinite, isnan, least, ln, log10, power, sin, sqrt",
+            "cot(x) > 1",
+            "the function `cot` is not supported in an expression; known are abs, acos, asin, atan, atan2, bin, ceil, cos, \
+             date_trunc, degrees, exp, floor, greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, \
+             radians, round, sign, sin, sqrt, tan",
         ),
         ("x > 'abc'", "column `x` of type Float64 cannot be compared with the text 'abc'"),
         ("pid = TRUE", "column `pid` of type Int64 cannot be compared with the boolean TRUE"),
-        ("deposited = 1", "column `deposited` of type Boolean cannot be compared with the number 1"),
         ("\"my col\" < 5", "column `my col` of type Utf8 cannot be compared with the number 5"),
         ("x IN (1, 'a')", "column `x` of type Float64 cannot be compared with the text 'a'"),
         (
@@ -209,13 +207,10 @@ fn mistakes_name_what_is_wrong() {
             "column `time` of type Timestamp(ms) cannot be compared with the text '12:00': that is a time of day \
              without a date",
         ),
-        ("x = deposited", "column `x` of type Float64 cannot be compared with column `deposited` of type Boolean"),
         ("x + 1 = 'a'", "a computed number cannot be compared with the text 'a'"),
         ("x AND TRUE", "column `x` of type Float64 is not a condition: compare it with something"),
         ("5", "the number 5 is not a condition: compare it with something"),
         ("(x > 1) > TRUE", "two conditions can be compared with = and <> only"),
-        ("(x > 1) = 1", "a condition cannot be compared with the number 1"),
-        ("deposited + 1 > 1", "`+` takes numbers, not column `deposited` of type Boolean"),
         ("-time > 1", "`-` takes numbers, not column `time` of type Timestamp(ms)"),
         ("sqrt() > 1", "`sqrt` takes 1 operand"),
         ("power(x) > 1", "`power` takes 2 operands"),

@@ -3,7 +3,7 @@
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist_expr::{ExprError, Expression, Nulls, Predicate, Zone, never};
+use kubist_expr::{ExprError, Expression, Grouping, Nulls, Predicate, Zone, never};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,8 +20,15 @@ fn batch() -> RecordBatch {
 
 fn try_it(sql: &str, batch: &RecordBatch) -> Result<(), ExprError> {
     let predicate = Predicate::parse(sql, batch.schema_ref())?;
-    let found = predicate.evaluate(batch, &never)?;
-    assert_eq!(found.len(), batch.num_rows());
+    match predicate.evaluate(batch, &never) {
+        Ok(found) => assert_eq!(found.len(), batch.num_rows()),
+        // An integer of more than 128 bits, or beyond the type of a cast.
+        Err(ExprError::Overflow { .. }) => {}
+        Err(other) => return Err(other),
+    }
+    if let Ok(grouping) = Grouping::parse(sql, batch.schema_ref()) {
+        let _ = grouping.evaluate(batch, &never);
+    }
     predicate.verdict(&|_| Zone { min: 0, max: u64::MAX, nulls: Nulls::Some });
     assert!(Predicate::parse(&predicate.to_string(), batch.schema_ref()).is_ok(), "{predicate}");
     Ok(())
@@ -90,6 +97,18 @@ const WORDS: &[&str] = &[
     "isfinite",
     "power",
     "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "CAST",
+    "AS",
+    "int64",
+    "date",
+    "bin",
+    "round",
+    "date_trunc",
+    "'day'",
     "--",
     "::",
     "||",
@@ -133,6 +152,10 @@ fn depth_is_bounded_and_the_stack_small() {
                 ("abs(", ")"),
                 ("a IN ((", "))"),
                 ("least(1, ", ")"),
+                ("CASE WHEN d THEN ", " END"),
+                ("CASE WHEN ", " THEN d END"),
+                ("CASE a + 1 WHEN 2 THEN d ELSE ", " END"),
+                ("CAST(", " AS boolean)"),
                 ("(", ""),
             ] {
                 let result = try_it(&deep(open, close, levels), &batch);
@@ -141,9 +164,14 @@ fn depth_is_bounded_and_the_stack_small() {
                     "{open} {levels}: {result:?}"
                 );
             }
-            for (start, more) in
-                [("a > ", "- "), ("a = 1", "+ 1"), ("a = 2", " ^ 2"), ("a = 1", "*a"), ("d", " IS TRUE")]
-            {
+            for (start, more) in [
+                ("a > ", "- "),
+                ("a = 1", "+ 1"),
+                ("a = 2", " ^ 2"),
+                ("a = 1", "*a"),
+                ("d", " IS TRUE"),
+                ("a = 1", "::int64"),
+            ] {
                 let result = try_it(&format!("{start}{}", more.repeat(levels)), &batch);
                 assert!(levels == 60 || result.is_err(), "{more} {levels}");
             }
@@ -208,6 +236,13 @@ fn what_is_bound_and_asked_is_linear_in_the_text() {
         format!("{sum} BETWEEN {sum} AND b"),
         format!("{sum} IN ({}, b)", many(1_000, "7")),
         format!("NULL IN ({})", many(1_000, "a")),
+        nested(50, "a > 1", |level, inner| format!("CASE WHEN b > {level} THEN d ELSE {inner} END")),
+        nested(50, "d", |_, inner| format!("CASE WHEN {inner} THEN a > 1 ELSE b > 1 END")),
+        nested(50, "a", |level, inner| format!("CASE {inner} WHEN {level} THEN a * 2 ELSE 7 END")) + " > 1",
+        format!("CASE {sum} {} END = 1", vec!["WHEN a THEN b"; 1_000].join(" ")),
+        format!("CASE {sum} {} END = 'x'", vec!["WHEN a THEN c"; 1_000].join(" ")),
+        format!("CASE {} END IN ('x', 'y', 'z')", vec!["WHEN d THEN c"; 1_000].join(" ")),
+        nested(50, "a", |_, inner| format!("CAST({inner} AS int64)")) + " > 1",
     ] {
         let (size, asked) = counted(&sql);
         assert!(size <= sql.len() + 8, "{size} parts of {} characters: {sql:.200}", sql.len());
@@ -287,7 +322,12 @@ fn many_columns_are_found_by_maps() {
 #[test]
 fn an_evaluation_stops_when_it_is_told() {
     let batch = batch();
-    for sql in ["a + b * 2 > 3 OR c LIKE '%b%' OR (a > 1) = d", "least(a, 1, 2) IN (b, a)", "a > 1"] {
+    for sql in [
+        "a + b * 2 > 3 OR c LIKE '%b%' OR (a > 1) = d",
+        "least(a, 1, 2) IN (b, a)",
+        "a > 1",
+        "CASE a + 1 WHEN b THEN d ELSE c = 'x' END",
+    ] {
         let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap();
         let looks = Cell::new(0);
         let last = |most: usize| {
@@ -306,6 +346,8 @@ fn an_evaluation_stops_when_it_is_told() {
     }
     let expression = Expression::parse("a + sqrt(b)", batch.schema_ref()).unwrap();
     assert_eq!(expression.evaluate(&batch, &|| true), Err(ExprError::Stopped));
+    let grouping = Grouping::parse("CASE WHEN d THEN c ELSE 'x' END", batch.schema_ref()).unwrap();
+    assert_eq!(grouping.evaluate(&batch, &|| true).unwrap_err(), ExprError::Stopped);
 }
 
 /// One pattern and one value may be long, too: the search asks while it goes.

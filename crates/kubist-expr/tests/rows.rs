@@ -4,7 +4,7 @@
 mod oracle;
 
 use arrow_array::{Array, BooleanArray, RecordBatch};
-use kubist_expr::{Nulls, Predicate, Value, Verdict, Zone, key_range, never};
+use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range, never};
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use oracle::{Cell, Cond, Lit, Names, Rng, Table};
@@ -50,7 +50,12 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
     let rows = table.batch.num_rows();
     let expected: Vec<bool> =
         (0..rows).map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true)).collect();
-    let found = predicate.evaluate(&table.batch, &never).unwrap();
+    let beyond = oracle::went_beyond();
+    let found = match predicate.evaluate(&table.batch, &never) {
+        // An integer of more than 128 bits, which perhaps no answer depends on.
+        Err(ExprError::Overflow { .. }) if beyond => return,
+        found => found.unwrap(),
+    };
     assert_eq!(found.null_count(), 0);
     for (row, expected) in expected.into_iter().enumerate() {
         let cells = || -> Vec<String> {

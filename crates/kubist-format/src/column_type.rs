@@ -83,7 +83,11 @@ pub fn stored_type(data_type: &DataType) -> DataType {
 }
 
 /// An array as `wanted`, if nothing is lost by it: the same values in another
-/// layout, or a wider number. `None` if it cannot be.
+/// layout, a wider number, or integers that a float has all of. `None` if it cannot be.
+///
+/// # Errors
+///
+/// `Invalid` names the row of an integer that the float has not.
 pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> {
     use DataType::*;
     if array.data_type() == wanted {
@@ -102,9 +106,24 @@ pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> 
         (UInt16, UInt32 | UInt64 | Int32 | Int64 | Float32 | Float64) => true,
         (Int32, Int64 | Float64) | (UInt32, UInt64 | Int64 | Float64) => true,
         (Float16, Float32 | Float64) | (Float32, Float64) => true,
+        (found, Float16 | Float32 | Float64) if found.is_integer() => return Some(exact_floats(array, found, wanted)),
         (found, wanted) => found == wanted,
     };
     same.then(|| arrow_cast::cast(array, wanted).map_err(Error::invalid))
+}
+
+/// Integers as floats, each of them the very same number.
+fn exact_floats(array: &ArrayRef, integers: &DataType, wanted: &DataType) -> Result<ArrayRef> {
+    let given = arrow_cast::cast(array, integers).map_err(Error::kernel)?;
+    let floats = arrow_cast::cast(&given, wanted).map_err(Error::kernel)?;
+    let back = arrow_cast::cast(&floats, integers).map_err(Error::kernel)?;
+    if back.to_data() == given.to_data() {
+        return Ok(floats);
+    }
+    let differs = |row: &usize| back.slice(*row, 1).to_data() != given.slice(*row, 1).to_data();
+    let row = (0..given.len()).find(differs).unwrap_or(0);
+    let value = arrow_cast::display::array_value_to_string(&given, row).map_err(Error::kernel)?;
+    Err(Error::invalid(format!("row {row} of the batch holds {value}, which {wanted} cannot hold exactly")))
 }
 
 /// Refuses values too long to be held in a page of thousands of them.

@@ -118,9 +118,15 @@ impl History {
             None => Some("any writer".into()),
             Some(Declared::Names(names)) => {
                 let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !has(name)).collect();
-                (!missing.is_empty()).then(|| missing.join(", "))
+                let (all, noun) = (names.len(), if missing.len() == 1 { "writer" } else { "writers" });
+                let finished = all - missing.len();
+                (!missing.is_empty())
+                    .then(|| format!("{noun} {} ({finished} of {all} have finished)", missing.join(", ")))
             }
-            Some(Declared::Count(count)) => (done < *count).then(|| format!("{} of {count} writers", count - done)),
+            Some(Declared::Count(count)) => (done < *count).then(|| {
+                let noun = if count - done == 1 { "writer" } else { "writers" };
+                format!("{} more {noun} ({done} of {count} have finished)", count - done)
+            }),
         }
     }
 

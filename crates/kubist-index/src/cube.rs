@@ -20,7 +20,7 @@ pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
 /// The most dimensions of a table.
 pub const MAX_DIMENSIONS: usize = 8;
 
-/// A point's place on the space-filling curve: `KEY_BITS` wide, right aligned.
+/// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
 /// How many dimensions a grid has and how finely each is divided; it makes the cubes of
@@ -141,10 +141,10 @@ impl Geometry {
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let mut coordinates = [0; MAX_DIMENSIONS];
         let mut shift = KEY_BITS;
-        for place in (self.bits - count..self.bits).rev() {
+        for bit in (self.bits - count..self.bits).rev() {
             for coordinate in &mut coordinates[..self.dimensions as usize] {
                 shift -= 1;
-                *coordinate |= ((key >> shift & 1) as u32) << place;
+                *coordinate |= ((key >> shift & 1) as u32) << bit;
             }
         }
         coordinates
@@ -304,9 +304,9 @@ impl Interleaver {
     unsafe fn keys_by_deposit(&self, columns: &[Vec<u32>], keys: &mut [MortonKey]) {
         use std::arch::x86_64::_pdep_u64;
         for (d, column) in columns.iter().enumerate() {
-            let places = (0..self.geometry.bits).map(|bit| 1u128 << (self.base(d) + bit * self.geometry.dimensions));
-            let places: u128 = places.sum();
-            let (low, high) = (places as u64, (places >> 64) as u64);
+            let bits = (0..self.geometry.bits).map(|bit| 1u128 << (self.base(d) + bit * self.geometry.dimensions));
+            let bits: u128 = bits.sum();
+            let (low, high) = (bits as u64, (bits >> 64) as u64);
             for (key, coordinate) in keys.iter_mut().zip(column) {
                 let bits = *coordinate as u64;
                 let (low, high) = (_pdep_u64(bits, low), _pdep_u64(bits >> low.count_ones(), high));

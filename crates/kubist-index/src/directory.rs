@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry};
 use crate::forest::Forest;
+use crate::gradual::{self, Never, Steps, Stop};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::{Run, RunId, State};
 
@@ -36,7 +37,7 @@ pub struct Directory<L> {
 /// The part of a directory that is of one tree.
 pub struct Tree {
     pub geometry: Geometry,
-    /// Its cubes, by their places in the directory.
+    /// Its cubes, by their indices in the directory.
     pub cubes: Range<usize>,
     /// Its primary runs, likewise.
     pub runs: Range<usize>,
@@ -53,54 +54,77 @@ pub(crate) struct Replicas<L> {
 impl<L> Directory<L> {
     /// Of a whole state.
     pub fn new(forest: Forest, state: &State<L>) -> Directory<L> {
-        Directory::of(forest, state.live().cloned(), state.cutoffs())
+        let Ok(directory) = Directory::of(forest, state.live().cloned(), state.cutoffs(), &Never);
+        directory
     }
 
     /// Of live runs, in any order, and cutoffs, of which the lowest of each cube counts.
-    pub fn of(
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn of<S: Stop>(
         forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
-    ) -> Directory<L> {
-        Directory::made(forest, live, cutoffs, Threshold::ALL)
+        stop: &S,
+    ) -> Result<Directory<L>, S::Stopped> {
+        Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
     /// The same of a part that is enough for a box and a range of priorities: all runs that
     /// meet both, and any cutoffs. Plans for that box and range are then as good as with
     /// all (I2: what lies below a cube has priorities at or above its cutoff, so
     /// that it makes no difference whether one looks there).
-    pub fn of_part(
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn of_part<S: Stop>(
         forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
-    ) -> Directory<L> {
-        Directory::made(forest, live, cutoffs, Threshold::NONE)
+        stop: &S,
+    ) -> Result<Directory<L>, S::Stopped> {
+        Directory::made(forest, live, cutoffs, Threshold::NONE, stop)
     }
 
-    fn made(
+    fn made<S: Stop>(
         forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
         otherwise: Threshold,
-    ) -> Directory<L> {
-        let (mut runs, mut by_cube): (Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
+        stop: &S,
+    ) -> Result<Directory<L>, S::Stopped> {
+        let (mut primaries, mut order, mut by_cube): (Vec<_>, Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
+        let mut steps = Steps::new(stop);
         for run in live {
+            steps.step(1)?;
             match run.is_replica() {
                 true => by_cube.entry(run.cube).or_default().push(run),
-                false => runs.push((run.cube, run.id, run)),
+                false => {
+                    order.push((run.cube, run.id, primaries.len() as u32));
+                    primaries.push(Some(run));
+                }
             }
         }
-        // With what they are sorted by beside them: following each pointer would take longer.
+        // What they are sorted by, without the runs: following each pointer would take longer.
         // Most come nearly in order, which this sort makes use of.
-        runs.sort_by_key(|(cube, id, _)| (*cube, *id));
+        gradual::sort(&mut order, stop)?;
         for replicas in by_cube.values_mut() {
+            steps.step(replicas.len())?;
             replicas.sort_unstable_by_key(|run| run.id);
         }
-        let copied = by_cube.values().flatten().flat_map(|replica| replica.copies.iter().copied()).collect();
-        let mut directory = Directory::empty(forest, runs.len(), Arc::new(Replicas { by_cube, copied }));
+        let mut copied = HashSet::new();
+        for replica in by_cube.values().flatten() {
+            steps.step(replica.copies.len())?;
+            copied.extend(replica.copies.iter().copied());
+        }
+        let mut directory = Directory::empty(forest, primaries.len(), Arc::new(Replicas { by_cube, copied }));
         directory.otherwise = otherwise;
-        directory.arrange(cutoffs, runs.into_iter().map(|(cube, _, run)| (cube, run)));
-        directory
+        let sorted = order.into_iter().filter_map(|(cube, _, index)| Some((cube, primaries[index as usize].take()?)));
+        directory.arrange(cutoffs, sorted, stop)?;
+        Ok(directory)
     }
 
     /// The directory of a state that has gained these primary runs and lost none:
@@ -118,7 +142,7 @@ impl<L> Directory<L> {
         let old = of_cubes
             .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
         let (mut old, mut new) = (old.peekable(), added.into_iter().peekable());
-        directory.arrange(
+        let Ok(()) = directory.arrange(
             self.cutoffs().chain(lowered),
             std::iter::from_fn(|| {
                 let before = |(cube, old): &(CubeId, &Arc<Run<L>>)| {
@@ -129,6 +153,7 @@ impl<L> Directory<L> {
                     None => new.next().map(|run| (run.cube, run)),
                 }
             }),
+            &Never,
         );
         directory
     }
@@ -151,16 +176,18 @@ impl<L> Directory<L> {
     }
 
     /// Takes all runs, sorted by cube and id, and the cutoffs.
-    fn arrange(
+    fn arrange<S: Stop>(
         &mut self,
         cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
         runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>,
-    ) {
+        stop: &S,
+    ) -> Result<(), S::Stopped> {
         let mut cutoffs: Vec<_> = cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
-        cutoffs.sort_unstable();
+        gradual::sort(&mut cutoffs, stop)?;
         cutoffs.dedup_by_key(|(cube, _)| *cube);
-        let mut cutoffs = cutoffs.into_iter().peekable();
+        let (mut cutoffs, mut steps) = (cutoffs.into_iter().peekable(), Steps::new(stop));
         for (cube, run) in runs {
+            steps.step(1)?;
             if self.cubes.last() != Some(&cube) {
                 while let Some((empty, cutoff)) = cutoffs.next_if(|(next, _)| *next < cube) {
                     self.begin_cube(empty, cutoff);
@@ -173,6 +200,7 @@ impl<L> Directory<L> {
         }
         cutoffs.for_each(|(empty, cutoff)| self.begin_cube(empty, cutoff));
         self.first_run.push(self.runs.len() as u32);
+        Ok(())
     }
 
     fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold) {
@@ -244,7 +272,7 @@ impl<L> Directory<L> {
 
     /// W(cube) in this snapshot.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.cubes.binary_search(&cube).map_or(self.otherwise, |place| self.cutoffs[place])
+        self.cubes.binary_search(&cube).map_or(self.otherwise, |index| self.cutoffs[index])
     }
 
     /// All cutoffs below "everything".
@@ -256,7 +284,7 @@ impl<L> Directory<L> {
     /// The primary runs of one cube.
     pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
         match self.cubes.binary_search(&cube) {
-            Ok(place) => &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize],
+            Ok(index) => &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize],
             Err(_) => &[],
         }
     }

@@ -35,13 +35,13 @@ impl Forest {
     /// [`Disagrees`] if another tree has its number.
     pub fn learn(&mut self, tree: Geometry) -> Result<(), Disagrees> {
         match self.0.binary_search_by_key(&tree.grid(), Geometry::grid) {
-            Ok(place) if self.0[place] == tree => Ok(()),
-            Ok(place) => {
-                let (known, found) = (self.0[place].dimensions(), tree.dimensions());
+            Ok(index) if self.0[index] == tree => Ok(()),
+            Ok(index) => {
+                let (known, found) = (self.0[index].dimensions(), tree.dimensions());
                 Err(Disagrees { grid: tree.grid(), known, found })
             }
-            Err(place) => {
-                self.0.insert(place, tree);
+            Err(index) => {
+                self.0.insert(index, tree);
                 Ok(())
             }
         }
@@ -49,7 +49,7 @@ impl Forest {
 
     /// The tree of a grid, if it is known.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
-        self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|place| self.0[place])
+        self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|index| self.0[index])
     }
 
     /// The tree in which a cube of this forest lies.

@@ -143,11 +143,11 @@ impl Scale {
                 let tail = (count / TAIL_SHARE) as u32;
                 let inner = (count - 2 * tail as u64) as u32;
                 let (width, cells) = (high - low, inner as f64);
-                let place = |value: f64| match value >= low && value <= high {
+                let coordinate = |value: f64| match value >= low && value <= high {
                     true => tail + (((value - low) / width * cells) as u32).min(inner - 1),
                     false => self.coordinate(value, bits),
                 };
-                values.map(place).collect()
+                values.map(coordinate).collect()
             }
             _ => values.map(|value| self.coordinate(value, bits)).collect(),
         }
@@ -274,8 +274,8 @@ mod tests {
                 let last = last.min(u64::MAX >> (64 - width));
                 let key = (key >> (64 - width)).clamp(first, last);
                 let next = (key + 1).min(last).max(key);
-                let place = |key| scale.coordinate(order::number(&data_type, key), bits);
-                prop_assert!(place(key) <= place(next), "{data_type} {key}");
+                let of_key = |key| scale.coordinate(order::number(&data_type, key), bits);
+                prop_assert!(of_key(key) <= of_key(next), "{data_type} {key}");
             }
         }
 
@@ -290,10 +290,10 @@ mod tests {
     #[test]
     fn far_values_still_differ() {
         let scale = Scale::linear(0.0, 1.0).unwrap();
-        let places: Vec<u32> = [2.0, 1e3, 1e9, 1e30, 1e300].iter().map(|v| scale.coordinate(*v, 32)).collect();
-        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
-        let places: Vec<u32> = [-1e300, -1e9, -1.0, 0.0].iter().map(|v| scale.coordinate(*v, 32)).collect();
-        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+        let coordinates: Vec<u32> = [2.0, 1e3, 1e9, 1e30, 1e300].iter().map(|v| scale.coordinate(*v, 32)).collect();
+        assert!(coordinates.windows(2).all(|pair| pair[0] < pair[1]), "{coordinates:?}");
+        let coordinates: Vec<u32> = [-1e300, -1e9, -1.0, 0.0].iter().map(|v| scale.coordinate(*v, 32)).collect();
+        assert!(coordinates.windows(2).all(|pair| pair[0] < pair[1]), "{coordinates:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod cube;
 pub mod directory;
 pub mod fit;
 pub mod forest;
+pub mod gradual;
 pub mod grid;
 pub mod layout;
 pub mod order;

@@ -317,6 +317,16 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
+/// The keys of -0.0 and 0.0 of a float type, which are the same number.
+pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
+    match data_type {
+        DataType::Float16 => Some((f16::NEG_ZERO.key(), f16::ZERO.key())),
+        DataType::Float32 => Some(((-0.0f32).key(), 0.0f32.key())),
+        DataType::Float64 => Some(((-0.0f64).key(), 0.0f64.key())),
+        _ => None,
+    }
+}
+
 /// The number that a key of a fixed-width type stands for, rounded to `f64`.
 /// Times are in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {
@@ -327,6 +337,25 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
         T::Native::from_key(key).number()
     }
     with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
+}
+
+/// The whole number that a key stands for, exactly: of integers, dates and times, in the
+/// type's unit. `None` for types of other numbers, and for those whose keys are not exact.
+pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
+    fn of<T: ArrowPrimitiveType>(key: u64) -> i128
+    where
+        T::Native: Keyed,
+    {
+        // Zeros stand above a narrow value's own bits: its sign moves up.
+        let unused = 64 - 8 * size_of::<T::Native>() as u32;
+        i128::from((T::Native::from_key(key).bits() << unused) as i64 >> unused)
+    }
+    use DataType::*;
+    match data_type {
+        Float16 | Float32 | Float64 => None,
+        Boolean | UInt8 | UInt16 | UInt32 | UInt64 => Some(key.into()),
+        other => with_exact_primitive!(other, T => Some(of::<T>(key)), _ => None),
+    }
 }
 
 /// Can a column of this type be a dimension: integers, floats, dates, times

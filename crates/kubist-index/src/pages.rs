@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::cube::Geometry;
     use crate::directory::Directory;
+    use crate::gradual::Never;
     use crate::state::RunId;
     use proptest::prelude::*;
     use rand::rngs::SmallRng;
@@ -263,7 +264,7 @@ mod tests {
             }
             let (runs, cutoffs) = all(pages.iter().map(|(_, page)| page));
             prop_assert_eq!(runs.len() + cutoffs.len(), entries.len());
-            let whole = Directory::of(forest.clone(), runs.into_iter(), cutoffs.into_iter());
+            let Ok(whole) = Directory::of(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
             for _ in 0..10 {
                 let mut region = Region::default();
                 for tree in forest.trees() {
@@ -278,9 +279,9 @@ mod tests {
                 let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
                 let (runs, cutoffs) = all(met.map(|(_, page)| page));
-                let near = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter());
+                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
                 let read = |directory: &Directory<()>| {
-                    let plan = directory.plan(&region, range);
+                    let Ok(plan) = directory.plan(&region, range, &Never);
                     plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
                 };
                 prop_assert_eq!(read(&near), read(&whole));

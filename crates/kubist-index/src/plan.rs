@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::cube::{CubeId, Geometry, GridBox};
 use crate::directory::{Directory, Tree, meets};
 use crate::forest::Region;
+use crate::gradual::{Steps, Stop};
 use crate::priority::PriorityRange;
 use crate::start::Start;
 use crate::state::{Run, RunId};
@@ -34,34 +35,57 @@ pub struct Plan<'a, L> {
 
 impl<L> Directory<L> {
     /// The runs to read for a region and a range of priorities, from where that costs least.
-    pub fn plan(&self, region: &Region, range: PriorityRange) -> Plan<'_, L> {
-        let mut plan = Plan { visits: Vec::new(), cubes_visited: 0 };
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn plan<S: Stop>(&self, region: &Region, range: PriorityRange, stop: &S) -> Result<Plan<'_, L>, S::Stopped> {
+        let (mut plan, mut steps) = (Plan { visits: Vec::new(), cubes_visited: 0 }, Steps::new(stop));
         for (tree, grid_box) in self.asked(region) {
             let starts = match self.replicas.by_cube.is_empty() {
                 true => vec![Start::root(tree.geometry.grid())],
-                false => self.starts(&tree.geometry, grid_box, range),
+                false => self.starts(&tree.geometry, grid_box, range, &mut steps)?,
             };
-            self.plan_tree(&tree, &starts, grid_box, range, &mut plan);
+            self.plan_tree(&tree, &starts, grid_box, range, &mut plan, &mut steps)?;
         }
-        plan
+        Ok(plan)
     }
 
     /// The same of primary runs alone.
-    pub fn plan_primaries(&self, region: &Region, range: PriorityRange) -> Plan<'_, L> {
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn plan_primaries<S: Stop>(
+        &self,
+        region: &Region,
+        range: PriorityRange,
+        stop: &S,
+    ) -> Result<Plan<'_, L>, S::Stopped> {
         let roots: Vec<Start> = self.forest().trees().map(|tree| Start::root(tree.grid())).collect();
-        self.plan_from(&roots, region, range)
+        self.plan_from(&roots, region, range, stop)
     }
 
     /// The same from given starts, of whose regions none contains another and which
     /// together cover the region in each tree.
-    pub fn plan_from(&self, starts: &[Start], region: &Region, range: PriorityRange) -> Plan<'_, L> {
-        let mut plan = Plan { visits: Vec::new(), cubes_visited: 0 };
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn plan_from<S: Stop>(
+        &self,
+        starts: &[Start],
+        region: &Region,
+        range: PriorityRange,
+        stop: &S,
+    ) -> Result<Plan<'_, L>, S::Stopped> {
+        let (mut plan, mut steps) = (Plan { visits: Vec::new(), cubes_visited: 0 }, Steps::new(stop));
         for (tree, grid_box) in self.asked(region) {
             let grid = tree.geometry.grid();
             let of_tree: Vec<Start> = starts.iter().filter(|start| start.region.grid() == grid).copied().collect();
-            self.plan_tree(&tree, &of_tree, grid_box, range, &mut plan);
+            self.plan_tree(&tree, &of_tree, grid_box, range, &mut plan, &mut steps)?;
         }
-        plan
+        Ok(plan)
     }
 
     /// The trees that have runs, with the region's box in each.
@@ -69,19 +93,21 @@ impl<L> Directory<L> {
         self.trees().filter_map(|tree| region.in_tree(tree.geometry.grid()).map(|grid_box| (tree, grid_box)))
     }
 
-    fn plan_tree<'a>(
+    fn plan_tree<'a, S: Stop>(
         &'a self,
         tree: &Tree,
         starts: &[Start],
         grid_box: &GridBox,
         range: PriorityRange,
         plan: &mut Plan<'a, L>,
-    ) {
+        steps: &mut Steps<'_, S>,
+    ) -> Result<(), S::Stopped> {
         let geometry = &tree.geometry;
         let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
         // The starts below each cube, and those that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
         for start in &starts {
+            steps.step(1 + start.region.level() as usize)?;
             for ancestor in geometry.ancestors(start.region) {
                 below.entry(ancestor).or_default().push(start);
             }
@@ -91,6 +117,7 @@ impl<L> Directory<L> {
         for (source, users) in &using {
             let whole = users[0].region == *source || users.len() == below[source].len();
             let replicas = self.replicas_in(*source);
+            steps.step(1 + replicas.iter().map(|replica| replica.copies.len()).sum::<usize>())?;
             for replica in replicas.iter().filter(|replica| replica.rows > 0 && meets(replica, range)) {
                 let within = (!whole).then(|| regions(users.iter()));
                 plan.visits.push(Visit { run: replica, within });
@@ -98,14 +125,16 @@ impl<L> Directory<L> {
             covered.insert(*source, replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect());
         }
         for (ancestor, starts) in &below {
-            let Ok(place) = self.cubes.binary_search(ancestor) else { continue };
+            let Ok(index) = self.cubes.binary_search(ancestor) else { continue };
             plan.cubes_visited += 1;
-            for run in self.readable(place, range) {
+            for run in self.readable(index, range) {
+                steps.step(1)?;
                 // Most runs are copied nowhere: no need to look at every start.
                 if !self.replicas.copied.contains(&run.id) {
                     plan.visits.push(Visit { run, within: None });
                     continue;
                 }
+                steps.step(starts.len())?;
                 let open: Vec<&&Start> =
                     starts.iter().filter(|start| !covered[&start.source].contains(&run.id)).collect();
                 if !open.is_empty() {
@@ -115,45 +144,49 @@ impl<L> Directory<L> {
             }
         }
         for start in &starts {
-            self.walk(geometry, start.region, grid_box, range, plan);
+            self.walk(geometry, start.region, grid_box, range, plan, steps)?;
         }
+        Ok(())
     }
 
-    fn readable(&self, place: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
-        let runs = &self.runs[self.first_run[place] as usize..self.first_run[place + 1] as usize];
+    fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
+        let runs = &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize];
         runs.iter().filter(move |run| meets(run, range))
     }
 
-    fn walk<'a>(
+    fn walk<'a, S: Stop>(
         &'a self,
         geometry: &Geometry,
         start: CubeId,
         grid_box: &GridBox,
         range: PriorityRange,
         plan: &mut Plan<'a, L>,
-    ) {
+        steps: &mut Steps<'_, S>,
+    ) -> Result<(), S::Stopped> {
         let k = geometry.dimensions();
         let end = geometry.end_of(start);
-        let mut place = self.cubes.partition_point(|cube| *cube < start);
-        while place < self.cubes.len() && self.cubes[place].to_u128() < end {
-            let span = &self.spans[place * self.stride..][..2 * k];
+        let mut index = self.cubes.partition_point(|cube| *cube < start);
+        while index < self.cubes.len() && self.cubes[index].to_u128() < end {
+            steps.step(1)?;
+            let span = &self.spans[index * self.stride..][..2 * k];
             let meets = (0..k).all(|d| span[d] <= grid_box.high[d] && span[k + d] >= grid_box.low[d]);
             if meets {
                 plan.cubes_visited += 1;
-                plan.visits.extend(self.readable(place, range).map(|run| Visit { run, within: None }));
+                plan.visits.extend(self.readable(index, range).map(|run| Visit { run, within: None }));
             }
-            if meets && !self.cutoffs[place].admits(range.last) {
-                place += 1;
+            if meets && !self.cutoffs[index].admits(range.last) {
+                index += 1;
             } else {
-                let past = geometry.end_of(self.cubes[place]);
+                let past = geometry.end_of(self.cubes[index]);
                 // Subtrees are mostly small: look nearby before searching.
-                let near = self.cubes[place + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
-                place = match near {
-                    Some(step) => place + 1 + step,
-                    None => place + self.cubes[place..].partition_point(|cube| cube.to_u128() < past),
+                let near = self.cubes[index + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
+                index = match near {
+                    Some(step) => index + 1 + step,
+                    None => index + self.cubes[index..].partition_point(|cube| cube.to_u128() < past),
                 };
             }
         }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry, GridBox};
 use crate::directory::{Directory, meets};
+use crate::gradual::{Steps, Stop};
 use crate::priority::PriorityRange;
 use crate::state::Run;
 
@@ -43,16 +44,27 @@ struct Above<'a, L> {
 impl<L> Directory<L> {
     /// Starts in one tree for a box and a range of priorities: their regions cover the
     /// box, and none contains another.
-    pub fn starts(&self, tree: &Geometry, grid_box: &GridBox, range: PriorityRange) -> Vec<Start> {
+    ///
+    /// # Errors
+    ///
+    /// `Stopped` once the work is to end.
+    pub fn starts<S: Stop>(
+        &self,
+        tree: &Geometry,
+        grid_box: &GridBox,
+        range: PriorityRange,
+        steps: &mut Steps<'_, S>,
+    ) -> Result<Vec<Start>, S::Stopped> {
         let mut chosen = Vec::new();
         let nothing = Above { source: tree.root(), runs: Vec::new() };
-        self.choose(tree, tree.root(), &nothing, grid_box, range, &mut chosen);
-        chosen
+        self.choose(tree, tree.root(), &nothing, grid_box, range, &mut chosen, steps)?;
+        Ok(chosen)
     }
 
     /// Appends the starts for one cube. What they cost with all that is read at and
     /// below it, and what that is alone, if one starts above.
-    fn choose<'a>(
+    #[allow(clippy::too_many_arguments)]
+    fn choose<'a, S: Stop>(
         &'a self,
         tree: &Geometry,
         cube: CubeId,
@@ -60,12 +72,15 @@ impl<L> Directory<L> {
         grid_box: &GridBox,
         range: PriorityRange,
         chosen: &mut Vec<Start>,
-    ) -> (f64, f64) {
+        steps: &mut Steps<'_, S>,
+    ) -> Result<(f64, f64), S::Stopped> {
         let span = tree.span(cube);
         let cost = |runs: &[&Arc<Run<L>>]| runs.iter().map(|run| cost(tree, run, &span, grid_box, range)).sum::<f64>();
         let (mut source, mut runs) = (above.source, above.runs.clone());
         let mut best = cost(&runs);
         let replicas = self.replicas_in(cube);
+        // Weighing a run is a dozen times the work of passing one.
+        steps.step(16 * (1 + runs.len() + replicas.len()))?;
         if !replicas.is_empty() {
             let ancestors = tree.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));
             let open = ancestors.filter(|run| !replicas.iter().any(|replica| replica.copies.contains(&run.id)));
@@ -80,7 +95,7 @@ impl<L> Directory<L> {
         if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(tree, cube) {
             // What is read here and below is the same from wherever one starts.
             chosen.push(Start { region: cube, source });
-            return (best, 0.0);
+            return Ok((best, 0.0));
         }
         let own: Vec<_> = self.copied_runs(cube, range).collect();
         let mut alone = cost(&own);
@@ -89,16 +104,16 @@ impl<L> Directory<L> {
         let children = tree.children(cube).filter(|child| tree.meets(*child, grid_box));
         let mut divided = 0.0;
         for child in children {
-            let (cost, below) = self.choose(tree, child, &here, grid_box, range, chosen);
+            let (cost, below) = self.choose(tree, child, &here, grid_box, range, chosen, steps)?;
             divided += cost;
             alone += below;
         }
         if divided < best + alone {
-            return (divided, alone);
+            return Ok((divided, alone));
         }
         chosen.truncate(first);
         chosen.push(Start { region: cube, source });
-        (best + alone, alone)
+        Ok((best + alone, alone))
     }
 
     fn has_replicas_below(&self, tree: &Geometry, cube: CubeId) -> bool {

@@ -21,7 +21,7 @@ use crate::spread::{SpreadMap, SpreadSet};
 ///
 /// From high to low: 48 bits of the origin (a hash of the writer's name, or of
 /// the rewrite log), 48 bits of the entry's sequence number there, 32 bits of
-/// the run's place in that entry.
+/// the run's index in that entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -88,7 +88,7 @@ pub struct State<L> {
     /// In the order in which they came: near that of space, where a commit was large.
     added: Vec<Arc<Run<L>>>,
     /// Where each of them is.
-    places: SpreadMap<RunId, u32>,
+    indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
@@ -101,7 +101,7 @@ impl<L> Default for State<L> {
     fn default() -> Self {
         State {
             added: Vec::new(),
-            places: SpreadMap::default(),
+            indices: SpreadMap::default(),
             removed: SpreadSet::default(),
             cutoffs: SpreadMap::default(),
             positions: BTreeMap::new(),
@@ -137,7 +137,7 @@ impl<L> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log; `position` is the place behind it.
+    /// Joins one entry of a writer's log; `position` is where the next one begins.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -177,15 +177,15 @@ impl<L> State<L> {
 
     fn add(&mut self, runs: Vec<Arc<Run<L>>>) {
         self.added.reserve(runs.len());
-        self.places.reserve(runs.len());
+        self.indices.reserve(runs.len());
         for run in runs {
             self.add_once(run.id, || run);
         }
     }
 
     fn add_once(&mut self, id: RunId, run: impl FnOnce() -> Arc<Run<L>>) {
-        if let Entry::Vacant(place) = self.places.entry(id) {
-            place.insert(self.added.len() as u32);
+        if let Entry::Vacant(index) = self.indices.entry(id) {
+            index.insert(self.added.len() as u32);
             self.added.push(run());
         }
     }
@@ -238,7 +238,7 @@ impl<L> State<L> {
 
     /// A run that some entry added, removed since or not.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
-        self.places.get(&run).map(|place| &self.added[*place as usize])
+        self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
 
     /// Runs that some entry took away.
@@ -254,7 +254,7 @@ impl<L> State<L> {
     /// Of a state that continues another one: as far as it can tell. An entry names no run
     /// that was not there before it (I5).
     pub fn is_live(&self, run: RunId) -> bool {
-        (self.continued || self.places.contains_key(&run)) && !self.removed.contains(&run)
+        (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }
 
     /// Live primaries, and the replicas whose sources all live (I4); in no

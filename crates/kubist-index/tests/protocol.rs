@@ -12,6 +12,7 @@ use std::sync::Arc;
 use kubist_index::cube::{CubeId, Geometry, GridBox};
 use kubist_index::directory::Directory;
 use kubist_index::forest::{Forest, Region};
+use kubist_index::gradual::Never;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::start::Start;
 use kubist_index::state::{Commit, Rewrite, Run, RunId, State};
@@ -448,9 +449,9 @@ impl Table {
         }
         let wanted = |row: &Row| low <= row.point && row.point <= high && range.holds(row.priority);
         let mut answer = vec![];
-        let plan = match self.rng.random_bool(0.5) {
-            true => directory.plan(&region, range),
-            false => directory.plan_from(&starts, &region, range),
+        let Ok(plan) = match self.rng.random_bool(0.5) {
+            true => directory.plan(&region, range, &Never),
+            false => directory.plan_from(&starts, &region, range, &Never),
         };
         for visit in plan.visits {
             let within = visit.within.filter(|_| self.keeps(Rule::StartsRestrictAncestors));

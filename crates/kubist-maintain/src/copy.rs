@@ -137,7 +137,10 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     check_domains(&names, &options.domains)?;
     let is_added = |name: &&String| core.created.user.index_of(name).is_err() && schema.user.index_of(name).is_ok();
     if let Some(name) = names.iter().find(is_added) {
-        return Err(Error::invalid(format!("column {name:?} was added later and cannot be a dimension")));
+        return Err(Error::invalid(format!(
+            "column {name:?} was added later, so a copy cannot begin with it as a dimension: copy the table as it is, \
+             then regrid the copy"
+        )));
     }
     let given = |name: &String| options.domains.iter().find(|dimension| dimension.column == *name);
     let dimension = |column: &String| Dimension {

@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 /// One cube with runs.
-struct Place {
+struct Node {
     cube: CubeId,
     runs: Vec<Arc<Run<Location>>>,
     cutoff: Threshold,
@@ -67,7 +67,7 @@ struct Place {
     rows: u64,
     /// Of the cube and everything below it.
     tree: Sum,
-    /// The first place that is not below it.
+    /// The first node that is not below it.
     end: usize,
 }
 
@@ -82,7 +82,7 @@ struct Sum {
 /// All cubes of the newest tree that have runs, in depth-first order, with what is wrong
 /// with them; and the runs of older trees.
 pub struct CompactionPlanner {
-    places: Vec<Place>,
+    nodes: Vec<Node>,
     /// Tree by tree in depth-first order.
     older: Vec<Arc<Run<Location>>>,
 }
@@ -106,7 +106,7 @@ impl CompactionPlanner {
         read_amplification: &ReadAmplification,
     ) -> CompactionPlanner {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
-        let mut places: Vec<Place> = Vec::new();
+        let mut nodes: Vec<Node> = Vec::new();
         let runs = directory.runs().iter().filter(|run| movable(run)).cloned();
         let (older, runs): (Vec<_>, Vec<_>) = runs.partition(|run| run.cube.grid() < newest);
         for of_cube in runs.chunk_by(|a, b| a.cube == b.cube) {
@@ -124,29 +124,29 @@ impl CompactionPlanner {
             let wasted = read_amplification.of(cube);
             let bytes = of_cube.iter().map(|run| run.payload.data_length).sum();
             let tree = Sum { rows, debt, bytes, wasted };
-            places.push(Place { cube, runs: of_cube.to_vec(), cutoff, debt, wasted, usual, rows, tree, end: 0 });
+            nodes.push(Node { cube, runs: of_cube.to_vec(), cutoff, debt, wasted, usual, rows, tree, end: 0 });
         }
         let mut open: Vec<usize> = Vec::new();
-        for place in 0..=places.len() {
+        for index in 0..=nodes.len() {
             while let Some(above) = open.last().copied() {
-                let geometry = directory.forest().tree_of(places[above].cube);
-                if place < places.len() && geometry.contains(places[above].cube, places[place].cube) {
+                let geometry = directory.forest().tree_of(nodes[above].cube);
+                if index < nodes.len() && geometry.contains(nodes[above].cube, nodes[index].cube) {
                     break;
                 }
                 open.pop();
-                places[above].end = place;
+                nodes[above].end = index;
                 if let Some(parent) = open.last().copied() {
-                    let below = places[above].tree;
-                    let tree = &mut places[parent].tree;
+                    let below = nodes[above].tree;
+                    let tree = &mut nodes[parent].tree;
                     tree.rows += below.rows;
                     tree.debt += below.debt;
                     tree.bytes += below.bytes;
                     tree.wasted += below.wasted;
                 }
             }
-            open.push(place);
+            open.push(index);
         }
-        CompactionPlanner { places, older }
+        CompactionPlanner { nodes, older }
     }
 
     pub fn debt(&self) -> u64 {
@@ -156,7 +156,7 @@ impl CompactionPlanner {
     /// Debt in the newest tree. Commits wait when this is too much, but not for rows in older
     /// trees: these cost questions as much as before, and commits do not add to them.
     pub fn pressing_debt(&self) -> u64 {
-        self.places.iter().map(|place| place.debt).sum()
+        self.nodes.iter().map(|node| node.debt).sum()
     }
 
     /// Rows in trees of older grids.
@@ -165,12 +165,12 @@ impl CompactionPlanner {
     }
 
     pub fn rows(&self) -> u64 {
-        self.places.iter().map(|place| place.rows).sum::<u64>() + self.rows_to_move()
+        self.nodes.iter().map(|node| node.rows).sum::<u64>() + self.rows_to_move()
     }
 
     /// Of the cube that has most.
     pub fn most_runs(&self) -> u64 {
-        self.places.iter().map(|place| place.runs.len() as u64).max().unwrap_or(0)
+        self.nodes.iter().map(|node| node.runs.len() as u64).max().unwrap_or(0)
     }
 
     /// Disjoint rewrites: as long as older trees have runs, moves; otherwise compactions. For
@@ -220,27 +220,27 @@ impl CompactionPlanner {
             debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
         };
         let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
-        let whole = |place: &Place| fits(place.tree) && worth(place.tree.debt, place.tree.rows, place.tree.wasted);
-        let candidates = self.places.iter().filter(|place| options.one_round && whole(place));
-        let largest = candidates.max_by_key(|place| (place.tree.wasted, place.tree.debt)).map(|place| place.cube);
+        let whole = |node: &Node| fits(node.tree) && worth(node.tree.debt, node.tree.rows, node.tree.wasted);
+        let candidates = self.nodes.iter().filter(|node| options.one_round && whole(node));
+        let largest = candidates.max_by_key(|node| (node.tree.wasted, node.tree.debt)).map(|node| node.cube);
         let mut rewrites = Vec::new();
-        let mut place = 0;
+        let mut index = 0;
         // Below a cube whose own runs move, nothing else rewrites in the same pass:
         // new rows are about to arrive there.
         let mut blocked_until = 0;
         let helpless = |cube: &CubeId, debt: u64| tried.get(cube).is_some_and(|most| debt > *most);
-        while place < self.places.len() {
-            let here = &self.places[place];
-            if place < blocked_until {
-                place += 1;
+        while index < self.nodes.len() {
+            let here = &self.nodes[index];
+            if index < blocked_until {
+                index += 1;
                 continue;
             }
             let wanted = !options.one_round || largest == Some(here.cube);
             if wanted && whole(here) && !helpless(&here.cube, here.tree.debt) {
                 let Sum { debt, wasted, .. } = here.tree;
-                let runs = self.places[place..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
+                let runs = self.nodes[index..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
                 rewrites.push(Rewrite { top: here.cube, kind: Kind::Whole, runs, debt, wasted });
-                place = here.end;
+                index = here.end;
                 continue;
             }
             let runs = match !fits(here.tree) && worth(here.debt, here.rows, here.wasted) {
@@ -258,7 +258,7 @@ impl CompactionPlanner {
                     blocked_until = here.end;
                 }
             }
-            place += 1;
+            index += 1;
         }
         match options.one_round {
             true => rewrites.sort_by_key(|one| (one.kind == Kind::Whole, Reverse(one.wasted), Reverse(one.runs.len()))),
@@ -268,7 +268,7 @@ impl CompactionPlanner {
     }
 }
 
-impl Place {
+impl Node {
     /// The cube's runs that are worth rewriting when those below it stay: not its
     /// largest one while that is nearly as it should be, so that replicas of it stay
     /// of use; and no more than fit in memory.
@@ -296,8 +296,8 @@ impl Place {
         let mut runs = self.runs.clone();
         runs.sort_by_key(|run| run.rows);
         let mut rows = 0;
-        let alike = runs.iter().enumerate().take_while(|(place, run)| {
-            let alike = *place < 2 || run.rows <= rows;
+        let alike = runs.iter().enumerate().take_while(|(number, run)| {
+            let alike = *number < 2 || run.rows <= rows;
             rows += run.rows;
             alike
         });

@@ -47,8 +47,8 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     match core.publish_next_grid(grid)? {
         true => Ok(number),
         false => {
-            let place = core.store.location();
-            Err(Error::Busy(format!("{place}: another grid was published meanwhile; look at it, and try again")))
+            let location = core.store.location();
+            Err(Error::Busy(format!("{location}: another grid was published meanwhile; look at it, and try again")))
         }
     }
 }
@@ -96,14 +96,20 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let newest = schema.newest_grid();
     let same = || schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
-    let names: Vec<String> = options.dimensions.clone().unwrap_or_else(same);
-    check_domains(&names, &options.domains)?;
+    let own = |name: &String| schema.own_name(name).map(str::to_string);
+    let names: Vec<String> = match &options.dimensions {
+        Some(names) => names.iter().map(own).collect::<Result<_>>()?,
+        None => same(),
+    };
+    let of_dimension = |given: &Dimension| Ok(Dimension { column: own(&given.column)?, domain: given.domain.clone() });
+    let domains: Vec<Dimension> = options.domains.iter().map(of_dimension).collect::<Result<_>>()?;
+    check_domains(&names, &domains)?;
     let frame = core.frame(schema, newest)?;
     let mut scales = Vec::new();
     for name in &names {
         let column = schema.column(name)?;
         let data_type = schema.stored.field(column).data_type();
-        let given = options.domains.iter().find(|dimension| dimension.column == *name);
+        let given = domains.iter().find(|dimension| dimension.column == *name);
         scales.push(given.map(|given| scale_of(name, data_type, &given.domain)).transpose()?.flatten());
     }
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
@@ -119,7 +125,7 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
                 let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
                 Some(ScaleKind::of(&frame.scales[d]))
             });
-            let given = options.domains.iter().find(|dimension| dimension.column == names[d]);
+            let given = domains.iter().find(|dimension| dimension.column == names[d]);
             let asked = given.filter(|given| given.domain == Domain::Quantile).map(|_| ScaleKind::Quantile);
             let kind = asked.or(options.kind).or(before).unwrap_or(ScaleKind::Linear);
             scales[d] = Some(kind.learn(&values));
@@ -136,14 +142,14 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
 ///
 /// `Invalid` names the column that is no dimension, or is given twice.
 pub fn check_domains(names: &[String], domains: &[Dimension]) -> Result<()> {
-    for (place, Dimension { column, .. }) in domains.iter().enumerate() {
+    for (number, Dimension { column, .. }) in domains.iter().enumerate() {
         if !names.contains(column) {
             return Err(Error::invalid(format!(
                 "the domain of {column:?} is given, but the dimensions are {}",
                 names.join(", ")
             )));
         }
-        if domains[..place].iter().any(|earlier| earlier.column == *column) {
+        if domains[..number].iter().any(|earlier| earlier.column == *column) {
             return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
         }
     }

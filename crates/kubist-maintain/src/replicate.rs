@@ -30,7 +30,7 @@ use kubist_write::publish::{NewRuns, Replacement, Written};
 struct Target {
     cube: CubeId,
     sources: Vec<Arc<Run<Location>>>,
-    /// Replicas that it takes the place of.
+    /// Replicas that it replaces.
     old: Vec<Arc<Run<Location>>>,
 }
 
@@ -102,7 +102,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
     let directory = snapshot.directory()?;
     let sources: BTreeMap<RunId, &Arc<Run<Location>>> =
         part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
-    let place: HashMap<RunId, u32> = sources.keys().enumerate().map(|(place, run)| (*run, place as u32)).collect();
+    let number: HashMap<RunId, u32> = sources.keys().enumerate().map(|(number, run)| (*run, number as u32)).collect();
     let sources: Vec<&Arc<Run<Location>>> = sources.into_values().collect();
     let read = sources.par_iter().map(|run| {
         cancel.check()?;
@@ -120,7 +120,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         .map(|target| {
             let parent = frame.geometry.parent(target.cube);
             let cutoff = parent.map_or(Threshold::ALL, |parent| directory.cutoff(parent));
-            let copied: HashSet<u32> = target.sources.iter().map(|run| place[&run.id]).collect();
+            let copied: HashSet<u32> = target.sources.iter().map(|run| number[&run.id]).collect();
             let rows = sorted.inside(&frame.geometry, target.cube);
             let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));
             let (within, overflow) = rows.partition(|row| cutoff.admits(sorted.priorities[*row as usize]));

@@ -4,6 +4,8 @@
 //! CC0) and cividis, Google's turbo (Apache-2.0), Moreland's coolwarm, and grey,
 //! each by its equidistant stops.
 
+use std::str::FromStr;
+
 /// Red, green, blue.
 pub type Color = [u8; 3];
 
@@ -26,6 +28,28 @@ pub enum Colormap {
     Coolwarm,
     /// Black to white.
     Gray,
+}
+
+impl FromStr for Colormap {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Colormap, String> {
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "viridis" => Colormap::Viridis,
+            "magma" => Colormap::Magma,
+            "inferno" => Colormap::Inferno,
+            "plasma" => Colormap::Plasma,
+            "cividis" => Colormap::Cividis,
+            "turbo" => Colormap::Turbo,
+            "coolwarm" => Colormap::Coolwarm,
+            "gray" => Colormap::Gray,
+            _ => {
+                return Err(format!(
+                    "expected viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray, not {name:?}"
+                ));
+            }
+        })
+    }
 }
 
 impl Colormap {

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 mod canvas;
+mod caption;
 mod chart;
 mod coloring;
 mod colormap;
@@ -27,6 +28,7 @@ mod text;
 mod ticks;
 
 pub use canvas::Canvas;
+pub use caption::caption;
 pub use chart::{Chart, Series, draw as draw_charts};
 pub use colormap::{Color, Colormap};
 pub use columns::{label, scale, suits_equal_aspect};

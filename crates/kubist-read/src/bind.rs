@@ -4,6 +4,7 @@
 //! can lie; which runs are read for them is the matter of `plan`.
 
 mod cells;
+mod order;
 mod region;
 mod rows;
 
@@ -24,6 +25,9 @@ use kubist_format::lookup::keys;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{Bound, QuerySpec};
+#[cfg(test)]
+pub(crate) use order::Term;
+pub(crate) use order::{By, Order};
 pub use region::Region;
 
 /// A checked query, bound to a snapshot.
@@ -44,11 +48,16 @@ pub struct BoundQuery {
     pub(crate) precision: f64,
     /// Stored columns of the answer.
     pub(crate) columns: Vec<usize>,
+    /// The same, and behind them those that only its order needs.
+    pub(crate) read: Vec<usize>,
+    pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
     /// The name of the column of inclusion probabilities, and whether it may be null.
     pub(crate) inclusion: Option<(String, bool)>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
+    pub(crate) memory_bytes: Option<usize>,
+    pub(crate) most_scratch: Option<u64>,
     /// What lookups are asked for.
     pub(crate) sought: Vec<Sought>,
     pub(crate) trace: Option<Trace>,
@@ -81,21 +90,28 @@ impl BoundQuery {
         run.cancel.check()?;
         let grids = Arc::new(Grids::of(snapshot)?);
         let drawn = priority_range(spec)?;
+        let columns = answer_columns(snapshot, spec)?;
+        let mut read = columns.clone();
+        let order = Order::of(&snapshot.view.schema, spec, &mut read)?;
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
-            predicate: predicate(snapshot, spec)?.and(condition(&visible_schema(snapshot))?),
+            predicate: predicate(snapshot, spec)?.and(condition(&snapshot.view.schema.conditional())?),
             cancel: run.cancel.clone(),
             spec: spec.clone(),
             region: Region::everything(grids.clone()),
             range: drawn,
             drawn,
             precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)),
-            columns: answer_columns(snapshot, spec)?,
+            columns,
+            read,
+            order,
             cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, &grids, cells)).transpose()?,
             grids,
             inclusion: inclusion_column(snapshot, spec)?,
             part: run.part.clone(),
             most_held: run.most_held,
+            memory_bytes: run.memory_bytes,
+            most_scratch: run.most_scratch,
             sought: Vec::new(),
             trace: run.trace.clone(),
         };
@@ -169,15 +185,9 @@ fn has_end(bound: &Bound) -> bool {
     bound.low.is_some() || bound.high.is_some()
 }
 
-/// The columns that a condition can name: hidden ones cannot be.
-fn visible_schema(snapshot: &Snapshot) -> Schema {
-    let schema = &snapshot.view.schema;
-    Schema::new(schema.asked.fields()[..schema.user.fields().len()].to_vec())
-}
-
 /// All that a query says of its records, but for their priorities.
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
-    let visible = visible_schema(snapshot);
+    let visible = snapshot.view.schema.conditional();
     let mut all = Predicate::always();
     for bound in &spec.bounds {
         if let Some(range) = of_bound(snapshot, &visible, bound)? {
@@ -198,8 +208,7 @@ fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
 
 /// One closed range; `None` if it has no end.
 fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Option<Predicate>> {
-    let name = &bound.column;
-    snapshot.view.schema.column(name)?;
+    let name = snapshot.view.schema.user_field(snapshot.view.schema.column(&bound.column)?).name();
     let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
     for end in [low, high].into_iter().flatten() {
         if matches!(end, Value::Null) || matches!(end, Value::Float(value) if value.is_nan()) {

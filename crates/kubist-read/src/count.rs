@@ -47,11 +47,12 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     request.spec.columns = Some(vec![]);
     let plan = LogicalPlan::new(snapshot, &request)?;
     let query = &plan.query;
+    let first = request.spec.first.unwrap_or(u64::MAX);
     let most = match plan.method {
         Method::Nothing => return Ok(0),
         Method::LowestInCells { .. } => return counted_in_cells(plan),
-        Method::Lowest { rows } => rows,
-        Method::Scan => u64::MAX,
+        Method::Lowest { rows } => rows.min(first),
+        Method::Scan => first,
     };
     let is_whole = query.range().is_some_and(|range| range.is_all()) && query.part.is_none();
     if query.predicate.is_always() && is_whole {

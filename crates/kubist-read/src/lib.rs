@@ -4,8 +4,8 @@
 //! changes anything. Nothing here may write to a store. A question travels one way:
 //!
 //! `QuerySpec` and [`request`] -> [`bind`] -> [`plan`] (logical plan, then a read plan for each
-//! window of priorities) -> [`execute`] -> `select`, where records are chosen by priority ->
-//! [`stream`].
+//! window of priorities) -> [`execute`] -> `select`, where records are chosen by priority, or
+//! `sort`, where they are brought into an order that was asked for -> [`stream`].
 
 pub mod bind;
 pub mod count;
@@ -18,6 +18,7 @@ pub mod request;
 pub mod ring;
 pub mod runs;
 mod select;
+mod sort;
 pub mod splits;
 pub mod stream;
 pub mod trajectories;

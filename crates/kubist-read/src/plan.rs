@@ -30,8 +30,8 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace;
 use kubist_format::location::Location;
 use kubist_format::lookup::Key;
+use kubist_index::gradual;
 use kubist_types::error::{Error, Result};
-use kubist_types::gradual;
 use kubist_types::stats::Stats;
 pub use outline::PlanOutline;
 pub use windows::Windows;
@@ -119,6 +119,7 @@ impl LogicalPlan {
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let limit = query.spec.limit;
         let method = match (query.range(), limit, &query.cells) {
+            _ if query.order.as_ref().is_some_and(|order| order.first == Some(0)) => Method::Nothing,
             (None, ..) | (_, Some(0), _) => Method::Nothing,
             (_, _, Some(_)) => Method::LowestInCells { rows: limit.unwrap_or(u64::MAX) },
             (_, Some(rows), None) => Method::Lowest { rows },
@@ -278,8 +279,8 @@ impl LogicalPlan {
         let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each record is in one primary run; copies lie anywhere on the ring.
-            true => directory.plan_primaries(boxes, range),
-            false => directory.plan(boxes, range),
+            true => directory.plan_primaries(boxes, range, &query.cancel)?,
+            false => directory.plan(boxes, range, &query.cancel)?,
         };
         query.cancel.check()?;
         let wanted = |visit: &&plan::Visit<'_, Location>| query.region.meets(visit.run) && self.may_match(visit.run);

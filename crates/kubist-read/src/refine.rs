@@ -39,9 +39,9 @@ impl Refine {
         if !(factor > 1.0 && factor.is_finite()) {
             return Err(Error::invalid(format!("factor must be above 1, found {factor}")));
         }
-        if query.limit.is_some() || query.per_cell.is_some() {
+        if query.limit.is_some() || query.per_cell.is_some() || query.first.is_some() {
             return Err(Error::invalid(
-                "refine takes no limit and no per_cell: each step is a whole window of priorities",
+                "refine takes no limit, no per_cell and no first: each step is a whole window of priorities",
             ));
         }
         BoundQuery::new(&snapshot, &request)?;

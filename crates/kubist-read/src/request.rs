@@ -32,6 +32,11 @@ pub struct RunOptions {
     /// What would have to hold more records of `per_cell`, or values of `trajectories`, in
     /// memory is refused: for who answers strangers.
     pub most_held: Option<u64>,
+    /// Bytes of rows that `order_by` holds while it sorts them, 128 MiB by default. What is more
+    /// goes to a scratch file in the system's folder for temporary files.
+    pub memory_bytes: Option<usize>,
+    /// What would need more bytes than this in scratch files is refused.
+    pub most_scratch: Option<u64>,
     /// Notes where its time goes; see `Snapshot::explain`.
     pub trace: Option<Trace>,
     /// Set it from another thread to stop the query soon.

@@ -21,10 +21,12 @@ use kubist_index::priority::Threshold;
 use crate::bind::BoundQuery;
 use crate::execute;
 use crate::plan::LogicalPlan;
+use crate::sort;
 use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, gather, wanted};
 use cells::lowest_in_cells;
 pub use delivery::Delivery;
-use kubist_types::{Result, Stats, gradual};
+use kubist_index::gradual;
+use kubist_types::{Result, Stats};
 
 /// The records of lowest priority, in all or of each cell: `limit` of them at most.
 pub fn select(plan: &LogicalPlan, limit: u64) -> Result<Delivery> {
@@ -74,7 +76,8 @@ fn lowest(plan: &LogicalPlan, limit: u64, with_ties: bool) -> Result<Found> {
     }
 }
 
-/// Sorts, cuts at the limit, and makes batches in ascending order of priority.
+/// Sorts, cuts at the limit, and makes batches in ascending order of priority, or in that which
+/// was asked for.
 /// `None` if two candidates have the same priority and were not told apart.
 fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
     let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
@@ -113,11 +116,19 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
         let below = [first_out, of_cell].into_iter().flatten().min();
         (below != Some(candidates[place].0)).then(|| query.probability(below))
     };
+    let in_order = match &query.order {
+        None => (0..keep).collect(),
+        Some(order) => {
+            let places: Vec<_> =
+                candidates[..keep].iter().map(|(.., part, row)| (*part as usize, *row as usize)).collect();
+            sort::ordered(order, &parts, &places, cancel)?
+        }
+    };
     let mut batches = VecDeque::new();
-    for first in (0..keep).step_by(BATCH_ROWS) {
-        let chosen = &candidates[first..keep.min(first + BATCH_ROWS)];
-        let of_chosen = || (first..first + chosen.len()).map(inclusion).collect();
-        batches.push_back(query.batch(chosen.len(), gather(&parts, chosen, cancel)?, of_chosen)?);
+    for places in in_order.chunks(BATCH_ROWS) {
+        let chosen: Vec<Candidate> = places.iter().map(|place| candidates[*place]).collect();
+        let of_chosen = || places.iter().map(|place| inclusion(*place)).collect();
+        batches.push_back(query.batch(chosen.len(), gather(&parts, &chosen, cancel)?, of_chosen)?);
     }
     Ok(Some(Delivery { batches, stats, precision }))
 }

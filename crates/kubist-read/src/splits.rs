@@ -25,9 +25,9 @@ use kubist_catalog::location;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::token::SnapshotToken;
 use kubist_format::location::Location;
+use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::gradual;
 use kubist_types::query::QuerySpec;
 
 /// Records of the sample for each part: they differ by some percent in size then.
@@ -94,7 +94,7 @@ impl Split {
 ///
 /// # Errors
 ///
-/// `Invalid` with `limit` or `per_cell`, without parts, or if the question makes no sense;
+/// `Invalid` with `limit`, `per_cell` or `order_by`, without parts, or if the question makes no sense;
 /// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
@@ -149,6 +149,11 @@ fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Log
     if request.spec.limit.is_some() || request.spec.per_cell.is_some() || request.run.part.is_some() {
         return Err(Error::invalid(
             "a query with limit or per_cell cannot be cut: both choose among all of its records",
+        ));
+    }
+    if request.spec.order_by.is_some() || request.spec.first.is_some() {
+        return Err(Error::invalid(
+            "a query with order_by or first cannot be cut: its parts are read side by side, and have no order",
         ));
     }
     LogicalPlan::new(snapshot, request)

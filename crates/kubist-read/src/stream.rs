@@ -13,6 +13,7 @@ use crate::execute::{self, Pipeline, Scanned, Wanted};
 use crate::plan::{LogicalPlan, Method};
 use crate::request::Request;
 use crate::select::{self, Delivery};
+use crate::sort::{self, Sorted};
 use crate::workers;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
@@ -34,6 +35,8 @@ enum Source {
     Scan(Pipeline<Scanned>),
     /// Selected by priority on a thread of their own.
     Selected(Receiver<Result<Delivery>>),
+    /// In an order, from a thread of their own.
+    Sorted(Receiver<Result<Sorted>>),
     /// Selected and sorted.
     Ready(VecDeque<RecordBatch>),
     Done,
@@ -61,6 +64,11 @@ impl QueryStream {
         let mut stats = Stats::default();
         let source = match plan.method {
             Method::Nothing => Source::Done,
+            Method::Scan if query.order.is_some() => {
+                let (sender, receiver) = sync_channel(1);
+                workers::spawn(move || sort::send(&plan, &sender));
+                Source::Sorted(receiver)
+            }
             Method::Scan => {
                 let wanted = Wanted { columns: query.columns.clone(), priorities: false };
                 let pipeline = execute::scan(plan.whole()?, wanted);
@@ -154,16 +162,21 @@ impl QueryStream {
                 }
             },
             Source::Selected(receiver) => match receiver.recv_timeout(patience) {
-                Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
-                Err(RecvTimeoutError::Disconnected) => {
-                    Err(Error::internal("a query thread failed unexpectedly; please report this"))
-                }
+                Err(error) => unanswered(error),
                 Ok(delivery) => {
                     let Delivery { batches, stats, precision } = delivery?;
                     self.stats.add(&stats);
                     self.precision = precision;
                     self.source = Source::Ready(batches);
                     Ok(Step::Nothing)
+                }
+            },
+            Source::Sorted(receiver) => match receiver.recv_timeout(patience) {
+                Err(error) => unanswered(error),
+                Ok(sorted) => {
+                    let Sorted { batch, stats } = sorted?;
+                    self.stats.add(&stats);
+                    Ok(batch.map_or(Step::End, Step::Batch))
                 }
             },
             Source::Ready(batches) => Ok(batches.pop_front().map_or(Step::End, Step::Batch)),
@@ -179,10 +192,20 @@ enum Step {
     End,
 }
 
+/// What it means that a thread has sent nothing.
+fn unanswered(error: RecvTimeoutError) -> Result<Step> {
+    match error {
+        RecvTimeoutError::Timeout => Ok(Step::Late),
+        RecvTimeoutError::Disconnected => {
+            Err(Error::internal("a query thread failed unexpectedly; please report this"))
+        }
+    }
+}
+
 impl Drop for QueryStream {
     fn drop(&mut self) {
-        // The plan's own switch: the thread that selects stops.
-        if let Source::Selected(_) = &self.source {
+        // The plan's own switch: the thread that selects or sorts stops.
+        if let Source::Selected(_) | Source::Sorted(_) = &self.source {
             self.query.cancel.set();
         }
     }

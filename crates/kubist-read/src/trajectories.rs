@@ -22,6 +22,7 @@ use crate::request::Request;
 use crate::stream::QueryStream;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 
 /// The records that `query` asks for, of those whose column `by` holds a value that it
@@ -34,17 +35,20 @@ use kubist_types::stats::Stats;
 pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &Request) -> Result<QueryStream> {
     let schema = &snapshot.view.schema;
     let column = schema.column(by)?;
+    let by = schema.user_field(column).name();
     if !is_identity_type(schema.stored.field(column).data_type()) {
         let data_type = schema.stored.field(column).data_type();
         return Err(Error::invalid(format!("by: column {by:?} of type {data_type} cannot tell records apart")));
     }
-    if through.spec.limit.is_some() || through.spec.per_cell.is_some() {
-        return Err(Error::invalid("what passed through a region is not a matter of limit or per_cell"));
+    let QuerySpec { limit, per_cell, order_by, first, .. } = &through.spec;
+    if limit.is_some() || per_cell.is_some() || order_by.is_some() || first.is_some() {
+        return Err(Error::invalid("what passed through a region is not a matter of limit, per_cell or an order"));
     }
     // What is wrong with the second question is said before the first one is read.
     BoundQuery::new(snapshot, request)?;
     let (values, spent) = distinct(snapshot, through, column)?;
-    let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref())?);
+    let cancel = &request.run.cancel;
+    let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref(), &|| cancel.is_set())?);
     let plan = LogicalPlan::of(BoundQuery::with(snapshot, request, among)?);
     plan.spend(&spent);
     QueryStream::run(plan)

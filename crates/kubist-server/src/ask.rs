@@ -14,6 +14,10 @@ pub const MOST_CHOSEN: u64 = 5_000_000;
 /// Rows chosen by `per_cell`, which holds more of each, and trajectories of one question.
 pub const MOST_HELD: u64 = 1_000_000;
 
+/// Bytes that a question with `order_by` sorts in memory, and those of its scratch file.
+const SORT_MEMORY: usize = 64 << 20;
+const MOST_SCRATCH: u64 = 16 << 30;
+
 /// Which records, and of which moment: part of every question.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
@@ -36,7 +40,8 @@ impl Asked for Records {
 }
 
 impl Asked for Paths {
-    const SPEC: &'static [&'static str] = &["spec", "box", "where", "precision", "window", "steps", "columns", "limit"];
+    const SPEC: &'static [&'static str] =
+        &["spec", "box", "where", "precision", "window", "steps", "columns", "limit", "order_by", "first"];
 }
 
 impl Asked for Points {}
@@ -200,16 +205,21 @@ impl Paths {
     pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
         check_size(&region.spec)?;
         let Region { spec, .. } = region.clone();
-        let through = QuerySpec { precision: None, limit: None, columns: None, ..spec.clone() };
-        let QuerySpec { precision, limit, columns, .. } = spec;
-        let records = QuerySpec { precision, limit, columns, ..QuerySpec::default() };
-        Ok((bounded(cancel).of(through), RunOptions::with_cancel(cancel).of(records)))
+        let QuerySpec { precision, limit, columns, order_by, first, .. } = spec.clone();
+        let through = QuerySpec { precision: None, limit: None, columns: None, order_by: None, first: None, ..spec };
+        let records = QuerySpec { precision, limit, columns, order_by, first, ..QuerySpec::default() };
+        Ok((bounded(cancel).of(through), bounded(cancel).of(records)))
     }
 }
 
 /// How a question is run that may hold many records in memory.
 fn bounded(cancel: &Cancel) -> RunOptions {
-    RunOptions { most_held: Some(MOST_HELD), ..RunOptions::with_cancel(cancel) }
+    RunOptions {
+        most_held: Some(MOST_HELD),
+        memory_bytes: Some(SORT_MEMORY),
+        most_scratch: Some(MOST_SCRATCH),
+        ..RunOptions::with_cancel(cancel)
+    }
 }
 
 fn check_size(spec: &QuerySpec) -> Result<()> {

@@ -47,7 +47,9 @@ fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<(
         EstimateFormat::Arrow => {
             let batch = estimate.to_batch()?;
             // What holds for all figures travels with the schema.
-            let metadata = HashMap::from([("kubist".to_string(), about(estimate).to_string())]);
+            let mut about = about(estimate);
+            about["own"] = own_texts(estimate);
+            let metadata = HashMap::from([("kubist".to_string(), about.to_string())]);
             let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
             let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(Problem::of_arrow)?;
             let mut writer = StreamWriter::try_new(&mut *out, &schema).map_err(Problem::of_arrow)?;
@@ -79,6 +81,7 @@ fn about(estimate: &Estimate) -> Value {
     json!({
         "precision": estimate.precision,
         "confidence": estimate.confidence,
+        "units": estimate.units,
         "stopped": estimate.stopped,
         "missed_group": estimate.missed_group,
         "warnings": estimate.warnings,
@@ -86,17 +89,30 @@ fn about(estimate: &Estimate) -> Value {
     })
 }
 
+/// The figures in types of their own, as text with all digits; null where a float says it.
+fn own_texts(estimate: &Estimate) -> Value {
+    let own = estimate.figures.iter().map(|figure| {
+        let own = figure.own.as_ref()?;
+        Some(json!([own.kind(), own.texts()]))
+    });
+    json!(own.collect::<Vec<Option<Value>>>())
+}
+
 /// JSON has no infinity: an end that nothing bounds is null.
 fn figures(estimate: &Estimate) -> Value {
     let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let figures = estimate.figures.iter().map(|figure| {
+        let [value, low, high] = match &figure.own {
+            Some(own) => own.told().map(|told| json!(told)),
+            None => [figure.value.map_or(Value::Null, finite), finite(figure.low), finite(figure.high)],
+        };
         json!({
             "aggregate": figure.aggregate,
             "group": group(&estimate.groups, figure.group),
             "bin": figure.bin,
-            "value": figure.value.map(finite),
-            "low": finite(figure.low),
-            "high": finite(figure.high),
+            "value": value,
+            "low": low,
+            "high": high,
             "precision": figure.precision,
             "rows": figure.rows,
             "exact": figure.exact,

@@ -33,6 +33,7 @@ use crate::served_table::kind_of;
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out) -> Result<()> {
     asked.check()?;
     let schema = snapshot.schema();
+    let asked = &with_own_names(asked, &schema)?;
     for (name, drawn) in
         asked.position.iter().map(|name| (name, true)).chain(asked.columns.iter().map(|column| (&column.name, false)))
     {
@@ -62,8 +63,22 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
     Ok(())
 }
 
+/// The same question with its columns called as the table calls them.
+fn with_own_names(asked: &Points, schema: &Schema) -> Result<Points> {
+    let own = |name: &String| match kubist::column_index(schema, name) {
+        Ok(column) => Ok(schema.field(column).name().clone()),
+        Err(error) => Err(Problem::invalid(error.to_string())),
+    };
+    let attribute = |column: &Attribute| Ok(Attribute { name: own(&column.name)?, ..column.clone() });
+    Ok(Points {
+        position: asked.position.iter().map(own).collect::<Result<_>>()?,
+        columns: asked.columns.iter().map(attribute).collect::<Result<_>>()?,
+        cells: asked.cells.clone(),
+    })
+}
+
 fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
-    let field = schema.field_with_name(name).map_err(|_| Problem::invalid(format!("there is no column {name:?}")))?;
+    let field = schema.field_with_name(name).map_err(|error| Problem::invalid(error.to_string()))?;
     match (kind_of(field.data_type()), drawn) {
         ("number" | "time", _) | ("boolean" | "text", false) => Ok(()),
         (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which is no axis", field.data_type()))),

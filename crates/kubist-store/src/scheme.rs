@@ -60,6 +60,12 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         "it"
     }
 
+    /// Locations beside this one where something is, as texts like this one: what may be meant
+    /// where nothing is here. As many as are quickly found.
+    fn others(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The location, as text, of a store of its own beside this one: under a name that goes on
     /// with `suffix`, reached in the same way (with the same password), and, if the store
     /// bounds its requests, with `requests` on their way at once.

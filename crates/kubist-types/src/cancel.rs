@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kubist_index::gradual::Stop;
+
 use crate::error::{Error, Result};
 
 /// A switch that stops a long call from another thread. Calls look at it at least after
@@ -48,6 +50,14 @@ impl Cancel {
     /// A switch of its own that this one also sets.
     pub fn linked(&self) -> Cancel {
         Cancel(Arc::new(Switch { outer: Some(self.clone()), ..Switch::default() }))
+    }
+}
+
+impl Stop for Cancel {
+    type Stopped = Error;
+
+    fn look(&self) -> Result<()> {
+        self.check()
     }
 }
 

@@ -91,6 +91,9 @@ pub enum Error {
     /// There is no table here.
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
+    /// There is nothing here at all. `hint` says what may be meant, or is empty.
+    #[error("{location} does not exist{hint}")]
+    Missing { location: String, hint: String },
     /// Something is already here.
     #[error("{location} already exists: {why}")]
     Exists { location: String, why: String },
@@ -173,7 +176,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Invalid(_) | Error::Expression(_) => ErrorKind::InvalidInput,
-            Error::NotATable { .. } => ErrorKind::NotFound,
+            Error::NotATable { .. } | Error::Missing { .. } => ErrorKind::NotFound,
             Error::Exists { .. } => ErrorKind::Exists,
             Error::Damaged { .. } => ErrorKind::Corrupt,
             Error::Newer(_) | Error::Unsupported(_) => ErrorKind::Unsupported,

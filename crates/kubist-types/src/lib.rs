@@ -6,13 +6,14 @@
 
 pub mod cancel;
 pub mod error;
-pub mod gradual;
+pub mod human;
 pub mod info;
 pub mod metadata;
 pub mod options;
 pub mod query;
 pub mod shown;
 pub mod stats;
+pub mod type_names;
 
 pub use cancel::Cancel;
 pub use error::{Error, ErrorKind, Result};

@@ -60,12 +60,14 @@ described! {
         /// The form in which this is written; 1 by default.
         "spec": pub version: SpecVersion = {"enum": [VERSION]},
         /// Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an
-        /// open end. A column that is bounded more than once has a list of such pairs.
+        /// open end; a single value is both ends. A column that is bounded more than once has a
+        /// list of such pairs.
         #[serde(with = "words::bounds", skip_serializing_if = "Vec::is_empty")]
         "box": pub bounds: Vec<Bound> = {
             "type": "object",
             "additionalProperties": {"anyOf": [
                 {"$ref": "#/components/schemas/Range"},
+                {"$ref": "#/components/schemas/End"},
                 {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Range"}}
             ]}
         },
@@ -81,6 +83,16 @@ described! {
         /// ascending order.
         #[serde(skip_serializing_if = "Option::is_none")]
         "limit": pub limit: Option<u64> = {"type": "integer", "minimum": 0},
+        /// The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
+        /// `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
+        /// Equal records follow each other by priority. Without it records come in no order, but
+        /// under `limit` and `per_cell` by priority. A `limit` draws its sample first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "order_by": pub order_by: Option<Vec<String>> = {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        /// Only the first so many records in the order of `order_by`, which it needs: the largest,
+        /// the earliest. Unlike those of `limit` they are no sample.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "first": pub first: Option<u64> = {"type": "integer", "minimum": 0},
         /// Only the records of lowest priority in each cell of a regular grid. It applies
         /// before `limit`.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,6 +168,16 @@ impl QuerySpec {
     /// At most this many records, those of lowest priority.
     pub fn limit(self, rows: u64) -> QuerySpec {
         QuerySpec { limit: Some(rows), ..self }
+    }
+
+    /// In the order of these columns, as `"diameter desc"`, or of `"priority"`.
+    pub fn order_by<Term: Into<String>>(self, terms: impl IntoIterator<Item = Term>) -> QuerySpec {
+        QuerySpec { order_by: Some(terms.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// Only the first so many records in the order of [`QuerySpec::order_by`].
+    pub fn first(self, rows: u64) -> QuerySpec {
+        QuerySpec { first: Some(rows), ..self }
     }
 
     /// Only the lowest priorities of every cell of a grid with these widths.

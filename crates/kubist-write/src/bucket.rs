@@ -26,8 +26,8 @@ const MOST_BUCKET_BITS: u32 = 11;
 
 /// Where rows go.
 pub struct Buckets {
-    /// Of each row its new place.
-    places: Vec<u32>,
+    /// Of each row its new index.
+    indices: Vec<u32>,
     /// Of each bucket, in key order.
     pub rows: Vec<Range<usize>>,
 }
@@ -44,28 +44,28 @@ impl Buckets {
         let bucket = |key: &MortonKey| (key >> shift) as usize & ((1 << bits) - 1);
         let mut next = vec![0u32; (1 << bits) + 1];
         keys.iter().for_each(|key| next[bucket(key) + 1] += 1);
-        for place in 1..next.len() {
-            next[place] += next[place - 1];
+        for index in 1..next.len() {
+            next[index] += next[index - 1];
         }
         let rows = next.windows(2).map(|pair| pair[0] as usize..pair[1] as usize).collect();
-        let places = keys.iter().map(|key| {
+        let indices = keys.iter().map(|key| {
             let slot = &mut next[bucket(key)];
             *slot += 1;
             *slot - 1
         });
-        Some(Buckets { places: places.collect(), rows })
+        Some(Buckets { indices: indices.collect(), rows })
     }
 
-    /// Brings values to their places.
+    /// Brings values to their indices.
     pub fn scatter<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
-        let mut scattered = vec![T::default(); self.places.len()];
-        for (place, value) in self.places.iter().zip(values) {
-            scattered[*place as usize] = value;
+        let mut scattered = vec![T::default(); self.indices.len()];
+        for (index, value) in self.indices.iter().zip(values) {
+            scattered[*index as usize] = value;
         }
         scattered
     }
 
-    /// All batches as one, with its rows at their places.
+    /// All batches as one, with its rows at their indices.
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Buckets {
             if parts.iter().all(|part| part.null_count() == 0) {
                 with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
             }
-            let mut from = vec![0u32; self.places.len()];
-            self.places.iter().zip(0..).for_each(|(place, row)| from[*place as usize] = row);
+            let mut from = vec![0u32; self.indices.len()];
+            self.indices.iter().zip(0..).for_each(|(index, row)| from[*index as usize] = row);
             take(&concat(&parts).map_err(Error::kernel)?, &UInt32Array::from(from), None).map_err(Error::kernel)
         });
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)

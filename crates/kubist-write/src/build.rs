@@ -116,12 +116,12 @@ impl SortedRows {
         self.order.iter().map(|row| values[*row as usize]).collect()
     }
 
-    /// All rows, by their places in key order.
+    /// All rows, by their indices in key order.
     pub fn all(&self) -> Range<u32> {
         0..self.order.len() as u32
     }
 
-    /// Some rows, given by their places in key order.
+    /// Some rows, given by their indices in key order.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
-    /// The places, in key order, of the rows inside a cube.
+    /// The indices, in key order, of the rows inside a cube.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
@@ -139,7 +139,7 @@ impl SortedRows {
         first as u32..(first + count) as u32
     }
 
-    /// Distributes rows, given by their places in key order and all inside `top`,
+    /// Distributes rows, given by their indices in key order and all inside `top`,
     /// over the cubes at and below it.
     pub fn place(
         &self,
@@ -164,7 +164,7 @@ impl SortedRows {
         let mut first = 0;
         while rows.len() - first > most {
             let apart = |end: &usize| self.keys[rows[end - 1] as usize] ^ self.keys[rows[*end] as usize];
-            let end = (first + least..=first + most).max_by_key(apart).expect("at least one place");
+            let end = (first + least..=first + most).max_by_key(apart).expect("at least one zone");
             zones.push((end - first) as u8);
             first = end;
         }
@@ -214,16 +214,16 @@ impl SortedRows {
         let pages = columns.first().map_or(0, |column| column.chunks.len());
         let (columns, mut chunks): (Vec<_>, Vec<_>) =
             columns.into_iter().map(|column| (LazyZones::from(column.zones), column.chunks.into_iter())).unzip();
-        let (mut data, mut places, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        let (mut data, mut listed, mut offset) = (Vec::new(), Vec::new(), 0u64);
         for _ in 0..pages {
             for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
-                places.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
+                listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities, columns, chunks: places };
+        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));

@@ -26,7 +26,7 @@ const GROUP_ROWS: usize = 1 << 19;
 pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
-    /// Numbered by their place; an id is known once the entry's number is.
+    /// Numbered in their order; an id is known once the entry's number is.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
     /// Of the last runs, not written yet.

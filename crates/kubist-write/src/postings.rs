@@ -78,12 +78,12 @@ impl Gathered {
         if self.pairs.is_empty() || self.zones.is_empty() {
             return Ok(0);
         }
-        let mut places = Vec::new();
+        let mut of_columns = Vec::new();
         for (column, pairs) in self.columns.columns.iter().zip(&mut self.pairs) {
             let Encoded { blocks, directory } = postings::encode(pairs.take(), &self.zones);
             let bytes: Vec<&[u8]> = blocks.iter().chain([&directory]).map(Vec::as_slice).collect();
             let offset = segment.append(&bytes).map_err(store_error)?;
-            places.push(OfColumn {
+            of_columns.push(OfColumn {
                 column: *column as u32,
                 offset,
                 blocks_length: blocks.iter().map(|blocks| blocks.len() as u64).sum(),
@@ -95,7 +95,7 @@ impl Gathered {
             segment: segment.name().into(),
             first: first as u32,
             runs: self.zones.len() as u32,
-            columns: places,
+            columns: of_columns,
         });
         for run in &mut runs[first..] {
             Arc::make_mut(run).payload.lookup = Some(lookup.clone());

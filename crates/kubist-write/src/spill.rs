@@ -87,7 +87,7 @@ impl Spill {
             let splittable =
                 |(_, (cube, count)): &(usize, &(CubeId, usize))| cube.level() < geometry.deepest() && *count > wanted;
             let largest = cubes.iter().enumerate().filter(splittable).max_by_key(|(_, (_, count))| *count);
-            let Some((place, (cube, _))) = largest else { break };
+            let Some((index, (cube, _))) = largest else { break };
             if cubes.len() + (1 << geometry.dimensions()) > most_parts + 256 || cubes.len() > most_parts {
                 break;
             }
@@ -96,7 +96,7 @@ impl Spill {
                     - keys.partition_point(|key| *key < cube.first_key())
             };
             let children: Vec<_> = geometry.children(*cube).map(|child| (child, count(child))).collect();
-            cubes.splice(place..=place, children);
+            cubes.splice(index..=index, children);
         }
         Spill::over(scratch, frame.clone(), cubes.into_iter().map(|(cube, _)| cube).collect())
     }
@@ -160,8 +160,8 @@ impl Spill {
         let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
         let mut ends = vec![0usize; self.cubes.len() + 1];
         parts.iter().for_each(|part| ends[*part as usize + 1] += 1);
-        for place in 1..ends.len() {
-            ends[place] += ends[place - 1];
+        for index in 1..ends.len() {
+            ends[index] += ends[index - 1];
         }
         let mut next = ends.clone();
         let mut order = vec![0u32; parts.len()];

@@ -358,9 +358,9 @@ impl Writer {
     fn check_standing(&self) -> Result<()> {
         let refused = |cause: &String| {
             let name = self.name();
-            let place = self.core.store.location();
+            let location = self.core.store.location();
             Error::Refused(format!(
-                "writer {name:?} of {place} stopped after a commit that failed ({cause}): open a new writer to go on"
+                "writer {name:?} of {location} stopped after a commit that failed ({cause}): open a new writer to go on"
             ))
         };
         self.failed.as_ref().map_or(Ok(()), |cause| Err(refused(cause)))

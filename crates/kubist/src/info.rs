@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::header::FORMAT_VERSION;
 use kubist_format::lookups;
 use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
@@ -127,7 +126,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let rows = directory.rows();
     Ok(Info {
         location: core.store.location().into(),
-        format_version: FORMAT_VERSION,
+        format_version: core.header.format_version,
         rows,
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,

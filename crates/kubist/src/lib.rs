@@ -59,8 +59,8 @@ pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
-pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Stop};
-pub use kubist_expr::ExprError;
+pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Own, Stop, in_words, texts_in_words};
+pub use kubist_expr::{ExprError, column_index};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;
@@ -83,7 +83,9 @@ pub use kubist_repair::readable::{Extent, Loss};
 pub use kubist_repair::salvage::SalvageReport;
 pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
+pub use kubist_types::human;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
+pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
     Bound, Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, PerCell, QuerySpec,
     Replication, Result, SpecVersion, Stats, TableOptions, Value, WriterOptions,

@@ -20,7 +20,7 @@ use crate::schemes::table_location;
 use crate::table::Table;
 use kubist_catalog::error::store_error;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::{Error, Result};
+use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
 use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
@@ -63,7 +63,7 @@ impl Fitted {
                     capacity: info.capacity,
                 })
             }
-            Err(Error::NotATable { .. }) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         let field = Field::make(location)?;

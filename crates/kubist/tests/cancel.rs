@@ -139,6 +139,13 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
     interrupt("limit of all", 4 * all, ask(Query { limit: Some(u64::MAX), ..Query::default() }));
     interrupt("per_cell of many rows", 4 * all, ask(Query { per_cell: cells(20_000, 0.5), ..Query::default() }));
     interrupt("per_cell of many cells", 4 * all, ask(Query { per_cell: cells(1, 0.004), ..Query::default() }));
+    let ordered = Query::default().order_by(["y desc"]);
+    interrupt("order_by", 4 * all, ask(ordered.clone()));
+    let spilled = snapshot.clone();
+    interrupt("order_by in a scratch file", 4 * all, move |cancel| {
+        let run = RunOptions { memory_bytes: Some(1 << 20), ..run(cancel) };
+        ids(spilled.query(run.of(ordered.clone()))?)
+    });
     let counted = snapshot.clone();
     let of_filter = filter.clone();
     interrupt("count", all, move |cancel| {

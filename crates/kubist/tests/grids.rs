@@ -114,7 +114,7 @@ fn step(rng: &mut SmallRng, number: usize, rows: usize) -> Vec<Point> {
 
 #[test]
 fn the_index_follows_data_that_grows() {
-    for first in [1, 10, 1000] {
+    for first in [1, 10, 1000, 100_000] {
         let mut rng = SmallRng::seed_from_u64(first as u64);
         let ((store, mut grown), mut all) = (table(|_| Domain::Learned), step(&mut rng, 0, first));
         commit(&grown, 0, &all);

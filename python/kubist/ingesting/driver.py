@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _box, _table
-from .._data import need
+from .._libraries import need
 from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
 from .._writer import Writer

@@ -47,6 +47,11 @@ export interface QuerySpec {
   /** The columns to return, in this order; without it all. */
   columns?: string[];
   /**
+   * Only the first so many records in the order of `order_by`, which it needs: the largest, the earliest. Unlike
+   * those of `limit` they are no sample.
+   */
+  first?: number;
+  /**
    * The name of one more column: the probability with which each record came into the answer, whatever the others
    * drew. It is null where a limit kept only some of several records of one priority: these have no part in an
    * estimate.
@@ -54,6 +59,13 @@ export interface QuerySpec {
   inclusion?: string;
   /** At most this many records: those of lowest priority among what is left, in ascending order. */
   limit?: number;
+  /**
+   * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
+   * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
+   * Without it records come in no order, but under `limit` and `per_cell` by priority. A `limit` draws its sample
+   * first.
+   */
+  order_by?: string[];
   /** Only the records of lowest priority in each cell of a regular grid. It applies before `limit`. */
   per_cell?: PerCell;
   /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
@@ -192,10 +204,22 @@ export interface TrajectoriesRequest extends CountRequest {
   by: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
   columns?: string[];
+  /**
+   * Only the first so many records in the order of `order_by`, which it needs: the largest, the earliest. Unlike
+   * those of `limit` they are no sample.
+   */
+  first?: number;
   /** An Arrow IPC stream by default. */
   format?: "arrow" | "csv" | "parquet";
   /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
   limit?: number;
+  /**
+   * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
+   * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
+   * Without it records come in no order, but under `limit` and `per_cell` by priority. A `limit` draws its sample
+   * first.
+   */
+  order_by?: string[];
   /** Of the records that come back, only those whose priority is below it. */
   precision?: number;
 }

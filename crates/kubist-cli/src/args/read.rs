@@ -7,7 +7,7 @@ use kubist::PerCell;
 
 use super::Region;
 use crate::location::Location;
-use crate::parse;
+use crate::parse::{self, OrderBy};
 
 /// Get the records of a region, all or a sample
 ///
@@ -20,6 +20,7 @@ Examples:
   kubist query airway.kubist --where 'diameter > 2e-5' --limit 1000 -o big.parquet
   kubist query airway.kubist --box time=0.3 --columns x,y,z,ux --json -o now.arrow
   kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
+  kubist query airway.kubist --order-by 'diameter desc' --first 10
   kubist query airway.kubist --box x=0:0.1 --count
 
 Exit codes: see kubist --help")]
@@ -37,6 +38,15 @@ pub struct Query {
     /// At most this many records: those of lowest priority, a uniform sample
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
+    /// The order of the answer: columns with asc or desc, or priority: 'diameter desc,pid'
+    ///
+    /// NaN and null come last. --limit draws its sample first and then orders it; --first gives
+    /// the first records of all in that order.
+    #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
+    pub order_by: Option<OrderBy>,
+    /// Only the first so many records in the order of --order-by: the largest, the earliest
+    #[arg(long, value_name = "RECORDS", requires = "order_by", value_parser = clap::value_parser!(u64).range(1..))]
+    pub first: Option<u64>,
     /// At most K records from each cell of a regular grid
     #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
     pub per_cell: Option<PerCell>,
@@ -57,7 +67,7 @@ pub struct Query {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum Format {
-    /// For people: the first 40 records, or as many as --limit says
+    /// For people: 40 records, or as many as --limit or --first says
     Table,
     /// Comma-separated text with a header
     Csv,
@@ -89,11 +99,20 @@ pub struct Explain {
     /// At most this many records: those of lowest priority, a uniform sample
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
+    /// The order of the answer: columns with asc or desc, or priority: 'diameter desc,pid'
+    ///
+    /// NaN and null come last. --limit draws its sample first and then orders it; --first gives
+    /// the first records of all in that order.
+    #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
+    pub order_by: Option<OrderBy>,
+    /// Only the first so many records in the order of --order-by: the largest, the earliest
+    #[arg(long, value_name = "RECORDS", requires = "order_by", value_parser = clap::value_parser!(u64).range(1..))]
+    pub first: Option<u64>,
     /// What `kubist model fit -o` wrote for this location: says how long it should have taken
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
     /// Draw when each request was in which stage into a PNG file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = parse::picture)]
     pub plot: Option<PathBuf>,
     /// Print it as JSON
     #[arg(long)]
@@ -102,7 +121,7 @@ pub struct Explain {
 
 /// Estimate aggregates from a sample, with error bars
 ///
-/// Reads as little as the goal needs; what is read completely is exact, and says so.
+/// Reads as little as the goal needs; what is read completely is exact, and marked as exact.
 /// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
 /// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
 /// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
@@ -124,8 +143,8 @@ pub struct Estimate {
     pub aggregates: Vec<String>,
     #[command(flatten)]
     pub region: Region,
-    /// Columns by whose values records are grouped
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// Columns or expressions by whose values records are grouped, like 'kind, bin(x, 0.01)'
+    #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]

@@ -31,7 +31,7 @@ pub struct Plot {
     #[arg(long, value_name = "COLUMN")]
     pub color: Option<String>,
     /// The picture, a PNG file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = parse::picture)]
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,

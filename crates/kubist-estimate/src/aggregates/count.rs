@@ -1,5 +1,7 @@
 //! The number of records, or of those whose argument has a value.
 
+use arrow_schema::DataType;
+
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::aggregates::count_distinct;
 use crate::call::Call;
@@ -28,7 +30,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
     call.takes(0..=1, "nothing, * or one argument")?;
     let arguments = if call.arguments == ["*"] { vec![] } else { call.expressions(call.arguments.len())? };
     let of_all = arguments.is_empty();
-    Ok(Bound::new(arguments, Count { of_all }))
+    Ok(Bound::new(arguments, Count { of_all }).exact_in(DataType::Int64))
 }
 
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 
+use kubist_expr::column_index;
 use kubist_index::priority::is_identity_type;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
@@ -35,10 +36,8 @@ pub const DEFINITION: Definition = Definition {
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    let (column, field) = fields.find(plain).ok_or_else(|| {
-        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-        format!("there is no column {plain:?}; there are {}", names.join(", "))
-    })?;
+    let column = column_index(call.schema, plain).map_err(|error| error.to_string())?;
+    let field = &fields[column];
     match is_identity_type(field.data_type()) {
         true => Ok(Bound { column: Some(column), ..Bound::new(vec![], CountDistinct) }),
         false => Err(format!("column {plain:?} is of type {}, whose values cannot be compared", field.data_type())),

@@ -6,6 +6,7 @@ use crate::interval::{Conditions, Interval};
 use crate::joint::{self, Joint};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "cov(x, y)",
@@ -24,7 +25,7 @@ impl Smooth for Covariance {
     const WIDTH: usize = Joint::WIDTH;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, ..Properties::default() }
+        Properties { bell_curve: true, unit: UnitRule::Product, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

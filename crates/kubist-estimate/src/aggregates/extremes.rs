@@ -1,9 +1,13 @@
 //! The smallest and the largest value. A sample bounds them on one side only; zone maps say
 //! where to look for them.
 
+use arrow_buffer::i256;
+
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, End, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::own::{self, unit};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "min, max",
@@ -16,7 +20,14 @@ pub const DEFINITION: Definition = Definition {
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
         let end = if call.name == "min" { End::Least } else { End::Most };
-        Ok(Bound::new(call.expressions(1)?, Extreme { end, seen: None }))
+        let arguments = call.expressions(1)?;
+        let own = arguments[0].whole_type().and_then(own::of);
+        let divisor = own.as_ref().map_or(1.0, unit);
+        let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
+        Ok(match own {
+            Some(own) => bound.of_wholes(own),
+            None => bound,
+        })
     },
 };
 
@@ -24,7 +35,11 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Extreme {
     end: End,
+    /// Of whole numbers, to make values of them.
+    divisor: f64,
     seen: Option<f64>,
+    /// In place of `seen`, where there are whole numbers.
+    whole: Option<i128>,
 }
 
 impl Extreme {
@@ -35,11 +50,19 @@ impl Extreme {
             End::Most => other.max(value),
         });
     }
+
+    fn put_whole(&mut self, value: i128) {
+        let other = self.whole.unwrap_or(value);
+        self.whole = Some(match self.end {
+            End::Least => other.min(value),
+            End::Most => other.max(value),
+        });
+    }
 }
 
 impl Aggregate for Extreme {
     fn properties(&self) -> Properties {
-        Properties { lies_among_values: true, end: Some(self.end), ..Properties::default() }
+        Properties { lies_among_values: true, end: Some(self.end), unit: UnitRule::First, ..Properties::default() }
     }
 
     fn accumulator(&self, _pilot: &Pilot) -> Box<dyn Accumulator> {
@@ -49,27 +72,33 @@ impl Aggregate for Extreme {
 
 impl Accumulator for Extreme {
     fn add(&mut self, records: &Records, rows: Rows, _priorities: Option<&[u64]>) {
+        if let Some(wholes) = records.wholes {
+            return rows.filter_map(|row| wholes.get(row)).for_each(|value| self.put_whole(value));
+        }
         // NaN is neither.
         rows.map(|row| records.features[0][row]).filter(|value| !value.is_nan()).for_each(|value| self.put(value));
     }
 
     fn merge(&mut self, other: Box<dyn Accumulator>) {
-        if let Some(value) = same::<Extreme>(other).seen {
-            self.put(value);
-        }
+        let other = same::<Extreme>(other);
+        other.seen.into_iter().for_each(|value| self.put(value));
+        other.whole.into_iter().for_each(|value| self.put_whole(value));
     }
 
     fn hollow(&self) -> Box<dyn Accumulator> {
-        Box::new(Extreme { end: self.end, seen: None })
+        Box::new(Extreme { seen: None, whole: None, ..*self })
     }
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
-        let found = match (self.seen, self.end) {
+        let seen = self.seen.or(self.whole.map(|whole| whole as f64 / self.divisor));
+        let found = match (seen, self.end) {
             (None, _) => Interval::unknown(),
             (Some(value), _) if conditions.p >= 1.0 => Interval::exact(value),
             (Some(value), End::Least) => Interval { low: f64::NEG_INFINITY, ..Interval::exact(value) },
             (Some(value), End::Most) => Interval { high: f64::INFINITY, ..Interval::exact(value) },
         };
-        Found::new(found, 0.0)
+        let Some(whole) = self.whole.map(i256::from_i128) else { return Found::new(found, 0.0) };
+        let end = |end: f64| end.is_finite().then_some(whole);
+        Found::exactly(found, [Some(whole), end(found.low), end(found.high)], 0.0)
     }
 }

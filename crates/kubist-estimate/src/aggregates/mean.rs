@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "mean",
@@ -28,7 +29,13 @@ impl Smooth for Mean {
     const WIDTH: usize = 2;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, lies_among_values: true, alike_asks_zones: true, ..Properties::default() }
+        Properties {
+            bell_curve: true,
+            lies_among_values: true,
+            alike_asks_zones: true,
+            unit: UnitRule::First,
+            ..Properties::default()
+        }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

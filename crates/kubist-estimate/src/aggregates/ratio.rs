@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "ratio(a, b)",
@@ -23,7 +24,7 @@ impl Smooth for Ratio {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, ..Properties::default() }
+        Properties { bell_curve: true, unit: UnitRule::Quotient, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {

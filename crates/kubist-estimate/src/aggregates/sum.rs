@@ -1,10 +1,13 @@
 //! The sum of a number over records.
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties};
+use crate::aggregates::exact_sum::ExactSum;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
+use crate::own::{of_sums, unit};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "sum",
@@ -12,18 +15,44 @@ pub const DEFINITION: Definition = Definition {
     is_named: |name| name == "sum",
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
-        Ok(Bound::new(call.expressions(1)?, Sum))
+        let arguments = call.expressions(1)?;
+        // Sums of times are no times.
+        let whole = arguments[0].whole_type().and_then(|whole| Some((of_sums(&whole)?, unit(&whole))));
+        Ok(match whole {
+            Some((own, divisor)) => Bound::new(arguments, WholeSum { divisor }).of_wholes(own),
+            None => Bound::new(arguments, Sum),
+        })
     },
 };
 
 #[derive(Clone, Debug)]
 struct Sum;
 
+/// The sum of whole numbers, exact once all are read.
+#[derive(Clone, Debug)]
+struct WholeSum {
+    divisor: f64,
+}
+
+impl Aggregate for WholeSum {
+    fn properties(&self) -> Properties {
+        Smooth::properties(&Sum)
+    }
+
+    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+        Aggregate::features(&Sum, values, shifts, rows)
+    }
+
+    fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(ExactSum::new(Sum.accumulator(pilot), self.divisor))
+    }
+}
+
 impl Smooth for Sum {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, uses_number_of_records: true, ..Properties::default() }
+        Properties { bell_curve: true, uses_number_of_records: true, unit: UnitRule::First, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "variance, std",
@@ -28,7 +29,11 @@ impl Smooth for Variance {
     const LEAST: f64 = 0.0;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, ..Properties::default() }
+        Properties {
+            bell_curve: true,
+            unit: if self.root { UnitRule::First } else { UnitRule::Square },
+            ..Properties::default()
+        }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
+use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "weighted_mean(v, w)",
@@ -28,7 +29,7 @@ impl Smooth for WeightedMean {
 
     fn properties(&self) -> Properties {
         // Weights may be negative, so that it need not lie among the values.
-        Properties { bell_curve: true, ..Properties::default() }
+        Properties { bell_curve: true, unit: UnitRule::First, ..Properties::default() }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_array::ArrayRef;
+use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
 use super::Estimation;
@@ -10,7 +11,8 @@ use crate::accumulate::{Asked, Group};
 use crate::distribution::{missed_group, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Interval};
-use crate::zones;
+use crate::own::Own;
+use crate::zones::{self, Extreme};
 use kubist_types::error::{Error, Result};
 
 /// An interval is trusted while the estimate's distribution is no more skewed than this:
@@ -56,6 +58,12 @@ impl Estimation {
                     value: found.interval.value,
                     low: found.interval.low,
                     high: found.interval.high,
+                    own: found.own.zip(asked.bound.own.clone()).map(|([value, low, high], data_type)| Own {
+                        data_type,
+                        value,
+                        low,
+                        high,
+                    }),
                     precision: share,
                     rows: found.records as u64,
                     exact: share >= 1.0 && found.interval.value.is_some(),
@@ -93,6 +101,7 @@ impl Estimation {
                 value,
                 low,
                 high,
+                own: None,
                 precision: 0.0,
                 rows: 0,
                 exact: false,
@@ -121,6 +130,7 @@ impl Estimation {
     /// which ends all values lie.
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
+        self.bound_bins(&mut figures, true)?;
         for asked in &task.aggregates {
             let properties = asked.bound.properties;
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else {
@@ -136,15 +146,22 @@ impl Estimation {
                 && !figure.exact
                 && self.whole_range()
             {
-                let (index, seen) = (*index, figure.value);
-                let found = self.in_time(|| zones::exact(&self.whole, column, end, seen, self.deadline))?;
-                if let Some((value, stats)) = found {
+                let (index, seen) = (
+                    *index,
+                    figure.value.map(|number| Extreme { number, whole: figure.own.as_ref().and_then(|own| own.value) }),
+                );
+                let found = self.in_time(|| zones::exact(&self.whole, column, end, seen.as_ref(), self.deadline))?;
+                if let Some((least, stats)) = found {
                     self.stats.add(&stats);
                     let figure = &mut figures[index];
-                    if let Some(value) = value {
-                        (figure.value, figure.low, figure.high) = (Some(value), value, value);
+                    if let Some(Extreme { number, whole }) = &least {
+                        (figure.value, figure.low, figure.high) = (Some(*number), *number, *number);
+                        figure.own = whole.zip(asked.bound.own.clone()).map(|(whole, data_type)| {
+                            let whole = Some(whole);
+                            Own { data_type, value: whole, low: whole, high: whole }
+                        });
                     }
-                    (figure.precision, figure.exact) = (1.0, value.is_some());
+                    (figure.precision, figure.exact) = (1.0, least.is_some());
                     continue;
                 }
             }
@@ -169,6 +186,34 @@ impl Estimation {
             }
         }
         Ok(figures)
+    }
+
+    /// How far the outer bins of histograms of a sample reach: as far as zone maps know, if they
+    /// are to be asked, or without end.
+    pub(super) fn bound_bins(&mut self, figures: &mut [Figure], ask_zones: bool) -> Result<()> {
+        let task = self.task.clone();
+        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.outer_bins) {
+            for (direction, argument) in asked.bound.arguments.iter().enumerate() {
+                let mine = |figure: &&mut Figure| figure.aggregate == asked.name && !figure.exact;
+                let mut bins: Vec<&mut (f64, f64)> =
+                    figures.iter_mut().filter(mine).filter_map(|figure| figure.bin.get_mut(direction)).collect();
+                let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
+                let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
+                let column = argument.column().filter(|_| ask_zones && !bins.is_empty());
+                let column = column.map(|column| self.snapshot.view.schema.stored_index[column]);
+                let known = match column {
+                    Some(column) => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
+                    None => None,
+                };
+                let (least, most) = known.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                for bin in &mut bins {
+                    let (is_first, is_last) = (bin.0 == first, bin.1 == last);
+                    bin.0 = if is_first { bin.0.min(least) } else { bin.0 };
+                    bin.1 = if is_last { bin.1.max(most) } else { bin.1 };
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Are all priorities asked for?
@@ -200,24 +245,29 @@ impl Estimation {
         figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
         // Aggregates stay in the order they were asked for within each group.
         figures.sort_by_key(|figure| figure.group);
+        self.in_own_types(&mut figures);
         let grouped = !self.groups.fields().is_empty();
         let share = self.share().min(1.0);
         let found = self.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
-        let columns = groups.columns().iter().map(|column| arrow_select::take::take(column, &order_of_groups, None));
+        let columns = groups.columns().iter().zip(&self.task.group_by).map(|(column, group)| {
+            let ordered = arrow_select::take::take(column, &order_of_groups, None).map_err(Error::kernel)?;
+            group.answered(&ordered)
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let fields = self.groups.fields().iter().zip(&columns);
+        let fields = fields.map(|(field, column)| Field::clone(field).with_data_type(column.data_type().clone()));
+        let group_schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(groups.num_rows()));
         self.stats.rows_returned = self.accumulated.rows();
         self.stats.seconds = self.begin.elapsed().as_secs_f64();
         Ok(Estimate {
             warnings: self.warnings(&figures, stopped),
             figures,
-            groups: arrow_array::RecordBatch::try_new_with_options(
-                Arc::new(Schema::clone(&self.groups)),
-                columns.collect::<std::result::Result<_, _>>().map_err(Error::kernel)?,
-                &options,
-            )
-            .map_err(Error::kernel)?,
+            groups: arrow_array::RecordBatch::try_new_with_options(group_schema, columns, &options)
+                .map_err(Error::kernel)?,
             precision: share,
             confidence: self.options.confidence,
+            units: self.units.clone(),
             stats: self.stats,
             stopped,
             missed_group: grouped.then(|| match share > 0.0 {
@@ -225,6 +275,19 @@ impl Estimation {
                 false => u64::MAX,
             }),
         })
+    }
+
+    /// What is exact in the type of its aggregate; ends that zone maps have found.
+    fn in_own_types(&self, figures: &mut [Figure]) {
+        for figure in figures {
+            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+            let Some(own) = asked.and_then(|asked| asked.bound.own.as_ref()) else { continue };
+            match &mut figure.own {
+                Some(found) => found.bounded(figure.low, figure.high),
+                found if figure.exact => *found = Some(Own::rounded(own, figure.value, figure.low, figure.high)),
+                _ => {}
+            }
+        }
     }
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {

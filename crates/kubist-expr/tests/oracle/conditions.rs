@@ -112,6 +112,9 @@ pub enum Expr {
     Literal(Lit),
     Arithmetic(&'static str, Box<Expr>, Box<Expr>),
     Function(&'static str, Box<Expr>),
+    /// 1, 0 or unknown.
+    Truth(Box<Cond>),
+    Case(Box<Cond>, Box<Expr>, Option<Box<Expr>>),
 }
 
 pub struct Names<'a>(pub &'a Schema);
@@ -129,6 +132,11 @@ impl Names<'_> {
             Expr::Arithmetic(op, a, b) => format!("({} {op} {})", self.expr(a), self.expr(b)),
             Expr::Function("-", a) => format!("- {}", self.expr(a)),
             Expr::Function(name, a) => format!("{name}({})", self.expr(a)),
+            Expr::Truth(cond) => format!("({})", self.sql(cond)),
+            Expr::Case(cond, a, None) => format!("CASE WHEN {} THEN {} END", self.sql(cond), self.expr(a)),
+            Expr::Case(cond, a, Some(b)) => {
+                format!("CASE WHEN {} THEN {} ELSE {} END", self.sql(cond), self.expr(a), self.expr(b))
+            }
         }
     }
 
@@ -278,7 +286,16 @@ fn arithmetic(rng: &mut Rng, depth: usize) -> Expr {
     if depth == 0 {
         return leaf(rng);
     }
-    match rng.below(10) {
+    match rng.below(13) {
+        10 => {
+            let flag = Expr::Truth(Box::new(condition(rng, 0)));
+            Expr::Arithmetic(rng.pick(&["+", "*", "least"]), Box::new(flag), Box::new(arithmetic(rng, depth - 1)))
+        }
+        11..=12 => {
+            let cond = Box::new(condition(rng, depth - 1));
+            let otherwise = rng.chance(70).then(|| Box::new(arithmetic(rng, depth - 1)));
+            Expr::Case(cond, Box::new(arithmetic(rng, depth - 1)), otherwise)
+        }
         0..=5 => {
             let left = Box::new(arithmetic(rng, depth - 1));
             let right =

@@ -9,5 +9,5 @@ mod rules;
 mod tables;
 
 pub use conditions::{Cond, Lit, Names, condition, literal};
-pub use rules::{against, answer};
+pub use rules::{against, answer, went_beyond};
 pub use tables::{Cell, Rng, Table, table};

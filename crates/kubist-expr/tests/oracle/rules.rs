@@ -1,5 +1,6 @@
 //! What a condition answers for a row.
 
+use std::cell::Cell as StdCell;
 use std::cmp::Ordering;
 
 use arrow_buffer::i256;
@@ -166,8 +167,15 @@ fn kind_of(expr: &Expr) -> Option<Num> {
             })
         }
         Expr::Function(name, a) => match (kind_of(a)?, *name) {
-            (Num::Int(_), "sqrt") => Some(Num::F64(0.0)),
+            (_, "sqrt") => Some(Num::F64(0.0)),
             (kind, _) => Some(kind),
+        },
+        Expr::Truth(_) => None,
+        Expr::Case(_, a, b) => match (kind_of(a)?, b.as_ref().map(|b| kind_of(b))) {
+            (kind, None) => Some(kind),
+            (Num::Int(_), Some(Some(Num::Int(_)))) => Some(Num::Int(0)),
+            (Num::F32(_), Some(Some(Num::F32(_)))) => Some(Num::F32(0.0)),
+            _ => Some(Num::F64(0.0)),
         },
     }
 }
@@ -175,53 +183,85 @@ fn kind_of(expr: &Expr) -> Option<Num> {
 fn typed(expr: &Expr, other: Option<Num>) -> Option<Num> {
     match expr {
         Expr::Literal(literal) => literal_number(literal, other),
+        Expr::Truth(_) => other,
         _ => None,
     }
+}
+
+thread_local! {
+    /// Did a computation go beyond 128 bits?
+    static BEYOND: StdCell<bool> = const { StdCell::new(false) };
+}
+
+/// Whether a number went beyond 128 bits since this was asked last.
+pub fn went_beyond() -> bool {
+    BEYOND.replace(false)
+}
+
+fn fitting(result: Option<i128>) -> Option<Num> {
+    BEYOND.set(BEYOND.get() || result.is_none());
+    result.map(Num::Int)
 }
 
 fn compute(expr: &Expr, row: &dyn Fn(usize) -> Cell) -> Option<Num> {
     match expr {
         Expr::Column(index) => cell_number(&row(*index)),
-        Expr::Literal(_) => panic!("alone"),
+        Expr::Literal(_) | Expr::Truth(_) => panic!("alone"),
+        Expr::Case(cond, a, b) => {
+            let kind = kind_of(expr);
+            let value = match answer(cond, row) {
+                Some(true) => compute(a, row)?,
+                _ => compute(b.as_ref()?, row)?,
+            };
+            Some(match kind {
+                Some(Num::F64(_)) => Num::F64(value.f64()),
+                _ => value,
+            })
+        }
         Expr::Function(name, a) => {
             let value = compute(a, row)?;
             match (value, *name) {
-                (Num::Int(v), "-") => v.checked_neg().map(Num::Int),
-                (Num::Int(v), "abs") => v.checked_abs().map(Num::Int),
-                (Num::Int(v), "sqrt") => Some(Num::F64((v as f64).sqrt())),
+                (Num::Int(v), "-") => fitting(v.checked_neg()),
+                (Num::Int(v), "abs") => fitting(v.checked_abs()),
+                (v, "sqrt") => Some(Num::F64(v.f64().sqrt())),
                 (Num::Int(v), _) => Some(Num::Int(v)),
                 (Num::F32(v), name) => Some(Num::F32(match name {
                     "-" => -v,
                     "abs" => v.abs(),
                     "floor" => v.floor(),
-                    "ceil" => v.ceil(),
-                    _ => v.sqrt(),
+                    _ => v.ceil(),
                 })),
                 (Num::F64(v), name) => Some(Num::F64(match name {
                     "-" => -v,
                     "abs" => v.abs(),
                     "floor" => v.floor(),
-                    "ceil" => v.ceil(),
-                    _ => v.sqrt(),
+                    _ => v.ceil(),
                 })),
             }
         }
         Expr::Arithmetic(op, a, b) => {
             let side = |this: &Expr, other: &Expr| match this {
                 Expr::Literal(literal) => literal_number(literal, kind_of(other)),
+                Expr::Truth(cond) => answer(cond, row).map(|truth| match kind_of(other) {
+                    Some(Num::F32(_)) => Num::F32(truth.into()),
+                    Some(Num::F64(_)) => Num::F64(truth.into()),
+                    _ => Num::Int(truth.into()),
+                }),
                 _ => compute(this, row),
             };
             let (x, y) = (side(a, b)?, side(b, a)?);
+            if matches!(*op, "/" | "%") && y.f64() == 0.0 {
+                return None;
+            }
             match (x, y) {
                 (Num::Int(x), Num::Int(y)) if *op != "/" => match *op {
-                    "+" => x.checked_add(y),
-                    "-" => x.checked_sub(y),
-                    "*" => x.checked_mul(y),
-                    "%" => (y != 0).then(|| x.wrapping_rem(y)),
-                    "least" => Some(x.min(y)),
-                    _ => Some(x.max(y)),
-                }
-                .map(Num::Int),
+                    "+" => fitting(x.checked_add(y)),
+                    "-" => fitting(x.checked_sub(y)),
+                    "*" => fitting(x.checked_mul(y)),
+                    "%" => Some(Num::Int(x.wrapping_rem(y))),
+                    "least" => Some(Num::Int(x.min(y))),
+                    _ => Some(Num::Int(x.max(y))),
+                },
                 (Num::F32(x), Num::F32(y)) => Some(Num::F32(match *op {
                     "+" => x + y,
                     "-" => x - y,

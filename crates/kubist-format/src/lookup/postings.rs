@@ -167,7 +167,8 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes: they do not have the block's checksum, or are no postings.
+    /// What is wrong with the bytes: they do not have the block's checksum, or are no postings; or
+    /// that there is no such block.
     pub fn read_block(
         &self,
         block: usize,
@@ -175,7 +176,7 @@ impl Directory {
         wanted: Option<&[u32]>,
         found: &mut dyn FnMut(u32, &[u32]),
     ) -> Result<(), String> {
-        let listed = &self.blocks[block];
+        let listed = self.blocks.get(block).ok_or_else(|| format!("a lookup has no block {block}"))?;
         if bytes.len() != listed.length as usize || crc32c::crc32c(bytes) != listed.checksum {
             return Err(format!("the checksum of block {block} of a lookup does not match"));
         }
@@ -472,6 +473,8 @@ mod tests {
             let byte = flip.index(blocks.len());
             blocks[byte] ^= 1 << bit;
             prop_assert!(read(&sound, &blocks, &keys).is_err());
+            let beyond = sound.read_block(sound.blocks.len(), &[], None, &mut |_, _| ());
+            prop_assert!(beyond.is_err());
             // Also behind a right checksum.
             for block in 0..sound.blocks.len() {
                 let listed = &sound.blocks[block];
@@ -484,6 +487,26 @@ mod tests {
             let checksum = crc32c::crc32c(&directory[4..]);
             directory[..4].copy_from_slice(&checksum.to_le_bytes());
             let _ = Directory::decode(&directory, 2, length);
+        }
+    }
+
+    proptest! {
+        /// A directory of whatever bytes, and behind them one block of whatever bytes.
+        #[test]
+        fn any_bytes_are_refused_or_read(
+            runs in 0u32..4, listed in 0u32..3, keys in 0u32..9, zones in prop::collection::vec(0u8..9, 0..4),
+            body in prop::collection::vec(any::<u8>(), 0..40), block in 0usize..3,
+        ) {
+            let mut directory = [0, runs, listed, keys].map(u32::to_le_bytes).concat();
+            directory.extend(zones);
+            for block in 0..listed {
+                directory.extend([block, body.len() as u32, crc32c::crc32c(&body)].map(u32::to_le_bytes).concat());
+            }
+            let checksum = crc32c::crc32c(&directory[4..]);
+            directory[..4].copy_from_slice(&checksum.to_le_bytes());
+            if let Ok(directory) = Directory::decode(&directory, runs, body.len() as u64 * u64::from(listed)) {
+                let _ = directory.read_block(block, &body, None, &mut |_, _| ());
+            }
         }
     }
 

@@ -13,8 +13,8 @@ use super::{LogicalPlan, meets};
 use crate::postings::{Answer, look_up};
 use crate::visit::Visit;
 use kubist_format::lookup::{Key, Lookup};
+use kubist_index::gradual;
 use kubist_types::error::Result;
-use kubist_types::gradual;
 use kubist_types::stats::Stats;
 
 impl LogicalPlan {

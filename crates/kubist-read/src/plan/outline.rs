@@ -17,6 +17,11 @@ pub struct PlanOutline {
     /// How many records are chosen at most, or of each cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
+    /// The order of the answer, if one was asked for, and how many records of it at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_by: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
     /// The columns of the answer.
     pub columns: Vec<String>,
     /// The condition, if there is one beside the box.
@@ -77,6 +82,8 @@ impl LogicalPlan {
         Ok(PlanOutline {
             method,
             rows,
+            order_by: query.spec.order_by.clone(),
+            first: query.spec.first,
             columns: query.schema().fields().iter().map(|field| field.name().clone()).collect(),
             condition: query.spec.filter.clone(),
             region: schema.dimensions.iter().map(name).zip(query.region.shares()).collect(),
@@ -111,6 +118,10 @@ impl fmt::Display for PlanOutline {
             _ => "all records that match, as they are stored".into(),
         };
         writeln!(out, "{:<14}{method}", "plan")?;
+        if let Some(terms) = &self.order_by {
+            let first = self.first.map_or(String::new(), |first| format!(", the first {first}"));
+            writeln!(out, "{:<14}{}{first}", "order", printable(&terms.join(", ")))?;
+        }
         writeln!(out, "{:<14}{}", "columns", printable(&self.columns.join(", ")))?;
         if let Some(condition) = &self.condition {
             writeln!(out, "{:<14}{}", "condition", printable(condition))?;

@@ -29,10 +29,10 @@ pub(super) struct Found {
     pub stats: Stats,
 }
 
-/// The columns that a scan brings: the answer's, then, to tell ties apart, all
+/// The columns that a scan brings: the answer's and its order's, then, to tell ties apart, all
 /// that can be hashed.
 pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
-    let mut columns = query.columns.clone();
+    let mut columns = query.read.clone();
     if with_ties {
         columns.extend(tie_columns(query));
     }
@@ -50,14 +50,14 @@ impl Found {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
         if with_ties && scanned.rows > 0 {
-            let of_ties = &scanned.columns[query.columns.len()..][..tie_columns(query).count()];
+            let of_ties = &scanned.columns[query.read.len()..][..tie_columns(query).count()];
             let columns: Vec<&dyn Array> = of_ties.iter().map(|array| array.as_ref()).collect();
             ties = priorities(&columns, scanned.rows, 0);
         }
         let part = self.parts.len() as u32;
         let rows = scanned.priorities.iter().zip(ties).enumerate();
         let candidates = rows.map(|(row, (priority, tie))| (*priority, tie, part, row as u32)).collect();
-        scanned.columns.truncate(query.columns.len());
+        scanned.columns.truncate(query.read.len());
         self.parts.push(scanned.columns);
         self.rows += scanned.rows;
         candidates

@@ -14,9 +14,9 @@ use crate::execute;
 use crate::plan::LogicalPlan;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
+use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::gradual;
 
 /// Windows grow by this factor: the matches of cells cannot be estimated.
 const GROWTH: f64 = 8.0;

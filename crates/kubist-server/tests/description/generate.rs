@@ -181,6 +181,10 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     for name in
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).chain(with.iter().copied())
     {
+        if name == "first" {
+            // It is of an order.
+            made.insert("order_by".into(), value("order_by", &Value::Null));
+        }
         made.insert(name.to_string(), value(name, &resolved(description, &schema["properties"][name])));
     }
     Value::Object(made)
@@ -200,6 +204,7 @@ fn value(name: &str, said: &Value) -> Value {
         "steps" => json!([null, null]),
         "window" => json!([0.25, 1]),
         "columns" => json!(["x"]),
+        "order_by" => json!(["x desc", "priority"]),
         _ => match (&said["enum"], said["type"].as_str()) {
             (Value::Array(values), _) => values[0].clone(),
             (_, Some("number")) => json!(0.5),

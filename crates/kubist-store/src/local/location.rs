@@ -28,6 +28,9 @@ impl Scheme for Directories {
     }
 }
 
+/// Names beside a path that are looked at, to say which may be meant.
+const MOST_OTHERS: usize = 10_000;
+
 /// A path where a store is, or may come to be.
 struct Directory {
     given: String,
@@ -71,6 +74,14 @@ impl StoreLocation for Directory {
 
     fn noun(&self) -> &'static str {
         "the directory"
+    }
+
+    fn others(&self) -> Vec<String> {
+        let given = Path::new(&self.given);
+        let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+        let names = entries.take(MOST_OTHERS).filter_map(|entry| Some(entry.ok()?.file_name()));
+        names.map(|name| given.with_file_name(name).to_string_lossy().into_owned()).collect()
     }
 
     fn beside(&self, suffix: &str, _requests: usize) -> String {

@@ -12,7 +12,8 @@ pub mod end {
     pub fn schema() -> Json {
         json!({
             "description": "An end of a range: a number, text (ISO 8601 against dates and times, digits against \
-                            decimals) or a boolean, compared in the column's own type. null is open.",
+                            decimals, a number with a unit against a column that has one) or a boolean, compared \
+                            in the column's own type. null is open.",
             "anyOf": [
                 {"type": ["number", "string", "boolean", "null"]},
                 {"$ref": "#/components/schemas/OtherEnd"},
@@ -100,7 +101,8 @@ pub mod end {
     }
 }
 
-/// Ranges as an object: column to `[low, high]`, or to a list of such.
+/// Ranges as an object: column to `[low, high]`, to a value that is both ends, or to a list of
+/// ranges.
 pub mod bounds {
     use std::fmt;
 
@@ -168,9 +170,11 @@ pub mod bounds {
                 for range in ranges {
                     let ends = match range {
                         Json::Array(ends) => <[Json; 2]>::try_from(ends).map_err(|ends| ends.len().to_string()),
-                        other => Err(other.to_string()),
+                        Json::Null => Err("null".to_string()),
+                        value => Ok([value.clone(), value]),
                     };
-                    let [low, high] = ends.map_err(|found| wrong(format!("it needs [low, high], not {found}")))?;
+                    let found = |found| wrong(format!("it needs [low, high] or a value, not {found}"));
+                    let [low, high] = ends.map_err(found)?;
                     let end = |json| end::of_json(json).map_err(wrong);
                     bounds.push(Bound { column: column.clone(), low: end(low)?, high: end(high)? });
                 }

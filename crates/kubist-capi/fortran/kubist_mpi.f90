@@ -1,0 +1,292 @@
+! Kubist for MPI programs in Fortran 2008, on kubist.f90: compile both with your own mpif90.
+!
+!   call kubist_mpi_open(run, MPI_COMM_WORLD, "run.kubist", table_options)
+!   call kubist_begin_step(run%writer, step)     ! each rank by itself, as without MPI
+!   call kubist_put(run%writer, "x", x)
+!   call kubist_end_step(run%writer)
+!   call kubist_mpi_close(run)
+!
+! Opening and closing are collective, for communicators of mpi_f08 and integers alike; nothing
+! between them is. What the modes are stands in kubist_mpi.h.
+module kubist_mpi
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64, error_unit
+  use mpi_f08
+  use kubist
+  implicit none
+  private
+
+  public :: kubist_mpi_run, kubist_mpi_open, kubist_mpi_close
+
+  integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2
+
+  type :: kubist_mpi_run
+    type(kubist_table) :: table
+    type(kubist_writer) :: writer
+    type(c_ptr) :: leader = c_null_ptr
+    integer :: mode = KUBIST_MPI_AUTO
+    type(MPI_Comm) :: comm = MPI_COMM_NULL, node = MPI_COMM_NULL
+    type(MPI_Win) :: window = MPI_WIN_NULL
+    character(1024) :: message = ""
+  end type
+
+  interface kubist_mpi_open
+    module procedure open_f08, open_integer
+  end interface
+
+  interface
+    function c_ring_bytes(ranks, lane_bytes) bind(c, name="kubist_ring_bytes") result(bytes)
+      import :: c_int32_t, c_int64_t
+      integer(c_int32_t), value :: ranks
+      integer(c_int64_t), value :: lane_bytes
+      integer(c_int64_t) :: bytes
+    end function
+    function c_leader_start(table, options, memory, bytes, ranks, leader) &
+      bind(c, name="kubist_leader_start") result(status)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: table, memory
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int64_t), value :: bytes
+      integer(c_int32_t), value :: ranks
+      type(c_ptr), intent(out) :: leader
+      integer(c_int32_t) :: status
+    end function
+    function c_leader_close(leader, timeout) bind(c, name="kubist_leader_close") result(status)
+      import :: c_double, c_int32_t, c_ptr
+      type(c_ptr), value :: leader
+      real(c_double), value :: timeout
+      integer(c_int32_t) :: status
+    end function
+    function c_leader_abort(leader) bind(c, name="kubist_leader_abort") result(status)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: leader
+      integer(c_int32_t) :: status
+    end function
+    function c_writer_abort(writer) bind(c, name="kubist_writer_abort") result(status)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: writer
+      integer(c_int32_t) :: status
+    end function
+    function c_writer_attach(table, options, memory, bytes, rank, writer) &
+      bind(c, name="kubist_writer_attach") result(status)
+      import :: c_char, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: table, memory
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int64_t), value :: bytes
+      integer(c_int32_t), value :: rank
+      type(c_ptr), intent(out) :: writer
+      integer(c_int32_t) :: status
+    end function
+  end interface
+
+contains
+
+  ! Opens the table for all ranks; the first makes it, if table_options are there. writer_options
+  ! are those of a writer without its name; steps after restart_after are taken back.
+  subroutine open_f08(run, comm, location, table_options, mode, lane_bytes, writer_options, &
+                      restart_after, stat, errmsg)
+    type(kubist_mpi_run), intent(out) :: run
+    type(MPI_Comm), intent(in) :: comm
+    character(*), intent(in) :: location
+    character(*), intent(in), optional :: table_options, writer_options
+    integer, intent(in), optional :: mode
+    integer(int64), intent(in), optional :: lane_bytes, restart_after
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number, status
+    character(64) :: writers
+
+    call MPI_Comm_dup(comm, run%comm)
+    call MPI_Comm_rank(run%comm, rank)
+    call MPI_Comm_size(run%comm, ranks)
+    call MPI_Comm_split_type(run%comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, run%node)
+    call MPI_Comm_rank(run%node, node_rank)
+    call MPI_Comm_size(run%node, node_ranks)
+    call MPI_Allreduce(node_ranks, most, 1, MPI_INTEGER, MPI_MAX, run%comm)
+    if (present(mode)) run%mode = mode
+    if (run%mode == KUBIST_MPI_AUTO) run%mode = merge(KUBIST_MPI_PER_RANK, KUBIST_MPI_PER_NODE, most <= 4)
+    leads = merge(1, 0, node_rank == 0)
+    call MPI_Allreduce(leads, nodes, 1, MPI_INTEGER, MPI_SUM, run%comm)
+    node_number = 0
+    call MPI_Exscan(leads, node_number, 1, MPI_INTEGER, MPI_SUM, run%comm)
+    if (rank == 0) node_number = 0
+
+    status = KUBIST_OK
+    if (rank == 0) then
+      if (present(table_options)) then
+        call kubist_create(run%table, location, table_options, status, run%message)
+      else
+        call kubist_open(run%table, location, status, run%message)
+      end if
+      write (writers, "(a, i0, a)") '{"count": ', merge(ranks, nodes, run%mode == KUBIST_MPI_PER_RANK), "}"
+      if (status == KUBIST_OK) call kubist_declare_writers(run%table, writers, status, run%message)
+    end if
+    call agree(run, status)
+    if (status == KUBIST_OK) then
+      if (rank /= 0) call kubist_open(run%table, location, status, run%message)
+      call agree(run, status)
+    end if
+    if (status == KUBIST_OK .and. run%mode == KUBIST_MPI_PER_NODE) then
+      call open_node(run, lane_bytes, writer_options, node_number, status)
+    else if (status == KUBIST_OK) then
+      call kubist_open_writer(run%writer, run%table, named(writer_options, "rank", rank), status, run%message)
+      call agree(run, status)
+    end if
+    ! All writers are this job's now: the old attempt's have ended.
+    if (status == KUBIST_OK .and. present(restart_after)) then
+      if (rank == 0) call kubist_retract_after(run%table, restart_after, stat=status, errmsg=run%message)
+      call agree(run, status)
+    end if
+    if (status /= KUBIST_OK) call release(run)
+    call say(run, status, stat, errmsg)
+  end subroutine
+
+  ! The same for the integers of mpif.h and module mpi.
+  subroutine open_integer(run, comm, location, table_options, mode, lane_bytes, writer_options, &
+                          restart_after, stat, errmsg)
+    type(kubist_mpi_run), intent(out) :: run
+    integer, intent(in) :: comm
+    character(*), intent(in) :: location
+    character(*), intent(in), optional :: table_options, writer_options
+    integer, intent(in), optional :: mode
+    integer(int64), intent(in), optional :: lane_bytes, restart_after
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(MPI_Comm) :: of_f08
+    of_f08%MPI_VAL = comm
+    call open_f08(run, of_f08, location, table_options, mode, lane_bytes, writer_options, restart_after, stat, errmsg)
+  end subroutine
+
+  ! The ring, its leader, and this rank's place in it.
+  subroutine open_node(run, lane_bytes, writer_options, node_number, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    integer(int64), intent(in), optional :: lane_bytes
+    character(*), intent(in), optional :: writer_options
+    integer, intent(in) :: node_number
+    integer, intent(out) :: status
+    integer(c_int64_t) :: lane, bytes
+    integer(MPI_ADDRESS_KIND) :: own, found
+    integer :: rank, ranks, unit
+    type(c_ptr) :: memory
+    character(kind=c_char), allocatable :: options(:)
+    lane = 16_c_int64_t * 1024 * 1024
+    if (present(lane_bytes)) lane = lane_bytes
+    call MPI_Comm_rank(run%node, rank)
+    call MPI_Comm_size(run%node, ranks)
+    bytes = c_ring_bytes(int(ranks, c_int32_t), lane)
+    own = merge(bytes, 0_c_int64_t, rank == 0)
+    call MPI_Win_allocate_shared(own, 1, MPI_INFO_NULL, run%node, memory, run%window)
+    call MPI_Win_shared_query(run%window, 0, found, unit, memory)
+    options = letters(named(writer_options, "node", node_number))
+    status = KUBIST_OK
+    if (rank == 0) call kubist_settle( &
+      c_leader_start(run%table%handle, options, memory, bytes, int(ranks, c_int32_t), run%leader), status, run%message)
+    call agree(run, status)
+    if (status /= KUBIST_OK) return
+    call kubist_settle( &
+      c_writer_attach(run%table%handle, options, memory, bytes, int(rank, c_int32_t), run%writer%handle), &
+      status, run%message)
+    call agree(run, status)
+  end subroutine
+
+  ! Waits for what is queued, at most for the time of each rank and then of each leader, and
+  ! closes all. What could not be written in time is dropped, and the status says so.
+  subroutine kubist_mpi_close(run, timeout, stat, errmsg)
+    type(kubist_mpi_run), intent(inout) :: run
+    real(real64), intent(in), optional :: timeout
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: status, of_leader
+    real(c_double) :: seconds
+    seconds = 1.0e18_c_double
+    if (present(timeout)) seconds = timeout
+    run%message = ""
+    call kubist_close(run%writer, seconds, status, run%message)
+    call agree(run, status)
+    of_leader = KUBIST_OK
+    if (c_associated(run%leader)) then
+      if (status /= KUBIST_OK) seconds = 0
+      call kubist_settle(c_leader_close(run%leader, seconds), of_leader, run%message)
+      if (of_leader /= KUBIST_BUSY .and. of_leader /= KUBIST_CANCELLED) run%leader = c_null_ptr
+    end if
+    if (status == KUBIST_OK) then
+      status = of_leader
+      call agree(run, status)
+    else
+      call MPI_Barrier(run%comm)
+    end if
+    call release(run)
+    call say(run, status, stat, errmsg)
+  end subroutine
+
+  ! The worst status of all ranks, and its message, in all of them.
+  subroutine agree(run, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    integer, intent(inout) :: status
+    integer :: mine(2), worst(2)
+    mine(1) = status
+    call MPI_Comm_rank(run%comm, mine(2))
+    call MPI_Allreduce(mine, worst, 1, MPI_2INTEGER, MPI_MAXLOC, run%comm)
+    status = worst(1)
+    if (status /= KUBIST_OK) call MPI_Bcast(run%message, len(run%message), MPI_CHARACTER, worst(2), run%comm)
+  end subroutine
+
+  ! Frees what is there.
+  subroutine release(run)
+    type(kubist_mpi_run), intent(inout) :: run
+    integer(c_int32_t) :: ignored
+    integer :: unheard
+    ignored = c_writer_abort(run%writer%handle)
+    ignored = c_leader_abort(run%leader)
+    run%writer%handle = c_null_ptr
+    run%leader = c_null_ptr
+    call kubist_close(run%table, unheard)
+    if (run%window /= MPI_WIN_NULL) call MPI_Win_free(run%window)
+    if (run%node /= MPI_COMM_NULL) call MPI_Comm_free(run%node)
+    if (run%comm /= MPI_COMM_NULL) call MPI_Comm_free(run%comm)
+  end subroutine
+
+  subroutine say(run, status, stat, errmsg)
+    type(kubist_mpi_run), intent(in) :: run
+    integer, intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(stat)) stat = status
+    if (status == KUBIST_OK) return
+    if (present(errmsg)) errmsg = run%message
+    if (present(stat)) return
+    write (error_unit, "(2a)") "kubist: ", trim(run%message)
+    error stop 1
+  end subroutine
+
+  ! The options of a writer with its name.
+  function named(options, kind, number)
+    character(*), intent(in), optional :: options
+    character(*), intent(in) :: kind
+    integer, intent(in) :: number
+    character(:), allocatable :: named
+    character(:), allocatable :: rest
+    character(64) :: name
+    write (name, "(3a, i0, a)") '{"name": "', kind, "-", number, '", "tokens": true'
+    rest = "}"
+    if (present(options)) rest = adjustl(trim(options))
+    if (index(rest, "{") == 1) rest = adjustl(trim(rest(2:)))
+    if (len_trim(rest) == 0) rest = "}"
+    if (rest(1:1) == "}") then
+      named = trim(name) // "}"
+    else
+      named = trim(name) // ", " // trim(rest)
+    end if
+  end function
+
+  pure function letters(text)
+    character(*), intent(in) :: text
+    character(kind=c_char) :: letters(len(text) + 1)
+    integer :: i
+    do i = 1, len(text)
+      letters(i) = text(i:i)
+    end do
+    letters(len(text) + 1) = c_null_char
+  end function
+
+end module kubist_mpi

@@ -1,0 +1,268 @@
+// Kubist for C++17 and later, on kubist.h: handles that close themselves, spans, exceptions.
+//
+//     kubist::Table table = kubist::Table::create("run.kubist", options);
+//     kubist::Writer writer = table.writer(R"({"name": "rank-0", "queue": 2})");
+//     writer.begin_step(1);
+//     writer.put("x", x);                  // std::vector, std::span, std::array, ...
+//     writer.put("y", y.data(), y.size());
+//     writer.end_step();
+//     writer.close();
+//
+// Destructors close what was not closed, without waiting and without throwing: call close() to
+// have what is queued written.
+
+#ifndef KUBIST_HPP
+#define KUBIST_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "kubist.h"
+
+namespace kubist {
+
+// What a caller can do about an error.
+enum class Kind : std::int32_t {
+  invalid_input = KUBIST_STATUS_INVALID_INPUT,
+  corrupt = KUBIST_STATUS_CORRUPT,
+  unavailable = KUBIST_STATUS_UNAVAILABLE,
+  no_space = KUBIST_STATUS_NO_SPACE,
+  permission = KUBIST_STATUS_PERMISSION,
+  busy = KUBIST_STATUS_BUSY,
+  expired = KUBIST_STATUS_EXPIRED,
+  cancelled = KUBIST_STATUS_CANCELLED,
+  unsupported = KUBIST_STATUS_UNSUPPORTED,
+  not_found = KUBIST_STATUS_NOT_FOUND,
+  exists = KUBIST_STATUS_EXISTS,
+  internal = KUBIST_STATUS_INTERNAL,
+};
+
+// What a call of Kubist throws.
+class Error : public std::runtime_error {
+ public:
+  Error(Kind kind, const char *message) : std::runtime_error(message), kind_(kind) {}
+  Kind kind() const noexcept { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+inline void check(KubistStatus status) {
+  if (status != KUBIST_STATUS_OK) throw Error(static_cast<Kind>(status), kubist_message());
+}
+
+// Throws if the library is not the one of the header.
+inline void check_version() {
+  if (kubist_abi_version() != KUBIST_ABI_VERSION)
+    throw Error(Kind::unsupported, "this program was compiled for another version of libkubist");
+}
+
+template <typename T>
+struct type_of;
+template <> struct type_of<float> { static constexpr std::int32_t value = KUBIST_TYPE_F32; };
+template <> struct type_of<double> { static constexpr std::int32_t value = KUBIST_TYPE_F64; };
+template <> struct type_of<std::int32_t> { static constexpr std::int32_t value = KUBIST_TYPE_I32; };
+template <> struct type_of<std::int64_t> { static constexpr std::int32_t value = KUBIST_TYPE_I64; };
+template <> struct type_of<std::uint8_t> { static constexpr std::int32_t value = KUBIST_TYPE_U8; };
+template <> struct type_of<bool> { static constexpr std::int32_t value = KUBIST_TYPE_BOOL; };
+
+constexpr double forever = std::numeric_limits<double>::infinity();
+
+// JSON of an answer.
+class Text {
+ public:
+  Text() = default;
+  explicit Text(char *text) : text_(text, kubist_string_free) {}
+  std::string str() const { return text_ ? text_.get() : ""; }
+
+ private:
+  std::unique_ptr<char, void (*)(char *)> text_{nullptr, kubist_string_free};
+};
+
+// Writes steps; made by Table::writer. One step is begun at a time.
+class Writer {
+ public:
+  explicit Writer(KubistWriter *writer) : writer_(writer) {}
+
+  void begin_step(std::int64_t step) { check(kubist_begin_step(writer_.get(), step)); }
+
+  // `count` values that begin `stride` bytes apart; 0: side by side.
+  template <typename T>
+  void put(const std::string &column, const T *values, std::size_t count, std::size_t stride = 0) {
+    using Value = std::remove_cv_t<T>;
+    check(kubist_put(writer_.get(), column.c_str(), type_of<Value>::value, values, count, stride));
+  }
+
+  // Anything whose values lie side by side.
+  template <typename Values>
+  auto put(const std::string &column, const Values &values)
+      -> std::void_t<decltype(values.data()), decltype(values.size())> {
+    put(column, values.data(), values.size());
+  }
+
+  // One member of each of the structs: put("x", particles, &Particle::x).
+  template <typename Values, typename Struct, typename T>
+  void put(const std::string &column, const Values &values, T Struct::*member) {
+    const T *first = values.size() == 0 ? nullptr : &(values.data()->*member);
+    put(column, first, values.size(), sizeof(Struct));
+  }
+
+  // The array is taken over.
+  void put_arrow(ArrowSchema *schema, ArrowArray *array) {
+    check(kubist_put_arrow(writer_.get(), schema, array));
+  }
+
+  KubistReport end_step(const std::string &options = "") {
+    KubistReport report{};
+    report.size = sizeof report;
+    check(kubist_end_step(writer_.get(), options.c_str(), &report));
+    return report;
+  }
+
+  void abandon_step() { check(kubist_abandon_step(writer_.get())); }
+
+  void wait(double timeout_seconds = forever, std::int64_t step = INT64_MAX) {
+    check(kubist_wait(writer_.get(), step, timeout_seconds));
+  }
+
+  // Waits for what is queued. If it did not happen in time it can be called again.
+  void close(double timeout_seconds = forever) {
+    const KubistStatus status = kubist_writer_close(writer_.get(), timeout_seconds);
+    if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) (void)writer_.release();
+    check(status);
+  }
+
+  KubistWriter *get() const noexcept { return writer_.get(); }
+
+  // Leaves the closing to somebody else, as kubist_mpi_close.
+  KubistWriter *release() noexcept { return writer_.release(); }
+
+ private:
+  struct Abort {
+    void operator()(KubistWriter *writer) const noexcept { (void)kubist_writer_abort(writer); }
+  };
+  std::unique_ptr<KubistWriter, Abort> writer_;
+};
+
+// Answers of growing precision; made by Table::refine.
+class Refine {
+ public:
+  explicit Refine(KubistRefine *refine) : refine_(refine) {}
+
+  // The next answer, for the caller to release; false after the last.
+  bool next(ArrowArrayStream *stream) {
+    std::int32_t found = 0;
+    check(kubist_refine_next(refine_.get(), stream, &found));
+    return found != 0;
+  }
+
+ private:
+  struct Close {
+    void operator()(KubistRefine *refine) const noexcept { (void)kubist_refine_close(refine); }
+  };
+  std::unique_ptr<KubistRefine, Close> refine_;
+};
+
+// An open table. Threads may share it; each process opens its own.
+class Table {
+ public:
+  explicit Table(KubistTable *table) : table_(table) {}
+
+  // Opens the table that is there, if it agrees.
+  static Table create(const std::string &location, const std::string &options) {
+    check_version();
+    KubistTable *table = nullptr;
+    check(kubist_table_create(location.c_str(), options.c_str(), &table));
+    return Table(table);
+  }
+
+  static Table open(const std::string &location) {
+    check_version();
+    KubistTable *table = nullptr;
+    check(kubist_table_open(location.c_str(), &table));
+    return Table(table);
+  }
+
+  static void drop(const std::string &location, const std::string &options = "") {
+    check(kubist_table_drop(location.c_str(), options.c_str()));
+  }
+
+  Writer writer(const std::string &options = "") const {
+    KubistWriter *writer = nullptr;
+    check(kubist_writer_open(table_.get(), options.c_str(), &writer));
+    return Writer(writer);
+  }
+
+  void set_hooks(const KubistHooks &hooks) { check(kubist_table_set_hooks(table_.get(), &hooks)); }
+
+  void declare_writers(const std::string &writers) {
+    check(kubist_declare_writers(table_.get(), writers.c_str()));
+  }
+
+  // How many rows went.
+  std::uint64_t retract_after(std::int64_t step) {
+    std::uint64_t rows = 0;
+    check(kubist_retract_after(table_.get(), step, &rows));
+    return rows;
+  }
+
+  // The last complete step; false if there is none.
+  bool last_step(std::int64_t &step) const {
+    std::int32_t found = 0;
+    check(kubist_last_step(table_.get(), &step, &found));
+    return found != 0;
+  }
+
+  std::uint64_t count(const std::string &query = "") const {
+    std::uint64_t rows = 0;
+    check(kubist_count(table_.get(), query.c_str(), &rows));
+    return rows;
+  }
+
+  // The answer is for the caller to release.
+  void query(const std::string &query, ArrowArrayStream *stream) const {
+    check(kubist_query(table_.get(), query.c_str(), stream));
+  }
+
+  std::string estimate(const std::string &request) const {
+    char *answer = nullptr;
+    check(kubist_estimate(table_.get(), request.c_str(), &answer));
+    return Text(answer).str();
+  }
+
+  Refine refine(const std::string &request) const {
+    KubistRefine *refine = nullptr;
+    check(kubist_refine(table_.get(), request.c_str(), &refine));
+    return Refine(refine);
+  }
+
+  std::string optimize(const std::string &options = "") {
+    char *report = nullptr;
+    check(kubist_optimize(table_.get(), options.c_str(), &report));
+    return Text(report).str();
+  }
+
+  std::string info() const {
+    char *info = nullptr;
+    check(kubist_table_info(table_.get(), &info));
+    return Text(info).str();
+  }
+
+  KubistTable *get() const noexcept { return table_.get(); }
+
+ private:
+  struct Close {
+    void operator()(KubistTable *table) const noexcept { (void)kubist_table_close(table); }
+  };
+  std::unique_ptr<KubistTable, Close> table_;
+};
+
+}  // namespace kubist
+
+#endif

@@ -1,0 +1,227 @@
+/* Kubist for MPI programs, on kubist.h. Compiled by your own mpicc: libkubist knows no MPI.
+ *
+ *     KubistMpi run;
+ *     kubist_mpi_open(MPI_COMM_WORLD, "run.kubist", table_options, NULL, &run);
+ *     kubist_begin_step(run.writer, step);         each rank by itself, as without MPI
+ *     kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, n, 0);
+ *     kubist_end_step(run.writer, NULL, NULL);
+ *     kubist_mpi_close(&run, 60.0);
+ *
+ * Opening and closing are collective, nothing between them is. A rank without particles begins and
+ * ends the step as the others do, with or without columns. Only the thread that calls these
+ * functions calls MPI.
+ *
+ * Each rank writes to the table on its own (KUBIST_MPI_PER_RANK), or puts into a ring in memory
+ * that the ranks of a node share, and a thread of the node's first rank commits
+ * (KUBIST_MPI_PER_NODE). A step is complete once all ranks ended or abandoned it.
+ */
+
+#ifndef KUBIST_MPI_H
+#define KUBIST_MPI_H
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kubist.h"
+
+/* Who commits. */
+enum {
+  KUBIST_MPI_AUTO = 0, /* per rank with up to 4 ranks on a node, otherwise per node */
+  KUBIST_MPI_PER_RANK = 1,
+  KUBIST_MPI_PER_NODE = 2,
+};
+
+/* Zeros are the defaults, but for the size. */
+typedef struct KubistMpiOptions {
+  uint64_t size; /* sizeof(KubistMpiOptions) */
+  int mode;
+  uint64_t lane_bytes;        /* of each rank in the ring; 0: 16 MiB */
+  const char *writer_options; /* JSON, as of kubist_writer_open, without a name; may be null */
+  int restart;                /* 1: steps after restart_after are taken back before the first */
+  int64_t restart_after;
+} KubistMpiOptions;
+
+typedef struct KubistMpi {
+  KubistTable *table;
+  KubistWriter *writer; /* of this rank */
+  KubistLeader *leader; /* of this node, in its first rank */
+  int mode;
+  MPI_Comm comm, node;
+  MPI_Win window;
+  char message[1024]; /* why a collective call failed, the same in all ranks */
+} KubistMpi;
+
+/* The worst status of all ranks, and its message, in all of them. */
+static inline KubistStatus kubist_mpi_agree(KubistMpi *run, MPI_Comm comm, KubistStatus status) {
+  struct {
+    int status, rank;
+  } mine, worst;
+  mine.status = (int)status;
+  MPI_Comm_rank(comm, &mine.rank);
+  MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, comm);
+  if (worst.status == KUBIST_STATUS_OK) return KUBIST_STATUS_OK;
+  if (mine.rank == worst.rank && status != KUBIST_STATUS_OK && run->message[0] == '\0')
+    snprintf(run->message, sizeof run->message, "rank %d: %.980s", mine.rank, kubist_message());
+  MPI_Bcast(run->message, (int)sizeof run->message, MPI_CHAR, worst.rank, comm);
+  return (KubistStatus)worst.status;
+}
+
+/* A program of one MPI that the mpirun of another started sees itself alone, many times. */
+static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
+  const char *names[][2] = {{"OMPI_COMM_WORLD_SIZE", "Open MPI"}, {"PMI_SIZE", "MPICH or one like it"}};
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int size, length;
+  size_t n;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > 1) return KUBIST_STATUS_OK;
+  for (n = 0; n < 2; n++) {
+    const char *started = getenv(names[n][0]);
+    if (started == NULL || atoi(started) <= 1) continue;
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n,")] = '\0';
+    snprintf(run->message, sizeof run->message,
+             "this program is of %.200s, and was started as one of %d processes by %s: start it with its own mpirun",
+             library, atoi(started), names[n][1]);
+    return KUBIST_STATUS_INVALID_INPUT;
+  }
+  return KUBIST_STATUS_OK;
+}
+
+/* The options of a writer with its name, for free(). */
+static inline char *kubist_mpi_named(const char *options, const char *kind, int number) {
+  const char *rest = options == NULL ? "" : options;
+  size_t length;
+  char *named;
+  rest += strspn(rest, " \t\r\n");
+  if (*rest == '{') rest++;
+  rest += strspn(rest, " \t\r\n");
+  if (*rest == '\0') rest = "}";
+  length = strlen(rest) + 80;
+  named = (char *)malloc(length);
+  if (named != NULL)
+    snprintf(named, length, "{\"name\": \"%s-%d\", \"tokens\": true%s%s", kind, number, *rest == '}' ? "" : ", ", rest);
+  return named;
+}
+
+/* Frees what is there, collectively. */
+static inline void kubist_mpi_release(KubistMpi *run) {
+  kubist_writer_abort(run->writer);
+  kubist_leader_abort(run->leader);
+  kubist_table_close(run->table);
+  if (run->window != MPI_WIN_NULL) MPI_Win_free(&run->window);
+  if (run->node != MPI_COMM_NULL) MPI_Comm_free(&run->node);
+  if (run->comm != MPI_COMM_NULL) MPI_Comm_free(&run->comm);
+  run->writer = NULL;
+  run->leader = NULL;
+  run->table = NULL;
+}
+
+/* The ring, its leader, and this rank's place in it. */
+static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiOptions *options, int node_number) {
+  KubistStatus status = KUBIST_STATUS_OK;
+  uint64_t lane = options->lane_bytes == 0 ? (uint64_t)16 << 20 : options->lane_bytes, bytes;
+  MPI_Aint size;
+  void *memory;
+  int rank, ranks, unit;
+  char *named;
+  MPI_Comm_rank(run->node, &rank);
+  MPI_Comm_size(run->node, &ranks);
+  bytes = kubist_ring_bytes((uint32_t)ranks, lane);
+  MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window);
+  MPI_Win_shared_query(run->window, 0, &size, &unit, &memory);
+  named = kubist_mpi_named(options->writer_options, "node", node_number);
+  if (rank == 0)
+    status = kubist_leader_start(run->table, named, memory, bytes, (uint32_t)ranks, &run->leader);
+  status = kubist_mpi_agree(run, run->comm, status);
+  if (status == KUBIST_STATUS_OK)
+    status = kubist_mpi_agree(
+        run, run->comm, kubist_writer_attach(run->table, named, memory, bytes, (uint32_t)rank, &run->writer));
+  free(named);
+  return status;
+}
+
+/* Opens the table for all ranks of `comm`, collectively: the first makes it, if it is not there
+ * and `table_options`, those of kubist_table_create, are not null. `options` may be null. All
+ * ranks return the same status; run->message says why. */
+static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, const char *table_options,
+                                           const KubistMpiOptions *options, KubistMpi *run) {
+  KubistMpiOptions with;
+  KubistStatus status = KUBIST_STATUS_OK;
+  int rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number = 0;
+  char writers[64], *named;
+  memset(run, 0, sizeof *run);
+  memset(&with, 0, sizeof with);
+  run->comm = run->node = MPI_COMM_NULL;
+  run->window = MPI_WIN_NULL;
+  if (options != NULL) {
+    if (options->size != sizeof with) {
+      snprintf(run->message, sizeof run->message, "KubistMpiOptions: size must be %d", (int)sizeof with);
+      return KUBIST_STATUS_INVALID_INPUT;
+    }
+    with = *options;
+  }
+  status = kubist_mpi_check_launcher(run);
+  if (status != KUBIST_STATUS_OK) return status;
+  MPI_Comm_dup(comm, &run->comm);
+  MPI_Comm_rank(run->comm, &rank);
+  MPI_Comm_size(run->comm, &ranks);
+  MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &run->node);
+  MPI_Comm_rank(run->node, &node_rank);
+  MPI_Comm_size(run->node, &node_ranks);
+  MPI_Allreduce(&node_ranks, &most, 1, MPI_INT, MPI_MAX, run->comm);
+  run->mode = with.mode;
+  if (run->mode == KUBIST_MPI_AUTO) run->mode = most <= 4 ? KUBIST_MPI_PER_RANK : KUBIST_MPI_PER_NODE;
+  leads = node_rank == 0;
+  MPI_Allreduce(&leads, &nodes, 1, MPI_INT, MPI_SUM, run->comm);
+  MPI_Exscan(&leads, &node_number, 1, MPI_INT, MPI_SUM, run->comm);
+  if (rank == 0) node_number = 0;
+
+  if (kubist_abi_version() != KUBIST_ABI_VERSION) {
+    snprintf(run->message, sizeof run->message, "kubist_mpi.h is for another version of libkubist");
+    status = KUBIST_STATUS_UNSUPPORTED;
+  } else if (rank == 0) {
+    status = table_options == NULL ? kubist_table_open(location, &run->table)
+                                   : kubist_table_create(location, table_options, &run->table);
+    snprintf(writers, sizeof writers, "{\"count\": %d}", run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes);
+    if (status == KUBIST_STATUS_OK) status = kubist_declare_writers(run->table, writers);
+  }
+  status = kubist_mpi_agree(run, run->comm, status);
+  if (status == KUBIST_STATUS_OK)
+    status = kubist_mpi_agree(run, run->comm, rank == 0 ? KUBIST_STATUS_OK : kubist_table_open(location, &run->table));
+  if (status == KUBIST_STATUS_OK && run->mode == KUBIST_MPI_PER_NODE) {
+    status = kubist_mpi_open_node(run, &with, node_number);
+  } else if (status == KUBIST_STATUS_OK) {
+    named = kubist_mpi_named(with.writer_options, "rank", rank);
+    status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
+    free(named);
+  }
+  /* All writers are this job's now: the old attempt's have ended. */
+  if (status == KUBIST_STATUS_OK && with.restart)
+    status = kubist_mpi_agree(
+        run, run->comm, rank == 0 ? kubist_retract_after(run->table, with.restart_after, NULL) : KUBIST_STATUS_OK);
+  if (status != KUBIST_STATUS_OK) kubist_mpi_release(run);
+  return status;
+}
+
+/* Waits for what is queued, at most for the time of each rank and then of each leader, and closes
+ * all, collectively. What could not be written in time is dropped, and the status says so. */
+static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_seconds) {
+  KubistStatus status, of_leader = KUBIST_STATUS_OK;
+  if (run->comm == MPI_COMM_NULL) return KUBIST_STATUS_OK;
+  run->message[0] = '\0';
+  status = kubist_writer_close(run->writer, timeout_seconds);
+  if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) run->writer = NULL;
+  status = kubist_mpi_agree(run, run->comm, status);
+  if (run->leader != NULL) {
+    of_leader = kubist_leader_close(run->leader, status == KUBIST_STATUS_OK ? timeout_seconds : 0.0);
+    if (of_leader != KUBIST_STATUS_BUSY && of_leader != KUBIST_STATUS_CANCELLED) run->leader = NULL;
+  }
+  if (status == KUBIST_STATUS_OK) status = kubist_mpi_agree(run, run->comm, of_leader);
+  else MPI_Barrier(run->comm);
+  kubist_mpi_release(run);
+  return status;
+}
+
+#endif

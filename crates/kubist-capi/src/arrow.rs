@@ -1,0 +1,82 @@
+//! Batches that cross through Arrow's C interfaces, without copies.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::{from_ffi, FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatch, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use kubist::QueryStream;
+use kubist_insitu::{Failure, Result};
+
+use crate::hooks::{Call, Hooks};
+
+/// Takes a batch over, and looks at every value of it: it is what it says only if its producer
+/// is right.
+///
+/// # Errors
+///
+/// `Invalid` if it is no batch of columns, or its values are not what their types say.
+///
+/// # Safety
+///
+/// Both are null or as Arrow's C data interface wants them.
+pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray) -> Result<RecordBatch> {
+    if schema.is_null() || array.is_null() {
+        return Err(Failure::invalid("schema and array must not be null"));
+    }
+    let wrong = |error: ArrowError| Failure::invalid(format!("the batch cannot be read: {error}"));
+    // SAFETY: as the caller promises. The array is moved out, and a released one is left.
+    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array), &*schema) }.map_err(wrong)?;
+    data.validate_full().map_err(wrong)?;
+    let array = arrow_array::make_array(data);
+    let columns = array.as_any().downcast_ref::<StructArray>().filter(|columns| columns.null_count() == 0);
+    let Some(columns) = columns else {
+        let found = array.data_type();
+        return Err(Failure::invalid(format!("a batch is a struct of columns without null rows, and not {found}")));
+    };
+    let schema = Arc::new(Schema::new(columns.fields().clone()));
+    let options = RecordBatchOptions::new().with_row_count(Some(columns.len()));
+    RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options).map_err(wrong)
+}
+
+/// An answer, as the caller reads it.
+struct Outgoing {
+    stream: QueryStream,
+    call: Call,
+    hooks: Hooks,
+}
+
+impl Iterator for Outgoing {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Outgoing { stream, call, hooks } = self;
+        let next = hooks.run(call, || Ok(stream.next().transpose()?));
+        if let Ok(Some(batch)) = &next {
+            call.add(batch.num_rows() as u64);
+        }
+        next.map_err(|failure| ArrowError::ExternalError(failure.message.replace('\0', " ").into())).transpose()
+    }
+}
+
+impl RecordBatchReader for Outgoing {
+    fn schema(&self) -> SchemaRef {
+        self.stream.schema()
+    }
+}
+
+/// Hands an answer out.
+///
+/// # Errors
+///
+/// `Invalid` if there is no place for it.
+///
+/// # Safety
+///
+/// `out` is null or can be written.
+pub unsafe fn outgoing(out: *mut FFI_ArrowArrayStream, stream: QueryStream, call: Call, hooks: &Hooks) -> Result<()> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(Outgoing { stream, call, hooks: hooks.clone() }));
+    // SAFETY: as the caller promises.
+    unsafe { crate::text::set(out, "the place for the stream", stream) }
+}

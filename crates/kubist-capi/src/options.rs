@@ -1,0 +1,339 @@
+//! Options as JSON: the only declaration of their names. docs/simulations.md lists them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist::{
+    Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions, TableOptions,
+    Value, WriterOptions,
+};
+use kubist_insitu::{Failure, Kind, Result, StepOptions, WhenFull};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// An object of JSON whose names stay in their order.
+#[derive(Default)]
+pub struct InOrder<T>(pub Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for InOrder<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<InOrder<T>, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = InOrder<T>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object of columns")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<InOrder<T>, A::Error> {
+                let mut entries: Vec<(String, T)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, T>()? {
+                    if entries.iter().any(|(other, _)| *other == name) {
+                        return Err(A::Error::custom(format!("{name:?} is there twice")));
+                    }
+                    entries.push((name, value));
+                }
+                Ok(InOrder(entries))
+            }
+        }
+        from.deserialize_map(Entries(PhantomData))
+    }
+}
+
+/// A column: its type, or an object that says more.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Column {
+    Type(String),
+    Whole(WholeColumn),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeColumn {
+    #[serde(rename = "type")]
+    data_type: String,
+    unit: Option<String>,
+    #[serde(default)]
+    nullable: bool,
+}
+
+/// Where a dimension's values lie: null learns it, `[low, high]` gives it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Where {
+    Ends(f64, f64),
+    Named(String),
+    Learned(()),
+}
+
+/// How a table is made.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Create {
+    columns: InOrder<Column>,
+    dimensions: InOrder<Where>,
+    #[serde(default)]
+    identity: Vec<String>,
+    #[serde(default)]
+    lookup: Vec<String>,
+    capacity: Option<u32>,
+    #[serde(default)]
+    seed: u64,
+    replication: Option<String>,
+    #[serde(default)]
+    metadata: Metadata,
+    /// Creating what is there, and agrees, opens it: every rank of a job may create.
+    #[serde(default = "yes")]
+    exist_ok: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The type that a name means: one of a solver's, or any of Arrow's.
+fn data_type(column: &str, name: &str) -> Result<DataType> {
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+        return Ok(kind.data_type());
+    }
+    name.parse().map_err(|error| {
+        let known = Kind::ALL.map(Kind::name).join(", ");
+        Failure::invalid(format!("column {column:?}: {name:?} is no type of {known}, nor one of Arrow ({error})"))
+    })
+}
+
+impl Create {
+    /// The columns, and the engine's options.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names what makes no sense.
+    pub fn into_engine(self) -> Result<(SchemaRef, TableOptions)> {
+        let (mut fields, mut units) = (Vec::new(), Vec::new());
+        for (name, column) in self.columns.0 {
+            let column = match column {
+                Column::Type(data_type) => WholeColumn { data_type, unit: None, nullable: false },
+                Column::Whole(column) => column,
+            };
+            units.extend(column.unit.map(|unit| (name.clone(), unit)));
+            fields.push(Field::new(&name, data_type(&name, &column.data_type)?, column.nullable));
+        }
+        let dimensions = self.dimensions.0.into_iter().map(|(column, place)| {
+            let domain = match place {
+                Where::Ends(low, high) => Domain::Linear(Value::Float(low), Value::Float(high)),
+                Where::Learned(()) => Domain::Learned,
+                Where::Named(name) if name == "quantile" => Domain::Quantile,
+                Where::Named(name) => {
+                    let message =
+                        format!("dimension {column:?}: {name:?} is neither null, [low, high] nor \"quantile\"");
+                    return Err(Failure::invalid(message));
+                }
+            };
+            Ok(Dimension { column, domain })
+        });
+        let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
+        let options = TableOptions {
+            dimensions: dimensions.collect::<Result<_>>()?,
+            identity: self.identity,
+            lookup: self.lookup,
+            capacity: self.capacity,
+            seed: self.seed,
+            replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
+            units,
+            metadata: self.metadata,
+            exist_ok: self.exist_ok,
+        };
+        Ok((Arc::new(Schema::new(fields)), options))
+    }
+}
+
+/// How a table is dropped.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dropping {
+    /// Although a writer is at work.
+    pub force: bool,
+}
+
+/// How steps are written.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Writing {
+    name: Option<String>,
+    timeout_seconds: f64,
+    memory_bytes: Option<usize>,
+    optimize: bool,
+    /// Steps that may wait; 0: a step is durable when it ends.
+    queue: usize,
+    when_full: Full,
+    threads: usize,
+    tokens: bool,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Full {
+    Block,
+    Fail,
+}
+
+impl Default for Writing {
+    fn default() -> Writing {
+        let StepOptions { timeout, threads, .. } = StepOptions::default();
+        Writing {
+            name: None,
+            timeout_seconds: timeout.as_secs_f64(),
+            memory_bytes: None,
+            optimize: false,
+            queue: 0,
+            when_full: Full::Block,
+            threads,
+            tokens: false,
+        }
+    }
+}
+
+impl Writing {
+    /// # Errors
+    ///
+    /// `Invalid` for a timeout that is none.
+    pub fn into_engine(self) -> Result<StepOptions> {
+        Ok(StepOptions {
+            name: self.name,
+            timeout: seconds("timeout_seconds", self.timeout_seconds)?,
+            memory_bytes: self.memory_bytes,
+            optimize: self.optimize,
+            queue: (self.queue > 0).then_some(self.queue),
+            when_full: match self.when_full {
+                Full::Block => WhenFull::Block,
+                Full::Fail => WhenFull::Fail,
+            },
+            threads: self.threads,
+            tokens: self.tokens,
+            cancel: WriterOptions::default().cancel,
+        })
+    }
+}
+
+/// A time to wait; infinity and what is next to it mean without end.
+///
+/// # Errors
+///
+/// `Invalid` below 0.
+pub fn seconds(name: &str, seconds: f64) -> Result<Duration> {
+    match seconds >= 0.0 {
+        true => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+        false => Err(Failure::invalid(format!("{name} must be at least 0, found {seconds}"))),
+    }
+}
+
+/// How a step ends.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ending {
+    pub token: Option<String>,
+}
+
+/// The writers that each step waits for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Writers {
+    pub names: Option<Vec<String>>,
+    pub count: Option<u64>,
+}
+
+/// How far the optimizer goes.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Optimizing {
+    debt_share: Option<f64>,
+    replication: Option<String>,
+}
+
+impl Optimizing {
+    /// # Errors
+    ///
+    /// `Invalid` for a policy that there is not.
+    pub fn into_engine(self) -> Result<OptimizeOptions> {
+        let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
+        let replication = replication.map_err(|error| Failure::invalid(error.to_string()))?;
+        let default = OptimizeOptions::default();
+        Ok(OptimizeOptions { debt_share: self.debt_share.unwrap_or(default.debt_share), replication, ..default })
+    }
+}
+
+/// A question and what goes with it, in one object.
+pub struct Asked<T> {
+    pub spec: QuerySpec,
+    pub rest: T,
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Asked<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Asked<T>, D::Error> {
+        let all = serde_json::Map::deserialize(from)?;
+        let is_of_records = |name: &String| QuerySpec::NAMES.contains(&name.as_str());
+        let (spec, rest): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
+        Ok(Asked {
+            spec: serde_json::from_value(spec.into()).map_err(D::Error::custom)?,
+            rest: serde_json::from_value(serde_json::Value::Object(rest)).map_err(D::Error::custom)?,
+        })
+    }
+}
+
+/// What is estimated and how well.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    aggregates: Vec<String>,
+    #[serde(default)]
+    group_by: Vec<String>,
+    error: Option<f64>,
+    absolute: Option<f64>,
+    /// Seconds.
+    within: Option<f64>,
+    rows: Option<u64>,
+    bytes: Option<u64>,
+    confidence: Option<f64>,
+    tails: Option<f64>,
+}
+
+impl Asked<Goal> {
+    /// # Errors
+    ///
+    /// `Invalid` for a time that is none.
+    pub fn into_engine(self, run: RunOptions) -> Result<EstimateOptions> {
+        let Asked { spec, rest: goal } = self;
+        let default = EstimateOptions::default();
+        Ok(EstimateOptions {
+            aggregates: goal.aggregates,
+            group_by: goal.group_by,
+            query: spec,
+            run,
+            error: goal.error,
+            absolute: goal.absolute,
+            within: goal.within.map(|within| seconds("within", within)).transpose()?,
+            rows: goal.rows,
+            bytes: goal.bytes,
+            confidence: goal.confidence.unwrap_or(default.confidence),
+            tails: goal.tails,
+        })
+    }
+}
+
+/// How a refinement goes on.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Steps {
+    pub start: f64,
+    pub factor: f64,
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps { start: 0.01, factor: 4.0 }
+    }
+}

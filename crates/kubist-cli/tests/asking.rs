@@ -1,0 +1,78 @@
+//! Asking as people type it: in an order, by names of any letter case, with units, and what the
+//! program says where something is mistyped.
+
+#[allow(dead_code)] // each test takes what it needs
+mod files;
+
+use files::{Workdir, csv_column, particles, rows};
+
+fn column(workdir: &Workdir, options: &[&str], name: &str) -> Vec<f64> {
+    csv_column(&workdir.run_of(&[&["query", "t", "--format", "csv"], options].concat()).ok().out, name)
+}
+
+#[test]
+fn records_come_in_the_order_asked_for() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 5000);
+    workdir.table("t", &batch);
+    let mut expected: Vec<f64> = rows(&batch).iter().map(|particle| f64::from(particle.x)).collect();
+    expected.sort_by(|one, other| other.total_cmp(one));
+    assert_eq!(column(&workdir, &["--order-by", "x desc"], "x"), expected);
+    assert_eq!(column(&workdir, &["--order-by", "X DESC,pid", "--first", "7"], "x"), expected[..7]);
+    let pids = column(&workdir, &["--limit", "100", "--order-by", "pid"], "pid");
+    assert!(pids.len() == 100 && pids.is_sorted(), "{pids:?}");
+    let mut sample = column(&workdir, &["--limit", "100"], "pid");
+    sample.sort_by(f64::total_cmp);
+    assert_eq!(pids, sample);
+    assert_eq!(workdir.run("query t --order-by x --first 3 --count").ok().out, "3\n");
+    let table = workdir.run("query t --order-by pid --first 2 --format table").ok();
+    assert!(table.out.lines().count() == 3, "{}", table.out);
+    let plan = workdir.run_of(&["explain", "t", "--order-by", "x desc,pid", "--first", "5"]).ok();
+    assert!(plan.out.contains("x desc, pid, the first 5"), "{}", plan.out);
+    workdir.run("query t --first 3").fails(2, &["--order-by"]);
+    workdir.run("query t --order-by diametre").fails(2, &["order_by: no column `diametre`"]);
+    workdir.run("query t --order-by kid").fails(2, &["did you mean `kind` or `pid`?"]);
+}
+
+#[test]
+fn units_of_columns_are_understood() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 5000);
+    workdir.table("t", &batch);
+    workdir.run("alter t --unit X=m").ok();
+    let between = rows(&batch).iter().filter(|p| p.x >= 0.25 && p.x <= 0.5).count();
+    for question in [
+        &["--box", "x=25cm:0.5m"][..],
+        &["--box", "X=250mm:0.0005km"],
+        &["--box", "x=0.25:0.5"],
+        &["--where", "x >= 25cm AND x <= '50 cm'"],
+        &["--where", "X BETWEEN 250000um AND 0.5"],
+    ] {
+        let count = workdir.run_of(&[&["query", "t", "--count"], question].concat()).ok();
+        assert_eq!(count.out, format!("{between}\n"), "{question:?}");
+    }
+    workdir.run("query t --box x=1s:").fails(2, &["column `x` is in m, and cannot be compared with 1 s"]);
+    workdir.run("query t --box x=1parsnip:").fails(2, &["the unit `parsnip` of 1 parsnip is not known"]);
+    workdir.run("query t --box y=1cm:").fails(2, &["column `y` has no unit, so it cannot be compared with 1 cm"]);
+    workdir.run_of(&["query", "t", "--where", "x + 1 > 1cm"]).fails(2, &["a computed number has no unit"]);
+    workdir.run_of(&["query", "t", "--where", "x > 1 + 1cm"]).fails(2, &["takes numbers, not the quantity 1 cm"]);
+}
+
+#[test]
+fn messages_say_what_a_person_would() {
+    let workdir = Workdir::new();
+    workdir.table("run.kubist", &particles(0, 100));
+    workdir.run("info rum.kubist").fails(3, &["rum.kubist does not exist; did you mean run.kubist?"]);
+    workdir.run("info nope").fails(3, &["nope does not exist"]);
+    workdir
+        .run_of(&["query", "run.kubist", "--where", "pid >"])
+        .fails(2, &["expected a value after `>` at character 6"]);
+    workdir.run("query run.kubist --limti 3").fails(2, &["--limit"]);
+    workdir.run("query run.kubist --columns PID,klnd").fails(2, &["no column `klnd`; did you mean `kind`?"]);
+    workdir.run("estimate run.kubist maen(x)").fails(2, &["there is no aggregate \"maen\"; did you mean mean"]);
+    workdir.run("plot run.kubist --axes x,y -o a.svg").fails(2, &["pictures are PNG files", ".svg"]);
+    assert!(!workdir.path("a.svg").exists());
+    let found = workdir.run("query run.kubist --box PID=7 --columns KIND,Pid").ok();
+    assert_eq!(found.out.lines().next(), Some("kind,pid"));
+    assert_eq!(found.out.lines().count(), 2);
+}

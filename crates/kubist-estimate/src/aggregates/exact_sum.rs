@@ -1,0 +1,63 @@
+//! Sums of whole numbers, digit for digit: beside the totals of a sample, what was added up in
+//! all, which is the answer once everything has been read.
+
+use arrow_buffer::i256;
+
+use crate::aggregate::{Accumulator, Found, Records, Rows, same};
+use crate::interval::{Conditions, Interval};
+
+/// An accumulator of estimates, and the sum of all that it was given.
+#[derive(Debug)]
+pub struct ExactSum {
+    estimated: Box<dyn Accumulator>,
+    /// Of 256 bits: no number of rows makes it overflow.
+    total: i256,
+    /// Of whole numbers, to make values of them.
+    divisor: f64,
+}
+
+impl ExactSum {
+    pub fn new(estimated: Box<dyn Accumulator>, divisor: f64) -> ExactSum {
+        ExactSum { estimated, total: i256::ZERO, divisor }
+    }
+}
+
+impl Accumulator for ExactSum {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        let Some(wholes) = records.wholes else { return self.estimated.add(records, rows, priorities) };
+        let mut part = 0i128;
+        let rows: Vec<usize> = rows.collect();
+        for value in rows.iter().filter_map(|row| wholes.get(*row)) {
+            part = part.checked_add(value).unwrap_or_else(|| {
+                self.total = self.total.wrapping_add(i256::from_i128(part));
+                value
+            });
+        }
+        self.total = self.total.wrapping_add(i256::from_i128(part));
+        self.estimated.add(records, Rows::Some(rows.iter()), priorities);
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        let other = same::<ExactSum>(other);
+        self.total = self.total.wrapping_add(other.total);
+        self.estimated.merge(other.estimated);
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(ExactSum::new(self.estimated.hollow(), self.divisor))
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        let estimated = self.estimated.figures(conditions);
+        if conditions.p < 1.0 {
+            return estimated;
+        }
+        let value = self.total.to_string().parse().unwrap_or(f64::NAN) / self.divisor;
+        let records = estimated.first().map_or(0.0, |found| found.records);
+        Found::exactly(Interval::exact(value), [Some(self.total); 3], records)
+    }
+
+    fn numbers(&self) -> usize {
+        self.estimated.numbers()
+    }
+}

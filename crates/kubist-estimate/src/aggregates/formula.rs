@@ -1,0 +1,300 @@
+//! Arithmetic over sums, counts, means and shares: `sum(a * b) / sum(b)`.
+//!
+//! Each of them is a function of totals, and so is what is made of them. The error follows by
+//! the delta method: the formula's slopes, in each of its aggregates, make one linear
+//! combination of totals, whose spread between random groups is that of the formula. Slopes are
+//! differences over a hundredth of each aggregate's own error, where the formula is as good as
+//! straight.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_expr::{Expression, never};
+
+use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
+use crate::call::{Call, split, unquoted};
+use crate::interval::{Conditions, Interval};
+use crate::sums::{Spread, Sums};
+
+/// What can be combined.
+pub const COMBINED: &str = "sum, count, mean (avg) and share";
+
+/// The error of an aggregate, over what a slope is measured along.
+const STEP: f64 = 1e-2;
+/// The least step, relative to the value: less would be rounding.
+const LEAST_STEP: f64 = 1e-7;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// All records.
+    Records,
+    /// Records in which the argument has a value.
+    Count,
+    Sum,
+    Mean,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    kind: Kind,
+    argument: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Formula {
+    /// Over one column for each term.
+    expression: Expression,
+    schema: SchemaRef,
+    terms: Vec<Term>,
+    arguments: usize,
+}
+
+/// The formula that a text is; `None` if there is no aggregate in it.
+pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
+    let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
+    let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
+    while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
+        let begin = name.start;
+        let call = Call {
+            name: text[name].to_ascii_lowercase(),
+            arguments: split(&text[inner.clone()]).ok_or("an argument is missing")?,
+            schema,
+        };
+        let kind = kind(&call)?;
+        if kind != Kind::Records {
+            arguments.extend(call.expressions(1)?);
+        }
+        let argument = arguments.len().saturating_sub(1);
+        // Several of one text are several columns, which say the same.
+        let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
+        rest.push_str(&text[at..begin]);
+        rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
+        names.push(Field::new(column, DataType::Float64, true));
+        terms.push(Term { kind, argument });
+        at = inner.end + 1;
+    }
+    if terms.is_empty() {
+        return Ok(None);
+    }
+    rest.push_str(&text[at..]);
+    let of_terms = Arc::new(Schema::new(names));
+    let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| mistake.to_string())?;
+    if expression.is_condition() {
+        return Err("it is a condition: an estimate is of a number".into());
+    }
+    let formula = Formula { expression, schema: of_terms, terms, arguments: arguments.len() };
+    Ok(Some(Bound::new(arguments, formula)))
+}
+
+fn kind(call: &Call) -> Result<Kind, String> {
+    match call.name.as_str() {
+        "count" if call.arguments.is_empty() || call.arguments == ["*"] => Ok(Kind::Records),
+        "count" => call.takes(1..=1, "nothing, * or one argument").map(|()| Kind::Count),
+        "sum" => call.takes(1..=1, "one argument").map(|()| Kind::Sum),
+        "mean" | "avg" | "share" => call.takes(1..=1, "one argument").map(|()| Kind::Mean),
+        name => Err(format!("{name} cannot be part of a formula: only {COMBINED} can")),
+    }
+}
+
+/// The next call of an aggregate from `at` on: where its name and its arguments stand.
+fn next_call(
+    text: &str,
+    at: usize,
+    is_aggregate: &impl Fn(&str) -> bool,
+) -> Result<Option<(Range<usize>, Range<usize>)>, String> {
+    let mut name: Option<usize> = None;
+    let mut letters = text[at..].char_indices().map(|(index, letter)| (at + index, letter));
+    while let Some((index, letter)) = letters.next() {
+        match (letter, name) {
+            ('"' | '\'' | '`', _) => {
+                name = None;
+                letters.find(|(_, next)| *next == letter);
+            }
+            ('(', Some(begin)) if is_aggregate(text[begin..index].trim_end()) => {
+                let end = closing(text, index + 1).ok_or("a parenthesis is not closed")?;
+                let named = begin..begin + text[begin..index].trim_end().len();
+                return Ok(Some((named, index + 1..end)));
+            }
+            (letter, None) if letter.is_alphabetic() || letter == '_' => name = Some(index),
+            (letter, Some(_)) if letter.is_alphanumeric() || letter == '_' || letter == '.' => {}
+            // A word may be followed by spaces before its parenthesis, but not by another word.
+            (letter, Some(begin)) if letter.is_whitespace() => {
+                let next = text[index..].trim_start().chars().next();
+                name = Some(begin).filter(|_| next == Some('('));
+            }
+            _ => name = None,
+        }
+    }
+    Ok(None)
+}
+
+/// Where the parenthesis closes that opened before `begin`.
+fn closing(text: &str, begin: usize) -> Option<usize> {
+    let mut depth = 1;
+    unquoted(&text[begin..]).find_map(|(index, letter)| {
+        depth += match letter {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        (depth == 0).then_some(begin + index)
+    })
+}
+
+impl Formula {
+    /// Records, then the sum and the number of values of each argument.
+    fn width(&self) -> usize {
+        1 + 2 * self.arguments
+    }
+
+    /// The values of the formula for rows of the terms' values; NaN where there is none.
+    fn values(&self, rows: &[Vec<f64>]) -> Option<Vec<f64>> {
+        let column = |term: usize| Arc::new(rows.iter().map(|row| row[term]).collect::<Float64Array>()) as ArrayRef;
+        let columns = (0..self.terms.len()).map(column).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), columns).ok()?;
+        self.expression.evaluate(&batch, &never).ok()
+    }
+}
+
+impl Aggregate for Formula {
+    fn properties(&self) -> Properties {
+        Properties { bell_curve: true, uses_number_of_records: true, ..Properties::default() }
+    }
+
+    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+        let mut features = vec![vec![1.0; rows]];
+        for (values, shift) in values.iter().zip(shifts) {
+            let present = |value: &f64| !value.is_nan();
+            features.push(values.iter().map(|value| if present(value) { value - shift } else { 0.0 }).collect());
+            features.push(values.iter().map(|value| if present(value) { 1.0 } else { 0.0 }).collect());
+        }
+        Some(features)
+    }
+
+    fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
+        Box::new(Totals {
+            formula: self.clone(),
+            shifts: pilot.shifts.to_vec(),
+            sums: Sums::new(self.width(), pilot.groups),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Totals {
+    formula: Formula,
+    shifts: Vec<f64>,
+    sums: Sums,
+}
+
+impl Totals {
+    /// Each term's value and its slopes in the totals.
+    fn terms(&self, conditions: &Conditions) -> Vec<(f64, Vec<f64>)> {
+        let totals = self.sums.totals(conditions.p);
+        let all = totals[0];
+        // Where the number of records is known, totals are shares of it.
+        let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
+        let by = known.map_or(1.0, |rows| rows / all);
+        let term = |term: &Term| {
+            let mut slopes = vec![0.0; totals.len()];
+            let (sum, present) = (1 + 2 * term.argument, 2 + 2 * term.argument);
+            let shift = self.shifts.get(term.argument).copied().unwrap_or(0.0);
+            let value = match term.kind {
+                Kind::Records => {
+                    slopes[0] = by;
+                    all * by
+                }
+                Kind::Count => {
+                    slopes[present] = by;
+                    totals[present] * by
+                }
+                Kind::Sum => {
+                    (slopes[sum], slopes[present]) = (by, shift * by);
+                    (totals[sum] + shift * totals[present]) * by
+                }
+                Kind::Mean => {
+                    let mean = totals[sum] / totals[present];
+                    (slopes[sum], slopes[present]) = (1.0 / totals[present], -mean / totals[present]);
+                    return (mean + shift, slopes);
+                }
+            };
+            if known.is_some() {
+                slopes[0] -= value / all;
+            }
+            (value, slopes)
+        };
+        self.formula.terms.iter().map(term).collect()
+    }
+
+    fn interval(&self, conditions: &Conditions) -> Interval {
+        let terms = self.terms(conditions);
+        let at: Vec<f64> = terms.iter().map(|(value, _)| *value).collect();
+        let steps: Vec<f64> = terms
+            .iter()
+            .map(|(value, slopes)| {
+                let error = self.sums.spread(conditions.p, slopes).error;
+                (STEP * error).max(LEAST_STEP * value.abs())
+            })
+            .collect();
+        let mut rows = vec![at.clone()];
+        if conditions.p < 1.0 {
+            for (term, step) in steps.iter().enumerate() {
+                for away in [-step, *step] {
+                    let mut row = at.clone();
+                    row[term] += away;
+                    rows.push(row);
+                }
+            }
+        }
+        let Some(found) = self.formula.values(&rows) else { return Interval::unknown() };
+        let value = found[0];
+        if value.is_nan() {
+            return Interval::unknown();
+        }
+        if conditions.p >= 1.0 {
+            return Interval::exact(value);
+        }
+        let mut slopes = vec![0.0; self.formula.width()];
+        for (term, (_, of_totals)) in terms.iter().enumerate() {
+            let slope = match steps[term] > 0.0 {
+                true => (found[2 + 2 * term] - found[1 + 2 * term]) / (2.0 * steps[term]),
+                false => 0.0,
+            };
+            slopes.iter_mut().zip(of_totals).for_each(|(all, of_total)| *all += slope * of_total);
+        }
+        let spread = match slopes.iter().all(|slope| slope.is_finite()) {
+            true => self.sums.spread(conditions.p, &slopes),
+            false => Spread { error: f64::NAN, degrees: 0.0, skewness: 0.0 },
+        };
+        let interval = Interval::around(value, spread, conditions);
+        // Of a sample in which all is alike nothing bounds the rest.
+        match interval.constant {
+            true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
+            false => interval,
+        }
+    }
+}
+
+impl Accumulator for Totals {
+    fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        self.sums.add(&records.features, rows, priorities);
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        self.sums.merge(same::<Totals>(other).sums);
+    }
+
+    fn hollow(&self) -> Box<dyn Accumulator> {
+        Box::new(Totals { formula: self.formula.clone(), shifts: self.shifts.clone(), sums: self.sums.hollow() })
+    }
+
+    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+        Found::new(self.interval(conditions), self.sums.records())
+    }
+
+    fn numbers(&self) -> usize {
+        self.sums.numbers()
+    }
+}

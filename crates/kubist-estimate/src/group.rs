@@ -1,0 +1,82 @@
+//! What records are grouped by: columns, and expressions over them.
+
+use std::sync::Arc;
+
+use arrow_array::types::Decimal128Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray};
+use arrow_schema::{DataType, Field, Schema};
+use kubist_catalog::schema::TableSchema;
+use kubist_expr::Grouping;
+use kubist_index::priority::is_identity_type;
+use kubist_types::Cancel;
+use kubist_types::error::{Error, Result};
+
+/// One part of `group_by`.
+pub struct GroupBy {
+    /// A column as it is stored, or an expression as it was written, with the type that groups
+    /// are told apart by.
+    pub field: Arc<Field>,
+    of: Of,
+}
+
+enum Of {
+    /// By its name.
+    Column(String),
+    Expression(Grouping),
+}
+
+impl GroupBy {
+    /// A column by its name, or else an expression over the columns of `visible`. Says which
+    /// stored columns it reads.
+    pub fn bind(text: &str, schema: &TableSchema, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
+        let (group, columns) = match schema.column(text) {
+            Ok(column) => {
+                let field = schema.stored.fields()[column].clone();
+                (GroupBy { of: Of::Column(field.name().clone()), field }, vec![column])
+            }
+            Err(no_column) if is_name(text) => return Err(no_column),
+            Err(_) => {
+                let grouping = Grouping::parse(text, visible)
+                    .map_err(|mistake| Error::invalid(format!("group_by {text}: {mistake}")))?;
+                let columns = grouping.columns().into_iter().map(|column| schema.stored_index[column]).collect();
+                let field = Arc::new(Field::new(text.trim(), grouping.data_type().clone(), true));
+                (GroupBy { of: Of::Expression(grouping), field }, columns)
+            }
+        };
+        let (name, kind) = (group.field.name(), group.field.data_type());
+        match is_identity_type(kind) {
+            true => Ok((group, columns)),
+            false => Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups"))),
+        }
+    }
+
+    /// The group of each row.
+    pub fn labels(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<ArrayRef> {
+        match &self.of {
+            Of::Column(name) => Ok(batch.column_by_name(name).cloned().expect("it was asked for")),
+            Of::Expression(grouping) => Ok(grouping.evaluate(batch, &|| cancel.is_set())?),
+        }
+    }
+
+    /// The labels of all groups as an answer has them: computed integers of 64 bits if all fit,
+    /// plain text.
+    pub fn answered(&self, labels: &ArrayRef) -> Result<ArrayRef> {
+        match (&self.of, labels.data_type()) {
+            (Of::Expression(_), DataType::Decimal128(38, 0)) => {
+                let values = labels.as_primitive::<Decimal128Type>();
+                let small: Option<Vec<Option<i64>>> = values
+                    .iter()
+                    .map(|value| value.map_or(Some(None), |value| i64::try_from(value).ok().map(Some)))
+                    .collect();
+                Ok(small.map_or(labels.clone(), |small| Arc::new(Int64Array::from(small))))
+            }
+            (Of::Expression(_), DataType::Utf8View) => arrow_cast::cast(labels, &DataType::Utf8).map_err(Error::kernel),
+            _ => Ok(labels.clone()),
+        }
+    }
+}
+
+/// Can it be no more than a column's name?
+fn is_name(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ' '))
+}

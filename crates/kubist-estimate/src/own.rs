@@ -1,0 +1,180 @@
+//! Figures in the type of what they are of, with all digits: integers, decimals, dates, times.
+//!
+//! Each value of these types is a whole number of the type's unit: a decimal without its point,
+//! a timestamp in its unit.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array, Decimal256Array, Int64Array, UInt64Array, new_null_array};
+use arrow_buffer::i256;
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{DataType, TimeUnit};
+
+use kubist_types::error::{Error, Result};
+
+/// Integers of any size that 128 bits hold.
+pub const HUGE: DataType = DataType::Decimal128(38, 0);
+
+/// A value and the ends of its interval; none where nothing is known, or nothing bounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Own {
+    pub data_type: DataType,
+    pub value: Option<i256>,
+    pub low: Option<i256>,
+    pub high: Option<i256>,
+}
+
+/// A value with all digits in JSON: an integer of 64 bits as a number, all else as text.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Told {
+    Integer(i64),
+    Text(String),
+}
+
+impl Own {
+    /// The whole numbers nearest to a value, and beyond the ends of its interval.
+    pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> Own {
+        let unit = unit(data_type);
+        let whole = |number: f64| i256::from_f64(number).filter(|_| number.is_finite());
+        Own {
+            data_type: data_type.clone(),
+            value: value.and_then(|value| whole((value * unit).round())),
+            low: whole((low * unit).floor()),
+            high: whole((high * unit).ceil()),
+        }
+    }
+
+    /// Where it has no ends, those that numbers give it.
+    pub fn bounded(&mut self, low: f64, high: f64) {
+        // An integer of 64 bits may have been rounded on its way here.
+        let wider = Own::rounded(&self.data_type, None, low.next_down(), high.next_up());
+        self.low = self.low.or(wider.low);
+        self.high = self.high.or(wider.high);
+    }
+
+    /// A value as text, with all its digits.
+    pub fn text(&self, value: i256) -> String {
+        let array = array(&[Some(value)], &self.data_type);
+        array.ok().and_then(|array| array_value_to_string(&array, 0).ok()).unwrap_or_else(|| value.to_string())
+    }
+
+    /// The value and the ends as text.
+    pub fn texts(&self) -> [Option<String>; 3] {
+        [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
+    }
+
+    /// What kind of value it is: `integer`, `decimal`, `date`, `timestamp`, `timestamp_ns`, `time`.
+    pub fn kind(&self) -> &'static str {
+        match &self.data_type {
+            kind if is_integer(kind) => "integer",
+            DataType::Date32 | DataType::Date64 => "date",
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => "timestamp_ns",
+            DataType::Timestamp(..) => "timestamp",
+            DataType::Time32(_) | DataType::Time64(_) => "time",
+            _ => "decimal",
+        }
+    }
+
+    /// Value, low and high for JSON.
+    pub fn told(&self) -> [Option<Told>; 3] {
+        let small = |value: i256| value.to_i128().filter(|_| self.is_integer()).and_then(|value| value.try_into().ok());
+        let told = |value: i256| small(value).map_or_else(|| Told::Text(self.text(value)), Told::Integer);
+        [self.value, self.low, self.high].map(|value| value.map(told))
+    }
+
+    /// Is it an integer, and no decimal or time?
+    pub fn is_integer(&self) -> bool {
+        is_integer(&self.data_type)
+    }
+}
+
+/// The type in which figures of this type are exact: all but durations have one.
+pub fn of(data_type: DataType) -> Option<DataType> {
+    (!matches!(data_type, DataType::Duration(_))).then_some(data_type)
+}
+
+pub fn is_integer(data_type: &DataType) -> bool {
+    data_type.is_integer() || *data_type == HUGE
+}
+
+/// The number of units that make 1.
+pub fn unit(data_type: &DataType) -> f64 {
+    match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => 10f64.powi((*scale).into()),
+        _ => 1.0,
+    }
+}
+
+/// The type of sums of a type; none for times, whose sums are no times.
+pub fn of_sums(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        kind if is_integer(kind) => Some(HUGE),
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+            Some(DataType::Decimal128(38, *scale))
+        }
+        DataType::Decimal256(_, scale) => Some(DataType::Decimal256(76, *scale)),
+        _ => None,
+    }
+}
+
+/// Values of a type as an array: integers that may be huge as such of 64 bits if all fit,
+/// decimals of 128 bits as wider ones if one does not.
+pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> {
+    let small: Option<Vec<Option<i64>>> = values
+        .iter()
+        .map(|value| value.map_or(Some(None), |value| i64::try_from(value.to_i128()?).ok().map(Some)))
+        .collect();
+    if values.iter().all(Option::is_none) {
+        return Ok(new_null_array(data_type, values.len()));
+    }
+    match (data_type, small) {
+        (kind, Some(small)) if *kind == HUGE => Ok(Arc::new(Int64Array::from(small))),
+        (DataType::Decimal128(_, scale), _) => {
+            // Of 38 digits at most.
+            let most = 10i128.pow(38);
+            let fit: Option<Vec<Option<i128>>> = values
+                .iter()
+                .map(|value| {
+                    let Some(value) = value else { return Some(None) };
+                    value.to_i128().filter(|value| value.abs() < most).map(Some)
+                })
+                .collect();
+            match fit {
+                Some(fit) => Ok(Arc::new(Decimal128Array::from(fit).with_data_type(data_type.clone()))),
+                None => wide(values, &DataType::Decimal256(76, *scale)),
+            }
+        }
+        (DataType::Decimal256(_, _), _) => wide(values, data_type),
+        (DataType::UInt64, _) => {
+            let value = |value: i256| value.to_i128().and_then(|value| u64::try_from(value).ok());
+            let values = values.iter().map(|each| each.and_then(value));
+            Ok(Arc::new(values.collect::<UInt64Array>()))
+        }
+        // Days and times of 32 bits come from integers of 32 bits.
+        (DataType::Date32 | DataType::Time32(_), Some(small)) => {
+            let days = cast(&Int64Array::from(small), &DataType::Int32).map_err(Error::kernel)?;
+            cast(&days, data_type).map_err(Error::kernel)
+        }
+        (DataType::Decimal32(_, _) | DataType::Decimal64(_, _), Some(small)) => {
+            let unscaled = Int64Array::from(small);
+            let unscaled = unscaled.reinterpret_cast::<arrow_array::types::Decimal64Type>();
+            let scale = match data_type {
+                DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) => *scale,
+                _ => 0,
+            };
+            let wide: ArrayRef = Arc::new(unscaled.with_data_type(DataType::Decimal64(18, scale)));
+            cast(&wide, data_type).map_err(Error::kernel)
+        }
+        (_, Some(small)) => cast(&Int64Array::from(small), data_type).map_err(Error::kernel),
+        (_, None) => Err(Error::invalid(format!("a figure does not fit the type {data_type}"))),
+    }
+}
+
+fn wide(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> {
+    Ok(Arc::new(Decimal256Array::from(values.to_vec()).with_data_type(data_type.clone())))
+}

@@ -1,0 +1,73 @@
+//! A figure as people read it: the same words on the command line, in Python and for whoever
+//! else shows one.
+
+use kubist_types::human::{alike, grouped, number};
+
+/// `3.02e-7 ± 0.26e-7 m`, both ends of the interval where they are not equally far, and a figure
+/// of all records as itself.
+pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
+    let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
+    let Some(value) = value else {
+        return format!("unknown, {} to {}{unit}", number(low), number(high));
+    };
+    if exact {
+        return format!("{}{unit} exactly", number(value));
+    }
+    let (below, above) = (value - low, high - value);
+    let half = below.max(above);
+    if half.is_finite() && (below - above).abs() <= 0.1 * half {
+        return match &alike(&[value, half], half)[..] {
+            [value, half] if half != "0" => format!("{value} ± {half}{unit}"),
+            _ => format!("{}{unit}", number(value)),
+        };
+    }
+    let error = [below, above].into_iter().filter(|error| *error > 0.0).fold(f64::INFINITY, f64::min);
+    let texts = alike(&[value, low, high], error);
+    format!("{}, {} to {}{unit}", texts[0], texts[1], texts[2])
+}
+
+/// The same of a figure in a type of its own: of its value and the ends of its interval as text
+/// with all digits.
+pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: Option<&str>) -> String {
+    let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
+    let ends = format!("{} to {}", low.map_or("-inf".into(), grouped), high.map_or("inf".into(), grouped));
+    match value {
+        None => format!("unknown, {ends}{unit}"),
+        Some(only) if exact => format!("{}{unit} exactly", grouped(only)),
+        Some(only) if low == value && high == value => format!("{}{unit}", grouped(only)),
+        Some(value) => format!("{}, {ends}{unit}", grouped(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        let infinity = f64::INFINITY;
+        for (value, low, high, exact, unit, words) in [
+            (Some(12.34567), 12.3, 12.39134, false, None, "12.346 ± 0.046"),
+            (Some(3.0213e-7), 2.757e-7, 3.2853e-7, false, Some("m"), "3.02e-7 ± 0.26e-7 m"),
+            (Some(1234567.0), 1230000.0, 1239134.0, false, None, "1,234,600 ± 4,600"),
+            (Some(3.0), 3.0, 3.0, true, Some("kg"), "3 kg exactly"),
+            (Some(20_000_123.0), 20_000_123.0, 20_000_123.0, true, None, "20,000,123 exactly"),
+            (Some(3.5), 3.5, 3.5, false, Some("s"), "3.5 s"),
+            (Some(0.0), 0.0, 36.0, false, None, "0, 0 to 36"),
+            (Some(0.5), 0.25, 0.9, false, Some("m"), "0.50, 0.25 to 0.90 m"),
+            (Some(7.25), 7.0, infinity, false, None, "7.25, 7.00 to inf"),
+            (None, -infinity, 2.5, false, Some("m/s"), "unknown, -inf to 2.5 m/s"),
+        ] {
+            assert_eq!(in_words(value, low, high, exact, unit), words);
+        }
+        let far = "1152921504606847975";
+        for (texts, exact, words) in [
+            ([Some(far); 3], true, "1,152,921,504,606,847,975 s exactly"),
+            ([Some("2021-03-07"), None, Some("2021-03-09")], false, "2021-03-07, -inf to 2021-03-09 s"),
+            ([Some("-1234.50"); 3], false, "-1,234.50 s"),
+            ([None, Some("1"), None], false, "unknown, 1 to inf s"),
+        ] {
+            assert_eq!(texts_in_words(texts, exact, Some("s")), words);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! `CASE`: its branches are numbers, times, conditions or texts, all of one kind.
+//!
+//! A `CASE` of conditions is one of 1 and 0. A `CASE` of texts is not computed to be compared:
+//! each of its texts is compared instead, and what comes of it is a `CASE` of conditions.
+
+use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
+use crate::arithmetic::{Numeric, common_kind, numeric, step};
+use crate::bound::{self, Choice, Compute, Operand, Step, Test, Text};
+use crate::domain::{Family, Point, Position};
+use crate::error::ExprError;
+use crate::meaning::{Meaning, computed, describe, family};
+use crate::number::{self, Decimal};
+use crate::syntax::{Op, Syntax};
+use crate::value::Literal;
+use arrow_schema::DataType;
+use std::sync::Arc;
+
+/// What texts may be compared with for all branches of a `CASE` together.
+const MOST_COMPARISONS: usize = 1 << 18;
+
+pub(super) fn bind(
+    operand: Option<Box<Syntax>>,
+    whens: Vec<(Syntax, Syntax)>,
+    otherwise: Option<Box<Syntax>>,
+    names: &Names,
+) -> Result<Meaning, ExprError> {
+    let (mut tests, mut values) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len() + 1));
+    let mut number = None;
+    let operand = match operand.map(|operand| meaning_of(*operand, names)).transpose()? {
+        None => None,
+        Some(Meaning::Operand(operand)) => {
+            let (operand, known) = shared(*operand);
+            number = known;
+            Some(operand)
+        }
+        Some(other) => {
+            let found = describe(&other);
+            return Err(ExprError::type_mistake(format!(
+                "CASE takes a column or a computed number, not {found}: write CASE WHEN with conditions"
+            )));
+        }
+    };
+    for (when, then) in whens {
+        tests.push(match &operand {
+            None => condition_of(when, names)?,
+            Some(operand) => compare(Op::Eq, operand.clone().into(), meaning_of(when, names)?)?,
+        });
+        values.push(meaning_of(then, names)?);
+    }
+    values.push(match otherwise {
+        Some(otherwise) => meaning_of(*otherwise, names)?,
+        None => Meaning::Literal(Literal::Null),
+    });
+    of_kind(number, tests, values)
+}
+
+/// A number that is known to the tests, and to the values that they stand for.
+type Shared = Option<Arc<Compute>>;
+
+/// What all branches have in common.
+#[derive(Clone, PartialEq)]
+enum Kind {
+    Null,
+    Number,
+    Condition,
+    Text,
+    /// Dates and times of one type.
+    Time(DataType),
+    /// A time as it is written.
+    AnyTime,
+}
+
+fn kind(value: &Meaning) -> Result<Kind, ExprError> {
+    Ok(match value {
+        Meaning::Literal(Literal::Null) => Kind::Null,
+        Meaning::Literal(Literal::Number(_)) => Kind::Number,
+        Meaning::Literal(Literal::Bool(_)) | Meaning::Test(_) => Kind::Condition,
+        Meaning::Literal(Literal::Text(_)) | Meaning::Choice(_) => Kind::Text,
+        Meaning::Literal(Literal::Moment { .. }) => Kind::AnyTime,
+        Meaning::Operand(operand) => match family(operand) {
+            Family::Null => Kind::Null,
+            Family::Bool => Kind::Condition,
+            Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) => Kind::Number,
+            Family::Text => Kind::Text,
+            Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. } => match &**operand {
+                Operand::Column(column) => Kind::Time(column.data_type.clone()),
+                Operand::Compute(compute) => compute.stored.clone().map_or(Kind::Number, Kind::Time),
+            },
+            Family::Binary | Family::Other => return Err(no_value(value)),
+        },
+        // A quantity has no column here whose unit it could be told in.
+        Meaning::Literal(Literal::Binary(_) | Literal::Quantity(_)) => return Err(no_value(value)),
+    })
+}
+
+fn no_value(value: &Meaning) -> ExprError {
+    ExprError::type_mistake(format!("CASE gives numbers, times, conditions or texts, not {}", describe(value)))
+}
+
+/// The kind of two branches, if they have one in common.
+fn met(one: Kind, other: Kind) -> Option<Kind> {
+    match (one, other) {
+        (Kind::Null, kind) | (kind, Kind::Null) => Some(kind),
+        (Kind::AnyTime, Kind::Time(kind)) | (Kind::Time(kind), Kind::AnyTime) => Some(Kind::Time(kind)),
+        // Where a time stands a text can be one.
+        (Kind::Text, time @ (Kind::Time(_) | Kind::AnyTime)) | (time @ (Kind::Time(_) | Kind::AnyTime), Kind::Text) => {
+            Some(time)
+        }
+        (one, other) => (one == other).then_some(one),
+    }
+}
+
+fn of_kind(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let mut common = Kind::Null;
+    let mut first = None;
+    for value in &values {
+        let next = kind(value)?;
+        let Some(met) = met(common, next.clone()) else {
+            return Err(mixed(first.unwrap_or(value), value));
+        };
+        if next != Kind::Null && first.is_none() {
+            first = Some(value);
+        }
+        common = met;
+    }
+    match common {
+        Kind::Null => Ok(Meaning::Literal(Literal::Null)),
+        Kind::Number => numbers(known, tests, values).map(|number| Operand::Compute(number).into()),
+        Kind::Condition => {
+            let answers = values.into_iter().map(as_test).collect::<Result<_, _>>()?;
+            conditions(known, tests, answers).map(Meaning::from)
+        }
+        Kind::Time(stored) => times(known, tests, values, stored),
+        Kind::AnyTime => Err(ExprError::type_mistake(
+            "CASE gives times of no type: cast them, as in TIMESTAMP '2020-01-01'::timestamp",
+        )),
+        Kind::Text => texts(known, tests, values),
+    }
+}
+
+fn mixed(one: &Meaning, other: &Meaning) -> ExprError {
+    ExprError::type_mistake(format!(
+        "CASE gives {} in one branch and {} in another: all must be numbers, times of one type, conditions or texts",
+        describe(one),
+        describe(other)
+    ))
+}
+
+/// The branches as one number.
+fn case(known: Shared, kind: bound::Kind, tests: Vec<Test>, mut values: Vec<Option<Compute>>) -> Compute {
+    let null = || Compute::new(kind, Step::Case(Vec::new(), None));
+    let otherwise = values.pop().flatten().map(Box::new);
+    let whens = tests.into_iter().zip(values.into_iter().map(|value| value.unwrap_or_else(null)));
+    let case = Compute::new(kind, Step::Case(whens.collect(), otherwise));
+    match known {
+        Some(number) => Compute::new(kind, Step::Once(number, Box::new(case))),
+        None => case,
+    }
+}
+
+fn numbers(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Compute, ExprError> {
+    let values = values.into_iter().map(|value| numeric("CASE", value)).collect::<Result<Vec<Numeric>, _>>()?;
+    let kind = common_kind(&values);
+    Ok(case(known, kind, tests, values.into_iter().map(|value| step(value, kind)).collect()))
+}
+
+/// 1 where the branch holds, 0 where it does not.
+fn conditions(known: Shared, tests: Vec<Test>, answers: Vec<Test>) -> Result<Test, ExprError> {
+    let truth = |answer: Test| match answer {
+        Test::Constant(None) => None,
+        Test::Constant(Some(truth)) => Some(Compute::new(bound::Kind::Int, Step::Int(truth.into()))),
+        test => Some(Compute::new(bound::Kind::Int, Step::Truth(Box::new(test)))),
+    };
+    let case = case(known, bound::Kind::Int, tests, answers.into_iter().map(truth).collect());
+    super::against(Op::Eq, Operand::Compute(case), &Literal::Number(number::Number::Finite(Decimal::from_integer(1))))
+}
+
+fn times(known: Shared, tests: Vec<Test>, values: Vec<Meaning>, stored: DataType) -> Result<Meaning, ExprError> {
+    let of_stored = Family::of(&stored);
+    let value = |value: Meaning| match value {
+        Meaning::Literal(Literal::Null) => Ok(None),
+        Meaning::Literal(literal) => match of_stored.position(&literal) {
+            Ok(Position::At(Point::Whole(value))) => {
+                Ok(Some(Compute::new(bound::Kind::Int, Step::Int(value.as_i128()))))
+            }
+            _ => Err(ExprError::type_mistake(format!(
+                "CASE gives {} beside values of type {stored}, of which it is none",
+                literal.described()
+            ))),
+        },
+        Meaning::Operand(operand) if family(&operand) == Family::Null => Ok(None),
+        Meaning::Operand(operand) => Ok(Some(computed(*operand))),
+        other => Err(no_value(&other)),
+    };
+    let values = values.into_iter().map(value).collect::<Result<Vec<_>, _>>()?;
+    let case = case(known, bound::Kind::Int, tests, values);
+    Ok(Operand::Compute(Compute { stored: Some(stored), ..case }).into())
+}
+
+fn texts(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let text = |value: Meaning| match value {
+        Meaning::Literal(Literal::Text(text)) => Ok(Text::Literal(text)),
+        Meaning::Choice(choice) => Ok(Text::Choice(choice)),
+        Meaning::Operand(operand) => match operand.column() {
+            Some(column) if family(&operand) == Family::Text => Ok(Text::Column(column.clone())),
+            _ => Ok(Text::Null),
+        },
+        _ => Ok(Text::Null),
+    };
+    let mut texts = values.into_iter().map(text).collect::<Result<Vec<Text>, ExprError>>()?;
+    let otherwise = texts.pop().unwrap_or(Text::Null);
+    Ok(Meaning::Choice(Box::new(Choice { known, whens: tests.into_iter().zip(texts).collect(), otherwise })))
+}
+
+impl From<Text> for Meaning {
+    fn from(text: Text) -> Meaning {
+        match text {
+            Text::Null => Meaning::Literal(Literal::Null),
+            Text::Literal(text) => Meaning::Literal(Literal::Text(text)),
+            Text::Column(column) => Operand::Column(column).into(),
+            Text::Choice(choice) => Meaning::Choice(choice),
+        }
+    }
+}
+
+/// What a test answers of each text.
+fn judged(choice: Choice, judge: &mut dyn FnMut(Meaning) -> Result<Test, ExprError>) -> Result<Test, ExprError> {
+    let Choice { known, whens, otherwise } = choice;
+    let (mut tests, mut answers) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len() + 1));
+    for (test, text) in whens {
+        tests.push(test);
+        answers.push(judge(text.into())?);
+    }
+    answers.push(judge(otherwise.into())?);
+    conditions(known, tests, answers)
+}
+
+pub(super) fn against(op: Op, choice: Choice, literal: &Literal) -> Result<Test, ExprError> {
+    judged(choice, &mut |text| compare(op, text, Meaning::Literal(literal.clone())))
+}
+
+pub(super) fn is_null(choice: Choice) -> Result<Test, ExprError> {
+    judged(choice, &mut |text| super::is_null(text))
+}
+
+/// `CASE ... END IN (...)`: each text is looked for in the whole list.
+pub(super) fn among(choice: Choice, items: Vec<Meaning>) -> Result<Test, ExprError> {
+    let mut literals = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Meaning::Literal(literal) => literals.push(literal),
+            other => {
+                return Err(ExprError::type_mistake(format!(
+                    "a CASE of texts cannot be compared with {}",
+                    describe(&other)
+                )));
+            }
+        }
+    }
+    if literals.len().saturating_mul(choice.size()) > MOST_COMPARISONS {
+        return Err(ExprError::TooLarge { limit: format!("{MOST_COMPARISONS} comparisons of a CASE of texts") });
+    }
+    judged(choice, &mut |text| as_test(among_of(text, literals.iter().cloned().map(Meaning::Literal).collect())?))
+}

@@ -1,0 +1,76 @@
+//! Computation over whole columns.
+//!
+//! A step works in one kind of number; what it reads is converted first. Nulls go through
+//! every step. Division and remainder by zero make a null; an integer beyond 128 bits is an
+//! error, as none may be wrong or missing without a word.
+
+mod buckets;
+mod case;
+mod cast;
+mod functions;
+
+use crate::bound::{Compute, Function, Kind, Known, Step};
+use crate::error::ExprError;
+use crate::evaluate::answers;
+use crate::rows::Rows;
+use crate::vector::{Values, Vector};
+use arrow_array::Array;
+use arrow_buffer::NullBuffer;
+
+/// Computes one number for each row.
+pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprError> {
+    rows.go_on()?;
+    let count = rows.count();
+    match &compute.step {
+        Step::Int(value) => {
+            Ok(Vector { values: Values::Int(vec![*value; count]).into_kind(compute.kind), nulls: None })
+        }
+        Step::Float(value) => {
+            let values = match compute.kind {
+                Kind::F32 => Values::F32(vec![*value as f32; count]),
+                _ => Values::F64(vec![*value; count]),
+            };
+            Ok(Vector { values, nulls: None })
+        }
+        Step::Column(column) => {
+            let array = rows.array(column)?;
+            Ok(Vector { values: Values::of(array.as_ref(), compute.kind)?, nulls: array.nulls().cloned() })
+        }
+        Step::Known(Known(number)) => match rows.known(number)? {
+            Some(known) => Ok(known),
+            None => vector(number, rows),
+        },
+        Step::Call(function, operands) => call(compute, *function, operands, rows),
+        Step::Truth(test) => {
+            let [yes, no] = answers(test, rows, [true, false])?;
+            let values = Values::Int(yes.iter().map(i128::from).collect()).into_kind(compute.kind);
+            Ok(Vector { values, nulls: Some(NullBuffer::new(&yes | &no)) })
+        }
+        Step::Case(whens, otherwise) => case::chosen(whens, otherwise.as_deref(), rows, compute.kind),
+        Step::Once(number, of) => {
+            let numbers = vector(number, rows)?;
+            rows.knowing(number, numbers, || vector(of, rows))
+        }
+        Step::Cast(of, cast) => cast::cast(vector(of, rows)?, cast, compute),
+    }
+}
+
+fn call(compute: &Compute, function: Function, operands: &[Compute], rows: &Rows<'_>) -> Result<Vector, ExprError> {
+    let mut operands = operands.iter();
+    let Some(first) = operands.next() else {
+        return Err(ExprError::Evaluation { message: format!("{function:?} of nothing") });
+    };
+    let mut result = converted(first, rows, compute.kind)?;
+    if operands.len() == 0 {
+        return functions::unary(function, result);
+    }
+    for operand in operands {
+        result = functions::binary(function, result, converted(operand, rows, compute.kind)?)?;
+    }
+    Ok(result)
+}
+
+fn converted(compute: &Compute, rows: &Rows<'_>, kind: Kind) -> Result<Vector, ExprError> {
+    let Vector { values, nulls } = vector(compute, rows)?;
+    Ok(Vector { values: values.into_kind(kind), nulls })
+}

@@ -1,0 +1,55 @@
+//! Rounding down to the edges of bins and to the beginnings of periods.
+
+use crate::bound::Period;
+use crate::moment::{days_since_epoch, month_of};
+use crate::number::BinWidth;
+
+/// The edges of bins as floats: whole multiples of a decimal, each rounded once, so that an
+/// edge is the number that is written so (0.3, where 3 * 0.1 is more).
+pub(super) struct Edges {
+    mantissa: f64,
+    power: f64,
+    divides: bool,
+}
+
+impl Edges {
+    pub(super) fn new(width: BinWidth) -> Edges {
+        let power = 10f64.powi(width.exponent.abs());
+        Edges { mantissa: width.mantissa as f64, power, divides: width.exponent < 0 }
+    }
+
+    fn edge(&self, number: f64) -> f64 {
+        if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
+    }
+
+    /// The greatest edge that is not above the value, where edges are rounded by `round`.
+    pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
+        if !value.is_finite() {
+            return value;
+        }
+        let number = (value / self.edge(1.0)).floor();
+        let at = |number: f64| round(self.edge(number));
+        // The division was rounded, so that it may be one off.
+        if at(number + 1.0) <= value {
+            at(number + 1.0)
+        } else if at(number) <= value {
+            at(number)
+        } else {
+            at(number - 1.0)
+        }
+    }
+}
+
+/// The beginning of the period that a time lies in.
+pub(super) fn beginning(period: Period, value: i128) -> i128 {
+    match period {
+        Period::Units { length, offset } => (value - offset).div_euclid(length) * length + offset,
+        Period::Months { months, day } => {
+            // Days of a column of 64 bits or fewer.
+            let (year, month) = month_of(value.div_euclid(day) as i64);
+            let since = i128::from(year) * 12 + i128::from(month - 1);
+            let first = since.div_euclid(months) * months;
+            i128::from(days_since_epoch(first.div_euclid(12) as i64, first.rem_euclid(12) as i64 + 1, 1)) * day
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What records are grouped by: a value of any plain type for each row.
+
+use crate::bind;
+use crate::bound::{Choice, Column, Compute, Kind, Operand, Test, Text};
+use crate::error::ExprError;
+use crate::evaluate;
+use crate::evaluate::compute::vector;
+use crate::meaning::{Meaning, describe};
+use crate::parse;
+use crate::rows::{Rows, parts};
+use crate::types::HUGE;
+use crate::vector::{Values, Vector};
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, new_empty_array};
+use arrow_buffer::{NullBuffer, i256};
+use arrow_schema::{DataType, Schema};
+use arrow_select::concat::concat;
+use kubist_index::with_exact_primitive;
+use std::sync::Arc;
+
+/// Bytes of a text that a `CASE` gives to groups: each row may get one.
+const LONGEST_TEXT: usize = 1_024;
+
+/// A value for each row of a table, bound to its schema.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    of: Of,
+    data_type: DataType,
+}
+
+#[derive(Clone, Debug)]
+enum Of {
+    Column(Arc<Column>),
+    Number(Compute),
+    Truth(Test),
+    Choice(Box<Choice>),
+}
+
+impl Grouping {
+    /// Parses an expression and binds it to `schema`.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    pub fn parse(sql: &str, schema: &Schema) -> Result<Grouping, ExprError> {
+        let of = match bind::bind(parse::parse(sql)?, schema)? {
+            Meaning::Test(test) => Of::Truth(*test),
+            Meaning::Choice(choice) => Of::Choice(bounded(choice)?),
+            Meaning::Operand(operand) => match *operand {
+                Operand::Column(column) => Of::Column(column),
+                Operand::Compute(compute) => Of::Number(compute),
+            },
+            constant => {
+                let message = format!("{} is the same for every row: name a column", describe(&constant));
+                return Err(ExprError::type_mistake(message));
+            }
+        };
+        let data_type = match &of {
+            Of::Column(column) => column.data_type.clone(),
+            Of::Truth(_) => DataType::Boolean,
+            Of::Choice(_) => DataType::Utf8View,
+            Of::Number(compute) => match (&compute.stored, compute.kind) {
+                (Some(stored), _) => stored.clone(),
+                (None, Kind::Int) => HUGE,
+                (None, Kind::F32) => DataType::Float32,
+                (None, Kind::F64) => DataType::Float64,
+            },
+        };
+        Ok(Grouping { of, data_type })
+    }
+
+    /// The type of its values: that of the column or cast; integers that were computed have 128
+    /// bits, as decimals without a fraction.
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// The indices in the schema of the columns that it reads, ascending.
+    pub fn columns(&self) -> Vec<usize> {
+        let mut columns = Vec::new();
+        let mut visit = |column: &Column| columns.push(column.index);
+        match &self.of {
+            Of::Column(column) => visit(column),
+            Of::Number(compute) => compute.each_column(&mut visit),
+            Of::Truth(test) => test.each_column(&mut visit),
+            Of::Choice(choice) => choice.each_column(&mut visit),
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// One value a row. The batch needs only the columns that it reads, and is searched by
+    /// name. `stopped` is asked before each step: once it says so, the answer is
+    /// [`ExprError::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names a value that its type cannot hold;
+    /// [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
+    pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<ArrayRef, ExprError> {
+        let found = parts(batch).map(|part| self.values(&Rows::new(&part, stopped)));
+        let found = found.collect::<Result<Vec<ArrayRef>, ExprError>>()?;
+        let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
+        Ok(concat(&found)?)
+    }
+
+    fn values(&self, rows: &Rows<'_>) -> Result<ArrayRef, ExprError> {
+        Ok(match &self.of {
+            Of::Column(column) => rows.array(column)?,
+            Of::Number(compute) => self.stored(vector(compute, rows)?)?,
+            Of::Truth(test) => {
+                let [yes, no] = evaluate::answers(test, rows, [true, false])?;
+                let known = NullBuffer::new(&yes | &no);
+                Arc::new(BooleanArray::new(yes, Some(known)))
+            }
+            Of::Choice(choice) => {
+                let mut texts = vec![None; rows.count()];
+                chosen(choice, rows, &mut |row, text| texts[row] = text)?;
+                // Few texts, many rows: each is kept once.
+                let mut built = StringViewBuilder::new().with_deduplicate_strings();
+                texts.into_iter().for_each(|text| built.append_option(text));
+                Arc::new(built.finish()) as ArrayRef
+            }
+        })
+    }
+
+    /// Numbers as an array of the type.
+    fn stored(&self, found: Vector) -> Result<ArrayRef, ExprError> {
+        let Vector { values, nulls } = found;
+        let values = match values {
+            Values::F32(values) => {
+                // One zero: -0 and 0 are one group.
+                let values: Vec<f32> = values.into_iter().map(|value| value + 0.0).collect();
+                return Ok(Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)));
+            }
+            Values::F64(values) => {
+                let values: Vec<f64> = values.into_iter().map(|value| value + 0.0).collect();
+                return Ok(Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)));
+            }
+            Values::Int(values) => values,
+        };
+        if self.data_type == HUGE {
+            let whole = PrimitiveArray::<Decimal128Type>::new(values.into(), nulls);
+            return Ok(Arc::new(whole.with_data_type(HUGE)));
+        }
+        stored(&values, nulls, &self.data_type)
+    }
+}
+
+/// Integers as the values of a column of the type, each of which must fit.
+fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
+    use crate::cell::Cell;
+    with_exact_primitive!(data_type, T => {
+        let mut found = Vec::with_capacity(values.len());
+        for (row, value) in values.iter().enumerate() {
+            let native = <<T as arrow_array::ArrowPrimitiveType>::Native as Cell>::from_whole(i256::from_i128(*value));
+            if native.as_i128() != *value && nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+                return Err(ExprError::Overflow { message: format!("{value} does not fit {data_type}") });
+            }
+            found.push(native);
+        }
+        Ok(Arc::new(PrimitiveArray::<T>::new(found.into(), nulls).with_data_type(data_type.clone())))
+    }, _ => Ok(new_empty_array(data_type)))
+}
+
+/// Refuses long texts.
+fn bounded(choice: Box<Choice>) -> Result<Box<Choice>, ExprError> {
+    fn fits(choice: &Choice) -> bool {
+        choice.whens.iter().map(|(_, text)| text).chain([&choice.otherwise]).all(|text| match text {
+            Text::Literal(text) => text.len() <= LONGEST_TEXT,
+            Text::Choice(choice) => fits(choice),
+            Text::Null | Text::Column(_) => true,
+        })
+    }
+    match fits(&choice) {
+        true => Ok(choice),
+        false => Err(ExprError::TooLarge { limit: format!("{LONGEST_TEXT} bytes in a text of a CASE") }),
+    }
+}
+
+/// The text of each row, `put` in no order.
+fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
+    rows.go_on()?;
+    let mut choose = || {
+        let left = evaluate::untold(&choice.whens, rows, &mut |takes, text| {
+            let places: Vec<usize> = takes.set_indices().collect();
+            rows.part(takes, |part| texts(text, part, &mut |row, text| put(places[row], text)))
+        })?;
+        let places: Vec<usize> = left.set_indices().collect();
+        match places.is_empty() {
+            true => Ok(()),
+            false => rows.part(&left, |part| texts(&choice.otherwise, part, &mut |row, text| put(places[row], text))),
+        }
+    };
+    match &choice.known {
+        Some(number) => {
+            let numbers = vector(number, rows)?;
+            rows.knowing(number, numbers, choose)
+        }
+        None => choose(),
+    }
+}
+
+fn texts(text: &Text, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
+    match text {
+        Text::Null => {}
+        Text::Literal(text) => (0..rows.count()).for_each(|row| put(row, Some(text.clone()))),
+        Text::Choice(choice) => chosen(choice, rows, put)?,
+        Text::Column(column) => {
+            let array = rows.array(column)?;
+            let mut all = |values: &mut dyn Iterator<Item = Option<&str>>| {
+                values.enumerate().for_each(|(row, value)| put(row, value.map(Arc::from)));
+            };
+            match array.data_type() {
+                DataType::Utf8 => all(&mut array.as_string::<i32>().iter()),
+                DataType::LargeUtf8 => all(&mut array.as_string::<i64>().iter()),
+                _ => all(&mut array.as_string_view().iter()),
+            }
+        }
+    }
+    Ok(())
+}

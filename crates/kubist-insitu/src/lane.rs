@@ -1,0 +1,190 @@
+//! One rank's end of a ring: what it puts goes straight into the memory that it shares with the
+//! leader.
+
+use kubist::ErrorKind;
+
+use crate::failure::{Failure, Result};
+use crate::patience::Patience;
+use crate::ring::{HEADER, Header, Ring, What, is_there};
+use crate::step::WhenFull;
+use crate::values::Values;
+
+/// The lane of one rank, as that rank writes to it.
+pub struct Lane {
+    ring: Ring,
+    rank: u32,
+    /// The leader's process can be seen from here: when it is gone, that is known.
+    sees_leader: bool,
+    /// A message was cut off: nothing that follows could be understood.
+    torn: Option<Failure>,
+    ended: Option<i64>,
+    closed: bool,
+}
+
+impl Lane {
+    /// # Errors
+    ///
+    /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
+    pub fn take(ring: Ring, rank: u32) -> Result<Lane> {
+        ring.claim(rank)?;
+        let sees_leader = is_there(ring.leader());
+        Ok(Lane { ring, rank, sees_leader, torn: None, ended: None, closed: false })
+    }
+
+    fn check(&self) -> Result<()> {
+        if let Some(failure) = self.torn.clone().or_else(|| self.ring.failure()) {
+            return Err(failure);
+        }
+        let leader = self.ring.leader();
+        match self.ring.is_closed() || (self.sees_leader && !is_there(leader)) {
+            true => Err(Failure::new(
+                ErrorKind::Unavailable,
+                format!("the leader of this node, process {leader}, has ended"),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn free(&self) -> usize {
+        self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
+    }
+
+    /// Refuses what does not fit now, if the caller does not want to wait.
+    ///
+    /// # Errors
+    ///
+    /// `Busy`; `Invalid` if it never fits; what stops the leader.
+    pub fn check_room(&self, values: &Values<'_>, when_full: WhenFull) -> Result<()> {
+        self.room(HEADER + values.bytes().next_multiple_of(8), when_full)
+    }
+
+    fn room(&self, bytes: usize, when_full: WhenFull) -> Result<()> {
+        self.check()?;
+        let (free, all) = (self.free(), self.ring.lane_bytes());
+        match when_full {
+            WhenFull::Fail if bytes > all => Err(Failure::invalid(format!(
+                "{bytes} bytes do not fit into the ring of {all} bytes: let the call wait, or make the ring larger"
+            ))),
+            WhenFull::Fail if bytes > free => {
+                Err(Failure::new(ErrorKind::Busy, format!("the ring is full: {free} bytes are free of {bytes} needed")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what `copy` gives for each piece, as there is room.
+    fn write(&mut self, bytes: usize, patience: &Patience, copy: &dyn Fn(usize, &mut [u8])) -> Result<()> {
+        let mut done = 0;
+        while done < bytes {
+            let free = patience.poll(&|| "room in the ring of the node".into(), || {
+                self.check()?;
+                Ok(Some(self.free()).filter(|free| *free > 0))
+            })?;
+            let some = free.min(bytes - done);
+            self.ring.give(self.rank, some, |given, into| copy(done + given, into));
+            done += some;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, header: Header, patience: &Patience) -> Result<()> {
+        let bytes = header.encode();
+        self.whole(patience, |lane, patience| {
+            lane.write(HEADER, patience, &|from, into| {
+                into.copy_from_slice(&bytes[from..from + into.len()]);
+            })
+        })
+    }
+
+    /// Does something that leaves the lane torn if only a part of it was written.
+    fn whole(&mut self, patience: &Patience, act: impl FnOnce(&mut Lane, &Patience) -> Result<()>) -> Result<()> {
+        let before = self.ring.written(self.rank);
+        let done = act(self, patience);
+        if let Err(failure) = &done {
+            if self.ring.written(self.rank) != before {
+                let message = format!("a step was cut off ({failure}): close this writer");
+                self.torn = Some(Failure::new(ErrorKind::Expired, message));
+            }
+        }
+        done
+    }
+
+    /// # Errors
+    ///
+    /// `Busy` if the ring stays full; `Cancelled`; what stops the leader.
+    pub fn begin(&mut self, step: i64, patience: &Patience, when_full: WhenFull) -> Result<()> {
+        if let Some(last) = self.ended.filter(|last| *last >= step) {
+            return Err(Failure::invalid(format!("step {last} has been ended: the next must be later, found {step}")));
+        }
+        self.room(HEADER, when_full)?;
+        self.send(Header::of_step(What::Begin, step), patience)
+    }
+
+    /// # Errors
+    ///
+    /// As of [`Lane::begin`]. If a part of the values was copied, only closing is possible.
+    pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
+        let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
+        let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
+        self.whole(patience, |lane, patience| {
+            lane.send(header, patience)?;
+            lane.write(values.bytes(), patience, &|from, into| values.copy(from, into))?;
+            let filling = values.bytes().next_multiple_of(8) - values.bytes();
+            lane.write(filling, patience, &|_, into| into.fill(0))
+        })
+    }
+
+    /// # Errors
+    ///
+    /// As of [`Lane::begin`].
+    pub fn end(&mut self, step: i64, patience: &Patience, when_full: WhenFull) -> Result<()> {
+        self.room(HEADER, when_full)?;
+        self.send(Header::of_step(What::End, step), patience)?;
+        self.ended = Some(step);
+        Ok(())
+    }
+
+    /// # Errors
+    ///
+    /// As of [`Lane::begin`].
+    pub fn abandon(&mut self, step: i64, patience: &Patience) -> Result<()> {
+        self.send(Header::of_step(What::Abandon, step), patience)?;
+        self.ended = Some(step);
+        Ok(())
+    }
+
+    /// Waits until the leader has committed all that was ended up to `step`.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` at the deadline; `Cancelled`; what stops the leader.
+    pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
+        let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
+        patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
+            if self.ring.is_durable(last) {
+                return Ok(Some(()));
+            }
+            self.check().map(|()| None)
+        })
+    }
+
+    /// Waits for all that was ended, and says that nothing more will come.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Lane::wait`]; after a failure too the leader knows that nothing more will come.
+    pub fn close(&mut self, patience: &Patience) -> Result<()> {
+        if !self.closed && self.torn.is_none() {
+            let sent = self.send(Header::of_step(What::Close, 0), patience);
+            if matches!(&sent, Err(failure) if failure.kind == ErrorKind::Busy || failure.kind == ErrorKind::Cancelled)
+            {
+                return sent;
+            }
+        }
+        self.closed = true;
+        match self.torn.clone() {
+            Some(torn) => Err(torn),
+            None => self.wait(i64::MAX, patience),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The columns of a table, as what is put must fit them.
+
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use kubist::Table;
+
+use crate::failure::{Failure, Result};
+use crate::values::Kind;
+
+pub struct Layout {
+    table: Table,
+    schema: SchemaRef,
+    /// Columns that came after the creation: a step may lack them.
+    added: Vec<bool>,
+}
+
+impl Layout {
+    /// # Errors
+    ///
+    /// As of `Table::snapshot`.
+    pub fn of(table: &Table) -> Result<Layout> {
+        let snapshot = table.snapshot()?;
+        let added = snapshot.columns().iter().map(|column| column.added).collect();
+        Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
+    }
+
+    pub fn location(&self) -> &str {
+        self.table.location()
+    }
+
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub fn columns(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    pub fn name(&self, column: usize) -> &str {
+        self.schema.field(column).name()
+    }
+
+    pub fn data_type(&self, column: usize) -> &DataType {
+        self.schema.field(column).data_type()
+    }
+
+    /// Which column has this name. Somebody may have added it a moment ago.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the table's columns.
+    pub fn column(&mut self, name: &str) -> Result<usize> {
+        if self.schema.index_of(name).is_err() {
+            *self = Layout::of(&self.table)?;
+        }
+        self.schema.index_of(name).map_err(|_| {
+            let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let (place, names) = (self.location(), names.join(", "));
+            Failure::invalid(format!("{place} has no column {name:?}; its columns are {names}"))
+        })
+    }
+
+    /// Refuses values of another kind than the column's.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names both.
+    pub fn check_kind(&self, column: usize, kind: Kind) -> Result<()> {
+        let wanted = self.data_type(column);
+        match *wanted == kind.data_type() {
+            true => Ok(()),
+            false => {
+                let wanted = Kind::of(wanted).map_or_else(|| wanted.to_string(), |kind| kind.name().into());
+                let (place, name, kind) = (self.location(), self.name(column), kind.name());
+                Err(Failure::invalid(format!("column {name:?} of {place} is of type {wanted}, the values of {kind}")))
+            }
+        }
+    }
+
+    /// Refuses a batch that is not of the table's columns.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column.
+    pub fn check_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut given = vec![false; self.columns()];
+        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+            let column = self.column(field.name())?;
+            given.resize(self.columns(), false);
+            let (wanted, place) = (self.schema.field(column), self.location());
+            if wanted.data_type() != array.data_type() {
+                let (name, wanted, found) = (field.name(), wanted.data_type(), array.data_type());
+                return Err(Failure::invalid(format!(
+                    "column {name:?} of {place} is of type {wanted}, the values of {found}"
+                )));
+            }
+            if !wanted.is_nullable() && array.null_count() > 0 {
+                let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+                let name = field.name();
+                return Err(Failure::invalid(format!("column {name:?} of {place} has no nulls, row {row} is null")));
+            }
+            given[column] = true;
+        }
+        self.check_complete(&given, "the batch")
+    }
+
+    /// Refuses rows without a column that all rows must have.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the columns.
+    pub fn check_complete(&self, given: &[bool], what: &str) -> Result<()> {
+        let is_missing = |column: &usize| !given.get(*column).is_some_and(|given| *given) && !self.added[*column];
+        let missing: Vec<&str> = (0..self.columns()).filter(is_missing).map(|column| self.name(column)).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => {
+                let (place, missing) = (self.location(), missing.join(", "));
+                Err(Failure::invalid(format!("{what} lacks columns of {place}: {missing}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Steps of a running simulation, on their way into a table.
+//!
+//! A solver says `begin`, hands over its columns, says `end`, and goes on computing.
+//! [`StepWriter`] is that one interface for three ways of writing:
+//!
+//! * at once: `end` returns when the step is durable;
+//! * queued: `end` hands the step to a thread of low priority, [`StepWriter::wait`] waits for it;
+//! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of
+//!   them commits the steps of all.
+//!
+//! What is put is copied before the call returns. Nothing here knows MPI: whoever shares the
+//! memory of a ring says where it is. No thread of this crate calls back into the solver.
+
+mod failure;
+mod lane;
+mod layout;
+mod leader;
+mod patience;
+mod queue;
+pub mod ring;
+mod staged;
+mod step;
+mod values;
+mod writer;
+
+pub use failure::{Failure, Result};
+pub use leader::Leader;
+pub use patience::Patience;
+pub use ring::Ring;
+pub use step::{Level, Report, StepOptions, WhenFull};
+pub use values::{Kind, Values};
+pub use writer::StepWriter;

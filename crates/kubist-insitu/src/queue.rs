@@ -1,0 +1,293 @@
+//! Steps that wait to be committed, and the thread of low priority that commits them.
+//!
+//! The queue is bounded. After a failure nothing more is committed: later steps would be seen
+//! without the one that failed. The failure is told to every call that follows.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use kubist::{Cancel, CommitOptions, ErrorKind, Writer};
+
+use crate::failure::{Failure, Result};
+use crate::patience::Patience;
+use crate::step::{Level, Report};
+
+/// How much nicer than the solver the thread is.
+const NICE: i32 = 10;
+/// How often a waiting call asks whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// Events that nobody has asked for are kept up to so many.
+const EVENTS: usize = 1000;
+
+/// A step as the table is to have it.
+pub struct Ready {
+    pub step: i64,
+    pub token: Option<String>,
+    /// `None`: this writer has nothing for the step and never will.
+    pub batches: Option<Vec<RecordBatch>>,
+}
+
+/// Commits a step, whole.
+///
+/// # Errors
+///
+/// As of `Writer::append` and `Writer::commit_as`; nothing of the step is in the table then.
+pub fn commit(writer: &mut Writer, ready: Ready) -> Result<Report> {
+    let Ready { step, token, batches } = ready;
+    let committed = match &batches {
+        None => writer.abandon(step)?,
+        Some(batches) => {
+            if let Err(error) = batches.iter().try_for_each(|batch| writer.append(batch)) {
+                writer.discard();
+                return Err(error.into());
+            }
+            writer.commit_as(&CommitOptions { step: Some(step), token })?
+        }
+    };
+    Ok(Report {
+        step,
+        rows: committed.rows,
+        bytes: committed.bytes_written,
+        seconds: committed.seconds,
+        durable: true,
+        repeated: committed.repeated,
+        abandoned: batches.is_none(),
+    })
+}
+
+pub struct Queue {
+    shared: Arc<Shared>,
+    cancel: Cancel,
+    room: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Ready>,
+    working: Option<i64>,
+    durable: Option<i64>,
+    failed: Option<Failure>,
+    closing: bool,
+    events: VecDeque<(Level, String)>,
+}
+
+impl State {
+    fn tell(&mut self, level: Level, event: String) {
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back((level, event));
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn is_behind(&self, step: i64) -> bool {
+        let waiting = self.waiting.iter().map(|ready| ready.step);
+        waiting.chain(self.working).any(|of_job| of_job <= step)
+    }
+}
+
+/// The thread that commits is not to take the solver's cores.
+fn step_back() {
+    // Where the system refuses, it only works at the solver's own priority.
+    let _ = rustix::process::nice(NICE);
+}
+
+impl Queue {
+    /// Starts the thread, which has `threads` more for sorting and encoding.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the system gives no threads.
+    pub fn start(writer: Writer, cancel: Cancel, room: usize, threads: usize) -> Result<Queue> {
+        let refused = |error: String| Failure::new(ErrorKind::Unavailable, format!("no thread for commits: {error}"));
+        let shared = Arc::new(Shared::default());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(|_| step_back());
+        let pool = pool.build().map_err(|error| refused(error.to_string()))?;
+        let of_thread = shared.clone();
+        let work = move || {
+            step_back();
+            of_thread.work(writer, &pool);
+        };
+        let thread = std::thread::Builder::new().name("kubist-commits".into()).spawn(work);
+        let thread = thread.map_err(|error| refused(error.to_string()))?;
+        Ok(Queue { shared, cancel, room: room.max(1), thread: Some(thread) })
+    }
+
+    /// Waits until a step could be pushed.
+    ///
+    /// # Errors
+    ///
+    /// The failure of an earlier step; `Busy` if the queue is full and stays so; `Cancelled`.
+    pub fn wait_for_room(&self, step: i64, patience: &Patience) -> Result<()> {
+        let room = self.room;
+        let mut state = self.shared.state();
+        if state.waiting.len() >= room {
+            state.tell(Level::Warning, format!("step {step} waits: {room} steps are queued already"));
+        }
+        loop {
+            state.check()?;
+            if state.waiting.len() < room {
+                return Ok(());
+            }
+            patience.check(&|| format!("room for step {step} behind {room} queued steps"))?;
+            state = self.shared.wait(state, patience);
+        }
+    }
+
+    /// Hands a step over, also where there is no room for it.
+    ///
+    /// # Errors
+    ///
+    /// The failure of an earlier step: this one is dropped.
+    pub fn push(&self, ready: Ready) -> Result<()> {
+        let mut state = self.shared.state();
+        state.check()?;
+        state.waiting.push_back(ready);
+        drop(state);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits until all steps up to `step` are durable.
+    ///
+    /// # Errors
+    ///
+    /// The failure of a step; `Busy` at the deadline; `Cancelled`.
+    pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
+        let mut state = self.shared.state();
+        loop {
+            state.check()?;
+            if !state.is_behind(step) {
+                return Ok(());
+            }
+            patience.check(&|| "the commit of what is queued".into())?;
+            state = self.shared.wait(state, patience);
+        }
+    }
+
+    /// Ends the thread once everything is durable.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Queue::wait`]; after `Busy` and `Cancelled` the work goes on.
+    pub fn close(&mut self, patience: &Patience) -> Result<()> {
+        let waited = self.wait(i64::MAX, patience);
+        match &waited {
+            Err(failure) if matches!(failure.kind, ErrorKind::Busy | ErrorKind::Cancelled) => return waited,
+            _ => {}
+        }
+        self.join();
+        waited
+    }
+
+    /// The last step that is durable.
+    pub fn durable(&self) -> Option<i64> {
+        self.shared.state().durable
+    }
+
+    /// Whether a step could be pushed now, or why none ever will.
+    ///
+    /// # Errors
+    ///
+    /// The failure of a step.
+    pub fn has_room(&self) -> Result<bool> {
+        let state = self.shared.state();
+        state.check().map(|()| state.waiting.len() < self.room)
+    }
+
+    pub fn take_events(&self) -> Vec<(Level, String)> {
+        self.shared.state().events.drain(..).collect()
+    }
+
+    fn join(&mut self) {
+        self.shared.state().closing = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It catches panics; what it could not catch is none of the solver's.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Queue {
+    /// What is queued is dropped; a commit that is at work stops soon.
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.cancel.set();
+            self.shared.state().waiting.clear();
+            self.join();
+        }
+    }
+}
+
+impl Shared {
+    /// A poisoned lock only means that a panic passed by: the state is whole after every
+    /// statement that changes it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, patience: &Patience) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, LOOK.min(patience.left()));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn work(&self, mut writer: Writer, pool: &rayon::ThreadPool) {
+        while let Some(ready) = self.next() {
+            let step = ready.step;
+            let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| commit(&mut writer, ready))));
+            let mut state = self.state();
+            state.working = None;
+            let panicked = |_| Err(Failure::new(ErrorKind::Internal, "a bug in Kubist stopped a commit"));
+            match done.unwrap_or_else(panicked) {
+                Ok(report) => {
+                    state.durable = Some(step);
+                    state.tell(Level::Info, report.to_string());
+                }
+                Err(failure) => {
+                    let dropped = std::mem::take(&mut state.waiting).len();
+                    let message =
+                        format!("step {step} was not written, nor were {dropped} queued after it: {}", failure.message);
+                    state.tell(Level::Error, message.clone());
+                    state.failed = Some(Failure { message, ..failure });
+                }
+            }
+            let failed = state.failed.is_some();
+            drop(state);
+            self.changed.notify_all();
+            if failed {
+                break;
+            }
+        }
+    }
+
+    /// The next step to commit; `None` at the end.
+    fn next(&self) -> Option<Ready> {
+        let mut state = self.state();
+        loop {
+            if let Some(ready) = state.waiting.pop_front() {
+                state.working = Some(ready.step);
+                self.changed.notify_all();
+                return Some(ready);
+            }
+            if state.closing {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

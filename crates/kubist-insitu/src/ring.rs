@@ -1,0 +1,405 @@
+//! Memory that the processes of a node share: a ring for each rank, and what the leader says to
+//! all.
+//!
+//! ```text
+//! head (2048 bytes) | lane of rank 0 | lane of rank 1 | ...
+//! lane: its head (256 bytes) | bytes of messages, around and around
+//! message: 32 bytes (what, column, step, bytes, rows) | bytes of values, filled up to 8
+//! ```
+//!
+//! A lane has one producer, the rank, and one consumer, the leader. Each counts the bytes that it
+//! has written or taken; the other reads the count. A column that is longer than the lane
+//! passes through it in pieces. Both ends are the same build of Kubist: [`MAGIC`] changes with
+//! the layout.
+
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use kubist::ErrorKind;
+use rustix::process::{Pid, getpid, test_kill_process};
+
+use crate::failure::{Failure, Result};
+use crate::values::{Kind, buffer};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING1");
+const MESSAGE: usize = 1024;
+const HEAD: usize = 2048;
+const LANE_HEAD: usize = 256;
+/// A lane holds a few messages at least.
+const SMALLEST_LANE: usize = 4096;
+/// What a message says before its values.
+pub const HEADER: usize = 32;
+
+/// What the leader does.
+const SERVING: u32 = 1;
+const FAILED: u32 = 2;
+const CLOSED: u32 = 3;
+
+/// No step is durable yet.
+const NONE: i64 = i64::MIN;
+
+#[repr(C)]
+struct Head {
+    magic: AtomicU64,
+    lane_bytes: AtomicU64,
+    ranks: AtomicU32,
+    leader: AtomicU32,
+    state: AtomicU32,
+    kind: AtomicU32,
+    durable: AtomicI64,
+    length: AtomicU32,
+    message: [AtomicU8; MESSAGE],
+}
+
+/// The counts stand in cache lines of their own.
+#[repr(C)]
+struct LaneHead {
+    written: AtomicU64,
+    apart: [u64; 7],
+    taken: AtomicU64,
+    apart_too: [u64; 7],
+    process: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Head>() <= HEAD && size_of::<LaneHead>() <= LANE_HEAD);
+
+/// The shared memory, as one process sees it.
+#[derive(Clone, Copy)]
+pub struct Ring {
+    base: *mut u8,
+    lane_bytes: usize,
+    ranks: u32,
+}
+
+// SAFETY: all of it is atomics, and bytes of lanes, whose owners the counts tell.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Begin,
+    Column,
+    End,
+    Abandon,
+    Close,
+}
+
+const WHATS: [What; 5] = [What::Begin, What::Column, What::End, What::Abandon, What::Close];
+
+/// The first bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub what: What,
+    pub column: u32,
+    pub step: i64,
+    pub bytes: u64,
+    pub rows: u64,
+}
+
+impl Header {
+    pub fn of_step(what: What, step: i64) -> Header {
+        Header { what, column: 0, step, bytes: 0, rows: 0 }
+    }
+
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0..4].copy_from_slice(&(self.what as u32).to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.column.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.step.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.rows.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let what = *WHATS.get(word(0) as usize)?;
+        Some(Header { what, column: word(4), step: long(8) as i64, bytes: long(16), rows: long(24) })
+    }
+}
+
+fn process() -> u32 {
+    getpid().as_raw_nonzero().get() as u32
+}
+
+/// Whether a process of this number can be seen. One in another namespace cannot.
+pub fn is_there(process: u32) -> bool {
+    Pid::from_raw(process as i32).is_some_and(|pid| test_kill_process(pid).is_ok())
+}
+
+/// The bytes of values that lie in an array, a byte each for booleans.
+///
+/// # Errors
+///
+/// `Unsupported` for types of columns that a ring does not take, and for nulls.
+pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
+    let unsupported = |what: String| Err(Failure::new(ErrorKind::Unsupported, what));
+    let Some(kind) = Kind::of(array.data_type()) else {
+        let of = array.data_type();
+        return unsupported(format!("column {name:?}: a ring takes numbers and booleans, no {of}"));
+    };
+    if array.null_count() > 0 {
+        return unsupported(format!("column {name:?}: a ring takes no nulls"));
+    }
+    let mut bytes = buffer(array.len() * kind.bytes())?;
+    if kind == Kind::Bool {
+        bytes.extend(array.as_boolean().values().iter().map(u8::from));
+    } else {
+        let data = array.to_data();
+        let from = data.offset() * kind.bytes();
+        bytes.extend_from_slice(&data.buffers()[0].as_slice()[from..from + array.len() * kind.bytes()]);
+    }
+    Ok(bytes)
+}
+
+impl Ring {
+    /// The memory that lanes of so many bytes take.
+    pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
+        let lane = lane_bytes.max(SMALLEST_LANE as u64).next_multiple_of(64);
+        HEAD as u64 + u64::from(ranks) * (LANE_HEAD as u64 + lane)
+    }
+
+    /// Makes a ring for `ranks` ranks in `bytes` bytes of memory. The process that will lead does
+    /// so before any other looks.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the memory is too small, or does not begin at a multiple of 8.
+    ///
+    /// # Safety
+    ///
+    /// All of the memory can be read and written as long as any copy of this is used, by this
+    /// process and those that [`Ring::find`] it.
+    pub unsafe fn make(base: *mut u8, bytes: u64, ranks: u32) -> Result<Ring> {
+        let least = Ring::bytes_for(ranks, 0);
+        if base.is_null() || !(base as usize).is_multiple_of(8) || ranks == 0 || bytes < least {
+            return Err(Failure::invalid(format!(
+                "a ring of {ranks} ranks needs {least} bytes of memory, at a multiple of 8; there are {bytes} at {base:p}"
+            )));
+        }
+        let lane_bytes = ((bytes as usize - HEAD) / ranks as usize - LANE_HEAD) & !63;
+        let ring = Ring { base, lane_bytes, ranks };
+        // SAFETY: as the caller promises; the sizes are within it.
+        unsafe {
+            std::ptr::write_bytes(base, 0, HEAD);
+            (0..ranks).for_each(|rank| std::ptr::write_bytes(ring.lane_base(rank), 0, LANE_HEAD));
+        }
+        let head = ring.head();
+        head.lane_bytes.store(lane_bytes as u64, Ordering::Relaxed);
+        head.ranks.store(ranks, Ordering::Relaxed);
+        head.leader.store(process(), Ordering::Relaxed);
+        head.durable.store(NONE, Ordering::Relaxed);
+        head.state.store(SERVING, Ordering::Relaxed);
+        head.magic.store(MAGIC, Ordering::Release);
+        Ok(ring)
+    }
+
+    /// The ring that another process made in this memory.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is none, `Unsupported` if another version of Kubist made it.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Ring::make`].
+    pub unsafe fn find(base: *mut u8, bytes: u64) -> Result<Ring> {
+        if base.is_null() || !(base as usize).is_multiple_of(8) || bytes < HEAD as u64 {
+            return Err(Failure::invalid(format!("there is no ring in {bytes} bytes at {base:p}")));
+        }
+        let mut ring = Ring { base, lane_bytes: 0, ranks: 0 };
+        match ring.head().magic.load(Ordering::Acquire) {
+            MAGIC => {}
+            0 => return Err(Failure::invalid("the leader has not made the ring yet")),
+            _ => return Err(Failure::new(ErrorKind::Unsupported, "the ring is of another version of Kubist")),
+        }
+        ring.lane_bytes = ring.head().lane_bytes.load(Ordering::Relaxed) as usize;
+        ring.ranks = ring.head().ranks.load(Ordering::Relaxed);
+        let whole = (LANE_HEAD + ring.lane_bytes).checked_mul(ring.ranks as usize);
+        match whole.is_some_and(|lanes| lanes <= bytes as usize - HEAD) {
+            true => Ok(ring),
+            false => Err(Failure::invalid(format!("the ring is larger than the {bytes} bytes that are shared"))),
+        }
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the memory is there, and all of a head is atomics.
+        unsafe { &*self.base.cast::<Head>() }
+    }
+
+    fn lane_base(&self, rank: u32) -> *mut u8 {
+        debug_assert!(rank < self.ranks);
+        // SAFETY: the lane is within the memory.
+        unsafe { self.base.add(HEAD + rank as usize * (LANE_HEAD + self.lane_bytes)) }
+    }
+
+    fn lane(&self, rank: u32) -> &LaneHead {
+        // SAFETY: as above.
+        unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
+    }
+
+    /// The stretches of memory that `length` bytes of a lane lie in, from `position` on.
+    fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
+        let at = (position % self.lane_bytes as u64) as usize;
+        let first = length.min(self.lane_bytes - at);
+        // SAFETY: the lane's bytes follow its head.
+        let data = unsafe { self.lane_base(rank).add(LANE_HEAD) };
+        // SAFETY: within the lane.
+        [(unsafe { data.add(at) }, first), (data, length - first)]
+    }
+
+    /// Says why no step will be written any more.
+    pub fn fail(&self, failure: &Failure) {
+        let head = self.head();
+        let bytes = failure.message.as_bytes();
+        let length = bytes.len().min(MESSAGE);
+        head.message.iter().zip(&bytes[..length]).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
+        head.length.store(length as u32, Ordering::Relaxed);
+        head.kind.store(failure.kind as u32, Ordering::Relaxed);
+        head.state.store(FAILED, Ordering::Release);
+    }
+
+    /// Says that the leader has ended.
+    pub fn close(&self) {
+        self.head().state.store(CLOSED, Ordering::Release);
+    }
+
+    pub fn say_durable(&self, step: i64) {
+        self.head().durable.store(step, Ordering::Release);
+    }
+
+    /// Whether the leader has ended.
+    pub fn is_closed(&self) -> bool {
+        self.head().state.load(Ordering::Acquire) == CLOSED
+    }
+
+    /// What stopped the leader, if something did.
+    pub fn failure(&self) -> Option<Failure> {
+        let head = self.head();
+        if head.state.load(Ordering::Acquire) != FAILED {
+            return None;
+        }
+        let length = (head.length.load(Ordering::Relaxed) as usize).min(MESSAGE);
+        let bytes: Vec<u8> = head.message[..length].iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
+        let kind = kind_of(head.kind.load(Ordering::Relaxed));
+        Some(Failure::new(kind, format!("the leader of this node stopped: {}", String::from_utf8_lossy(&bytes))))
+    }
+
+    /// Takes a lane for this process.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
+    pub fn claim(&self, rank: u32) -> Result<()> {
+        if rank >= self.ranks {
+            return Err(Failure::invalid(format!("the ring has {} lanes, none for rank {rank}", self.ranks)));
+        }
+        let taken = self.lane(rank).process.compare_exchange(0, process(), Ordering::AcqRel, Ordering::Acquire);
+        let other = |other| Failure::new(ErrorKind::Busy, format!("process {other} writes to the ring as rank {rank}"));
+        taken.map(drop).map_err(other)
+    }
+
+    /// The process that leads.
+    pub fn leader(&self) -> u32 {
+        self.head().leader.load(Ordering::Relaxed)
+    }
+
+    /// Whether a step and all before it are durable.
+    pub fn is_durable(&self, step: i64) -> bool {
+        self.head().durable.load(Ordering::Acquire) >= step
+    }
+
+    /// Bytes that a lane holds at most.
+    pub fn lane_bytes(&self) -> usize {
+        self.lane_bytes
+    }
+
+    /// Bytes that a rank has written so far.
+    pub fn written(&self, rank: u32) -> u64 {
+        self.lane(rank).written.load(Ordering::Relaxed)
+    }
+
+    /// Writes the next bytes of a rank, for which there is room: `copy` is given how many are
+    /// done, and a place for some more.
+    pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(usize, &mut [u8])) {
+        let at = self.written(rank);
+        let mut done = 0;
+        for (stretch, length) in self.stretches(rank, at, bytes) {
+            // SAFETY: these bytes are free: the leader has taken what was there.
+            copy(done, unsafe { std::slice::from_raw_parts_mut(stretch, length) });
+            done += length;
+        }
+        self.lane(rank).written.store(at + bytes as u64, Ordering::Release);
+    }
+
+    /// Bytes of a rank that wait to be taken.
+    pub fn waiting(&self, rank: u32) -> u64 {
+        let lane = self.lane(rank);
+        lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Relaxed))
+    }
+
+    /// The process that has a lane.
+    pub fn producer(&self, rank: u32) -> Option<u32> {
+        Some(self.lane(rank).process.load(Ordering::Acquire)).filter(|process| *process != 0)
+    }
+
+    /// Takes the next bytes of a rank, which wait, behind `into`.
+    pub fn take(&self, rank: u32, bytes: usize, into: &mut Vec<u8>) {
+        let lane = self.lane(rank);
+        let from = lane.taken.load(Ordering::Relaxed);
+        for (stretch, length) in self.stretches(rank, from, bytes) {
+            // SAFETY: the producer has written them, and waits until they are taken.
+            into.extend_from_slice(unsafe { std::slice::from_raw_parts(stretch, length) });
+        }
+        lane.taken.store(from + bytes as u64, Ordering::Release);
+    }
+
+    /// Passes over the bytes that fill a message up.
+    pub fn skip(&self, rank: u32, bytes: usize) {
+        self.lane(rank).taken.fetch_add(bytes as u64, Ordering::Release);
+    }
+
+    /// The next message's header, if all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if the bytes are no header.
+    pub fn header(&self, rank: u32) -> Result<Option<Header>> {
+        if self.waiting(rank) < HEADER as u64 {
+            return Ok(None);
+        }
+        let mut bytes = Vec::with_capacity(HEADER);
+        self.take(rank, HEADER, &mut bytes);
+        let header = bytes.first_chunk::<HEADER>().and_then(Header::decode);
+        let garbled =
+            || Failure::new(ErrorKind::Internal, format!("the bytes of rank {rank} in the ring are no message"));
+        header.map(Some).ok_or_else(garbled)
+    }
+}
+
+/// The kind of this number, as [`Ring::fail`] wrote it.
+fn kind_of(number: u32) -> ErrorKind {
+    use ErrorKind as E;
+    let all = [
+        E::InvalidInput,
+        E::Corrupt,
+        E::Unavailable,
+        E::NoSpace,
+        E::Permission,
+        E::Busy,
+        E::Expired,
+        E::Cancelled,
+        E::Unsupported,
+        E::NotFound,
+        E::Exists,
+    ];
+    all.into_iter().find(|kind| *kind as u32 == number).unwrap_or(E::Internal)
+}

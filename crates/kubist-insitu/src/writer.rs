@@ -1,0 +1,271 @@
+//! The interface of a solver: begin a step, put its columns, end it.
+
+use arrow_array::RecordBatch;
+use kubist::{ErrorKind, Table, Writer, WriterOptions};
+
+use crate::failure::{Failure, Result};
+use crate::lane::Lane;
+use crate::layout::Layout;
+use crate::patience::Patience;
+use crate::queue::{Queue, Ready, commit};
+use crate::ring::{Ring, bytes_of};
+use crate::staged::Staged;
+use crate::step::{Level, Report, StepOptions, WhenFull};
+use crate::values::{Kind, Values};
+
+/// Steps in, commits out.
+pub struct StepWriter {
+    name: String,
+    layout: Layout,
+    staged: Option<Staged>,
+    sink: Sink,
+    when_full: WhenFull,
+    tokens: bool,
+}
+
+enum Sink {
+    Direct(Box<Writer>),
+    Queue(Queue),
+    Lane(Lane),
+}
+
+/// The engine's writer; a name that another writer has is waited for.
+///
+/// # Errors
+///
+/// `Busy` if it stays taken; as of `Table::writer`.
+pub fn open_writer(table: &Table, options: &StepOptions, patience: &Patience) -> Result<Writer> {
+    let of_engine = WriterOptions {
+        name: options.name.clone(),
+        memory_bytes: options.memory_bytes,
+        optimize: options.optimize,
+        cancel: options.cancel.clone(),
+    };
+    let name = options.name.as_deref().unwrap_or_default();
+    patience.poll(&|| format!("the end of the other writer {name:?}"), || match table.writer(&of_engine) {
+        Ok(writer) => Ok(Some(writer)),
+        Err(kubist::Error::Busy(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    })
+}
+
+impl StepWriter {
+    /// Takes a writer's log.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if another writer keeps the name; as of `Table::writer`.
+    pub fn open(table: &Table, options: &StepOptions, patience: &Patience) -> Result<StepWriter> {
+        let layout = Layout::of(table)?;
+        let writer = open_writer(table, options, patience)?;
+        let name = writer.name().to_owned();
+        let sink = match options.queue {
+            None => Sink::Direct(Box::new(writer)),
+            Some(room) => Sink::Queue(Queue::start(writer, options.cancel.clone(), room, options.threads)?),
+        };
+        let (when_full, tokens) = (options.when_full, options.tokens);
+        Ok(StepWriter { name, layout, staged: None, sink, when_full, tokens })
+    }
+
+    /// Writes through the ring of a node, as its rank `rank` there. A [`Leader`](crate::Leader)
+    /// commits.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the ring has no such rank, `Busy` if another process has it; as of
+    /// `Table::snapshot`.
+    pub fn attach(table: &Table, ring: Ring, rank: u32, when_full: WhenFull) -> Result<StepWriter> {
+        let layout = Layout::of(table)?;
+        let sink = Sink::Lane(Lane::take(ring, rank)?);
+        Ok(StepWriter {
+            name: format!("rank {rank} of the node"),
+            layout,
+            staged: None,
+            sink,
+            when_full,
+            tokens: false,
+        })
+    }
+
+    /// The writer's name in the table.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The step that is begun and not ended.
+    pub fn step(&self) -> Option<i64> {
+        self.staged.as_ref().map(|staged| staged.step)
+    }
+
+    /// Begins a step.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if another is begun; the failure of a step that was queued.
+    pub fn begin(&mut self, step: i64, patience: &Patience) -> Result<()> {
+        if let Some(open) = self.step() {
+            return Err(Failure::invalid(format!("step {open} is begun: end or abandon it before step {step}")));
+        }
+        match &mut self.sink {
+            Sink::Direct(_) => {}
+            Sink::Queue(queue) => drop(queue.has_room()?),
+            Sink::Lane(lane) => lane.begin(step, patience, self.when_full)?,
+        }
+        self.staged = Some(Staged::new(step));
+        Ok(())
+    }
+
+    fn staged<'a>(staged: &'a mut Option<Staged>, what: &str) -> Result<&'a mut Staged> {
+        staged.as_mut().ok_or_else(|| Failure::invalid(format!("no step is begun: begin one before {what}")))
+    }
+
+    /// Copies the values of a column of the step.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without a step, for a column that the table does not have or that was put
+    /// already, another type or another number of values; `Unavailable` without memory; through
+    /// a ring, what stops the leader.
+    pub fn put(&mut self, column: &str, values: Values<'_>, patience: &Patience) -> Result<()> {
+        let staged = StepWriter::staged(&mut self.staged, "putting a column")?;
+        let index = self.layout.column(column)?;
+        self.layout.check_kind(index, values.kind())?;
+        match &mut self.sink {
+            Sink::Direct(_) | Sink::Queue(_) => {
+                staged.note(&self.layout, index, values.count())?;
+                staged.keep(index, values.to_array()?);
+            }
+            Sink::Lane(lane) => {
+                lane.check_room(&values, self.when_full)?;
+                staged.note(&self.layout, index, values.count())?;
+                lane.put(index, &values, patience)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a batch of rows that has all columns. Whoever made it must not change it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` as of [`StepWriter::put`]; through a ring, `Unsupported` for columns of other
+    /// types than those of [`Kind`], and for nulls.
+    pub fn put_batch(&mut self, batch: RecordBatch, patience: &Patience) -> Result<()> {
+        let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
+        self.layout.check_batch(&batch)?;
+        let Sink::Lane(_) = self.sink else {
+            staged.keep_batch(batch);
+            return Ok(());
+        };
+        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+            let bytes = bytes_of(field.name(), array)?;
+            let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
+            // SAFETY: the bytes are there until the call is over.
+            let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
+            self.put(field.name(), values, patience)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the step: durable when this returns, or queued.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if no step is begun or a column is missing: the step stays begun. `Busy` if the
+    /// queue is full, `Cancelled` while waiting: it stays begun too. The failure of a step that
+    /// was queued, and as of `Writer::commit_as`: nothing of this step is in the table, and
+    /// it is no longer begun.
+    pub fn end(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
+        let staged = StepWriter::staged(&mut self.staged, "ending it")?;
+        staged.check(&self.layout)?;
+        let step = staged.step;
+        if let Sink::Lane(lane) = &mut self.sink {
+            lane.end(step, patience, self.when_full)?;
+            self.staged = None;
+            return Ok(Report { step, ..Report::default() });
+        }
+        if let Sink::Queue(queue) = &self.sink {
+            self.wait_for_room(queue, step, patience)?;
+        }
+        let staged = self.staged.take().expect("it was there above");
+        let token = token.map(str::to_owned).or_else(|| self.tokens.then(|| format!("step {step}")));
+        self.hand_over(Ready { step, token, batches: Some(staged.into_batches(&self.layout)?) })
+    }
+
+    /// A step stays begun until there is room for it.
+    fn wait_for_room(&self, queue: &Queue, step: i64, patience: &Patience) -> Result<()> {
+        match self.when_full {
+            WhenFull::Fail if !queue.has_room()? => {
+                Err(Failure::new(ErrorKind::Busy, format!("the queue has no room for step {step}")))
+            }
+            WhenFull::Fail => Ok(()),
+            WhenFull::Block => queue.wait_for_room(step, patience),
+        }
+    }
+
+    fn hand_over(&mut self, ready: Ready) -> Result<Report> {
+        match &mut self.sink {
+            Sink::Direct(writer) => commit(writer, ready),
+            Sink::Queue(queue) => {
+                let (step, abandoned) = (ready.step, ready.batches.is_none());
+                let rows = ready.batches.iter().flatten().map(|batch| batch.num_rows() as u64).sum();
+                queue.push(ready)?;
+                Ok(Report { step, rows, abandoned, ..Report::default() })
+            }
+            Sink::Lane(_) => Err(Failure::new(ErrorKind::Internal, "a ring takes no whole steps")),
+        }
+    }
+
+    /// Forgets the step that is begun, and says in the table that this writer has nothing for it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if no step is begun; as of [`StepWriter::end`].
+    pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
+        let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
+        if let Sink::Lane(lane) = &mut self.sink {
+            lane.abandon(step, patience)?;
+            self.staged = None;
+            return Ok(Report { step, abandoned: true, ..Report::default() });
+        }
+        self.staged = None;
+        self.hand_over(Ready { step, token: None, batches: None })
+    }
+
+    /// Waits until all steps up to `step` that were ended are durable.
+    ///
+    /// # Errors
+    ///
+    /// The failure of one; `Busy` at the deadline; `Cancelled`.
+    pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
+        match &self.sink {
+            Sink::Direct(_) => Ok(()),
+            Sink::Queue(queue) => queue.wait(step, patience),
+            Sink::Lane(lane) => lane.wait(step, patience),
+        }
+    }
+
+    /// Waits for what is queued and gives the name back. A step that is begun is forgotten.
+    /// Dropping it instead drops what is queued.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` at the deadline, `Cancelled`: it goes on and can be closed again. The failure of a
+    /// step.
+    pub fn close(&mut self, patience: &Patience) -> Result<()> {
+        self.staged = None;
+        match &mut self.sink {
+            Sink::Direct(_) => Ok(()),
+            Sink::Queue(queue) => queue.close(patience),
+            Sink::Lane(lane) => lane.close(patience),
+        }
+    }
+
+    /// What happened on the way since this was last asked.
+    pub fn take_events(&self) -> Vec<(Level, String)> {
+        match &self.sink {
+            Sink::Queue(queue) => queue.take_events(),
+            Sink::Direct(_) | Sink::Lane(_) => vec![],
+        }
+    }
+}

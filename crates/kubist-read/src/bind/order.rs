@@ -1,0 +1,97 @@
+//! The order that a query asks its answer in: its terms, as texts, become columns and directions.
+
+use arrow_schema::DataType;
+use kubist_index::order;
+
+use kubist_catalog::schema::TableSchema;
+use kubist_types::error::{Error, Result};
+use kubist_types::query::QuerySpec;
+
+/// The word for the priority of records, where no column has this name.
+const PRIORITY: &str = "priority";
+
+/// The order of an answer, and how much of it is wanted.
+pub(crate) struct Order {
+    pub terms: Vec<Term>,
+    /// Only the first so many records.
+    pub first: Option<u64>,
+}
+
+/// What records are compared by, one after the other.
+pub(crate) struct Term {
+    pub by: By,
+    pub descending: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum By {
+    Priority,
+    /// Its place among the columns that the query reads.
+    Column(usize),
+}
+
+impl Order {
+    /// The order that is asked for, if any. Its columns join those that the query reads.
+    pub(super) fn of(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Option<Order>> {
+        let Some(names) = &spec.order_by else {
+            return match spec.first {
+                None => Ok(None),
+                Some(_) => Err(Error::invalid(
+                    "first: of which order? Give order_by too; limit draws a uniform sample of a number of records",
+                )),
+            };
+        };
+        if names.is_empty() {
+            return Err(Error::invalid("order_by: it names no column"));
+        }
+        let mut terms: Vec<Term> = Vec::with_capacity(names.len());
+        for text in names {
+            let term = Term::parse(schema, text, read)?;
+            if terms.iter().any(|other| other.by == term.by) {
+                return Err(Error::invalid(format!("order_by: {text:?} is given twice")));
+            }
+            terms.push(term);
+        }
+        Ok(Some(Order { terms, first: spec.first }))
+    }
+}
+
+impl Term {
+    /// `diameter`, `diameter desc`, `"a name with spaces" asc`, `priority`.
+    fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Term> {
+        let is_column = |name: &str| schema.user.index_of(name).is_ok();
+        let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
+            _ if is_column(text) => (text, false),
+            Some((name, last)) if last.eq_ignore_ascii_case("desc") => (name.trim(), true),
+            Some((name, last)) if last.eq_ignore_ascii_case("asc") => (name.trim(), false),
+            _ => (text.trim(), false),
+        };
+        let quoted = ['"', '`'].into_iter().find_map(|quote| name.strip_prefix(quote)?.strip_suffix(quote));
+        let column = match schema.column(quoted.unwrap_or(name)) {
+            Ok(column) => column,
+            Err(_) if quoted.is_none() && name.eq_ignore_ascii_case(PRIORITY) => {
+                return Ok(Term { by: By::Priority, descending });
+            }
+            Err(error) => return Err(Error::invalid(format!("order_by: {error}"))),
+        };
+        let data_type = schema.stored.field(column).data_type();
+        if !has_order(data_type) {
+            return Err(Error::invalid(format!("order_by: column {name:?} of type {data_type} has no order")));
+        }
+        let place = read.iter().position(|read| *read == column).unwrap_or_else(|| {
+            read.push(column);
+            read.len() - 1
+        });
+        Ok(Term { by: By::Column(place), descending })
+    }
+}
+
+/// Can values of a stored type be compared with each other?
+fn has_order(data_type: &DataType) -> bool {
+    use DataType::*;
+    order::is_exact(data_type)
+        || matches!(
+            data_type,
+            Decimal128(..) | Decimal256(..) | Utf8 | LargeUtf8 | Binary | LargeBinary | FixedSizeBinary(_)
+        )
+}

@@ -1,0 +1,264 @@
+//! Answers in an order that the query gives, of any size, in bounded memory.
+//!
+//! Rows are scanned with keys that compare as they do (`keys`). What fits into memory is sorted
+//! there. More becomes sorted runs in a scratch file (`scratch`), which are then merged
+//! (`merge`), as many at a time as memory has room for a block of each. Of the `first` records
+//! only what can still be among them is kept. All of it can be cancelled.
+
+mod keys;
+mod merge;
+mod scratch;
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use arrow_schema::Schema;
+
+use crate::bind::Order;
+use crate::execute::{self, Scanned, Wanted};
+use crate::plan::LogicalPlan;
+use keys::Keys;
+use kubist_index::gradual;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+use kubist_types::stats::Stats;
+use merge::{Merge, Run, gather};
+use scratch::{Block, Spilled};
+
+/// Rows of a batch of the answer, at most.
+const BATCH_ROWS: usize = 65_536;
+/// Bytes of rows that are held while they are sorted, if nobody says how many.
+const DEFAULT_MEMORY: usize = 128 << 20;
+/// Runs that are merged at once.
+const MERGED_RUNS: usize = 64;
+/// Rows of a block of a run, at least and at most.
+const BLOCK_ROWS: (usize, usize) = (16, 8192);
+
+/// Some of the answer, or its end, and what it cost since the one before.
+pub struct Sorted {
+    pub batch: Option<RecordBatch>,
+    pub stats: Stats,
+}
+
+/// Sends the records of a query in its order; ends where nobody receives them any more.
+pub(crate) fn send(plan: &LogicalPlan, sender: &SyncSender<Result<Sorted>>) {
+    let (query, mut stats) = (&plan.query, Stats::default());
+    let mut give = |block: Block, stats: &mut Stats| {
+        let rows = block.keys.len();
+        let inclusion = || Float64Array::from(vec![query.probability(None); rows]);
+        let batch = query.batch(rows, block.columns, inclusion)?;
+        Ok(sender.send(Ok(Sorted { batch: Some(batch), stats: std::mem::take(stats) })).is_ok())
+    };
+    let Some(order) = &query.order else { return };
+    let end = match sorted(plan, order, &mut stats, &mut give) {
+        Ok(true) => Ok(Sorted { batch: None, stats }),
+        Ok(false) => return,
+        Err(error) => Err(error),
+    };
+    // Nobody may be left to hear of the end.
+    let _ = sender.send(end);
+}
+
+/// The order of chosen records, whose read columns are in `blocks`, each at a place there:
+/// their numbers, in order. What is equal stays in the order in which it is given.
+pub(crate) fn ordered(
+    order: &Order,
+    blocks: &[Vec<ArrayRef>],
+    places: &[(usize, usize)],
+    cancel: &Cancel,
+) -> Result<Vec<usize>> {
+    let mut keys = Vec::with_capacity(places.len().div_ceil(BATCH_ROWS));
+    for (piece, chosen) in places.chunks(BATCH_ROWS).enumerate() {
+        cancel.check()?;
+        let ranks: Vec<u64> = (0..chosen.len() as u64).map(|rank| (piece * BATCH_ROWS) as u64 + rank).collect();
+        keys.push(Keys::new(order, &gather(blocks, chosen)?, 0, &ranks)?);
+    }
+    let mut items: Vec<Item<'_>> = items(&keys).collect();
+    gradual::sort(&mut items, cancel)?;
+    let kept = order.first.map_or(items.len(), |first| items.len().min(first.try_into().unwrap_or(usize::MAX)));
+    Ok(items[..kept].iter().map(|item| item.part as usize * BATCH_ROWS + item.row as usize).collect())
+}
+
+/// A record to be sorted: the first bytes of its key, all of them, and where it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Item<'a> {
+    head: u64,
+    key: &'a [u8],
+    part: u32,
+    row: u32,
+}
+
+fn items(keys: &[Keys]) -> impl Iterator<Item = Item<'_>> {
+    keys.iter().enumerate().flat_map(|(part, keys)| {
+        (0..keys.len()).map(move |row| {
+            let key = keys.get(row);
+            let mut head = [0; 8];
+            let length = key.len().min(8);
+            head[..length].copy_from_slice(&key[..length]);
+            Item { head: u64::from_be_bytes(head), key, part: part as u32, row: row as u32 }
+        })
+    })
+}
+
+/// Rows that wait to be sorted.
+#[derive(Default)]
+struct Held {
+    columns: Vec<Vec<ArrayRef>>,
+    keys: Vec<Keys>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Held {
+    fn add(&mut self, block: Block) {
+        // Beside a row and its key: its item, twice while they are sorted.
+        self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
+        self.rows += block.keys.len();
+        self.columns.push(block.columns);
+        self.keys.push(block.keys);
+    }
+
+    /// Hands out the `most` first of its rows in order, in blocks; `false` if `give` wants no
+    /// more.
+    fn in_order(
+        &self,
+        most: u64,
+        block_rows: usize,
+        cancel: &Cancel,
+        give: &mut dyn FnMut(Block) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut items: Vec<Item<'_>> = items(&self.keys).collect();
+        gradual::sort(&mut items, cancel)?;
+        items.truncate(most.try_into().unwrap_or(usize::MAX));
+        for chosen in items.chunks(block_rows) {
+            cancel.check()?;
+            let mut keys = Keys::default();
+            chosen.iter().try_for_each(|item| keys.push(item.key))?;
+            let places: Vec<(usize, usize)> =
+                chosen.iter().map(|item| (item.part as usize, item.row as usize)).collect();
+            if !give(Block { columns: gather(&self.columns, &places)?, keys })? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn bytes_of(block: &Block) -> usize {
+    block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
+}
+
+/// Scans, sorts and gives blocks in order; `false` if `give` wants no more.
+fn sorted(
+    plan: &LogicalPlan,
+    order: &Order,
+    stats: &mut Stats,
+    give: &mut dyn FnMut(Block, &mut Stats) -> Result<bool>,
+) -> Result<bool> {
+    let (query, most) = (&plan.query, order.first.unwrap_or(u64::MAX));
+    let (cancel, memory) = (&query.cancel, query.memory_bytes.unwrap_or(DEFAULT_MEMORY));
+    let stored = &query.snapshot.view.schema.stored;
+    let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
+    let mut spilled = Spilled::new(Arc::new(schema), query.most_scratch);
+    let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
+    // No record behind this key is among the first.
+    let mut last: Option<Vec<u8>> = None;
+    for scanned in keyed(plan)? {
+        let (block, of_task) = scanned?;
+        stats.add(&of_task);
+        cancel.check()?;
+        let block = match &last {
+            Some(last) => up_to(block, last)?,
+            None => block,
+        };
+        if block.keys.len() == 0 {
+            continue;
+        }
+        held.add(block);
+        row_bytes = held.bytes / held.rows;
+        let far_more = held.rows as u64 > most.saturating_mul(4).max(2 * BATCH_ROWS as u64);
+        let few = most.saturating_mul(row_bytes as u64) <= memory as u64 / 2;
+        if held.bytes <= memory && !(far_more && few) {
+            continue;
+        }
+        let full = std::mem::take(&mut held);
+        let (mut blocks, block_rows) = (Vec::new(), block_rows(memory, row_bytes));
+        if few {
+            // The first of these stay in memory.
+            full.in_order(most, block_rows, cancel, &mut |block| {
+                blocks.push(block);
+                Ok(true)
+            })?;
+            last = blocks.last().map(|block| block.keys.get(block.keys.len() - 1).to_vec());
+            blocks.into_iter().for_each(|block| held.add(block));
+            continue;
+        }
+        let mut run = Run::new();
+        full.in_order(most, block_rows, cancel, &mut |block| {
+            run.push_back(spilled.write(&block)?);
+            Ok(true)
+        })?;
+        runs.push(run);
+    }
+    stats.add(&plan.take_cost());
+    let batch_rows = (memory / 8 / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BATCH_ROWS);
+    if runs.is_empty() {
+        return held.in_order(most, batch_rows, cancel, &mut |block| give(block, stats));
+    }
+    let block_rows = block_rows(memory, row_bytes);
+    let mut run = Run::new();
+    held.in_order(most, block_rows, cancel, &mut |block| {
+        run.push_back(spilled.write(&block)?);
+        Ok(true)
+    })?;
+    drop(held);
+    runs.push(run);
+    while runs.len() > MERGED_RUNS {
+        let mut merge = Merge::new(&spilled, runs.drain(..MERGED_RUNS), block_rows, most)?;
+        let mut run = Run::new();
+        while let Some(block) = merge.next(&spilled, cancel)? {
+            run.push_back(spilled.write(&block)?);
+        }
+        runs.push(run);
+    }
+    let mut merge = Merge::new(&spilled, runs, batch_rows, most)?;
+    while let Some(block) = merge.next(&spilled, cancel)? {
+        if !give(block, stats)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Rows of a block so that memory has room for one of each run that is merged.
+fn block_rows(memory: usize, row_bytes: usize) -> usize {
+    (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
+}
+
+/// The matching rows with their keys, made on the threads that read them.
+fn keyed(plan: &LogicalPlan) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
+    let query = plan.query.clone();
+    let wanted = Wanted { columns: query.read.clone(), priorities: true };
+    let with_keys = move |scanned: Scanned| {
+        let Scanned { columns, priorities, stats, .. } = scanned;
+        let keys = match &query.order {
+            Some(order) if !priorities.is_empty() => Keys::new(order, &columns, query.columns.len(), &priorities)?,
+            _ => Keys::default(),
+        };
+        Ok((Block { columns, keys }, stats))
+    };
+    Ok(execute::work(plan.whole()?, wanted, Arc::new(|_, _| false), with_keys))
+}
+
+/// The records of a block that do not come behind a key.
+fn up_to(block: Block, last: &[u8]) -> Result<Block> {
+    let rows: Vec<usize> = (0..block.keys.len()).filter(|row| block.keys.get(*row) <= last).collect();
+    if rows.len() == block.keys.len() {
+        return Ok(block);
+    }
+    let mut keys = Keys::default();
+    rows.iter().try_for_each(|row| keys.push(block.keys.get(*row)))?;
+    let places: Vec<(usize, usize)> = rows.into_iter().map(|row| (0, row)).collect();
+    Ok(Block { columns: gather(&[block.columns], &places)?, keys })
+}

@@ -1,0 +1,92 @@
+/* Droplets that drift through a tube, on any number of ranks: each step goes into a table while
+ * it is computed. Look at it meanwhile with `kubist view droplets.kubist`.
+ *
+ *     mpicc droplets.c -o droplets $(pkg-config --cflags --libs kubist)
+ *     mpirun -n 4 ./droplets droplets.kubist 20 100000
+ *
+ * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node)
+ * and a checkpoint to go on from.
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kubist_mpi.h"
+
+static const char *TABLE =
+    "{\"columns\": {\"x\": {\"type\": \"f64\", \"unit\": \"m\"}, \"y\": \"f64\", \"time\": \"f64\","
+    "              \"diameter\": \"f32\", \"pid\": \"i64\", \"rank\": \"i32\", \"deposited\": \"bool\"},"
+    " \"dimensions\": {\"x\": [0, 1], \"y\": [0, 1], \"time\": [0, 1]},"
+    " \"identity\": [\"pid\", \"time\"]}";
+
+/* One droplet: columns may be members of structs. */
+typedef struct Droplet {
+  double x, y;
+  float diameter;
+  int64_t pid;
+  uint8_t deposited;
+} Droplet;
+
+static void must(KubistStatus status, const char *message) {
+  if (status == KUBIST_STATUS_OK) return;
+  fprintf(stderr, "%s: %s\n", kubist_status_name(status), message);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void move(Droplet *droplet) {
+  if (droplet->deposited) return;
+  droplet->x += 0.015625;
+  droplet->deposited = droplet->x > 0.9375;
+}
+
+int main(int argc, char **argv) {
+  int rank;
+  int64_t step;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const char *location = argc > 1 ? argv[1] : "droplets.kubist";
+  const int64_t steps = argc > 2 ? atoll(argv[2]) : 20, n = argc > 3 ? atoll(argv[3]) : 100000;
+  const int64_t checkpoint = argc > 5 ? atoll(argv[5]) : 0;
+
+  KubistMpiOptions options = {.size = sizeof options, .restart = argc > 5, .restart_after = checkpoint};
+  if (argc > 4 && strcmp(argv[4], "auto") != 0)
+    options.mode = strcmp(argv[4], "node") == 0 ? KUBIST_MPI_PER_NODE : KUBIST_MPI_PER_RANK;
+  options.writer_options = "{\"queue\": 2, \"timeout_seconds\": 60}";
+  KubistMpi run;
+  must(kubist_mpi_open(MPI_COMM_WORLD, location, TABLE, &options, &run), run.message);
+
+  Droplet *droplets = calloc((size_t)n + 1, sizeof *droplets);
+  double *time = calloc((size_t)n + 1, sizeof *time);
+  int32_t *ranks = calloc((size_t)n + 1, sizeof *ranks);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t pid = rank * n + i;
+    droplets[i] = (Droplet){(double)(pid % 64) / 128, (double)(pid % 1024) / 1024, (float)(pid % 7), pid, 0};
+  }
+  for (step = 1; step <= steps; step++) {
+    for (int64_t i = 0; i < n; i++) {
+      move(&droplets[i]);
+      time[i] = (double)step / 1024;
+      ranks[i] = rank;
+    }
+    if (step <= checkpoint) continue;
+    must(kubist_begin_step(run.writer, step), kubist_message());
+    must(kubist_put(run.writer, "x", KUBIST_TYPE_F64, &droplets->x, n, sizeof *droplets), kubist_message());
+    must(kubist_put(run.writer, "y", KUBIST_TYPE_F64, &droplets->y, n, sizeof *droplets), kubist_message());
+    must(kubist_put(run.writer, "diameter", KUBIST_TYPE_F32, &droplets->diameter, n, sizeof *droplets),
+         kubist_message());
+    must(kubist_put(run.writer, "pid", KUBIST_TYPE_I64, &droplets->pid, n, sizeof *droplets), kubist_message());
+    must(kubist_put(run.writer, "deposited", KUBIST_TYPE_BOOL, &droplets->deposited, n, sizeof *droplets),
+         kubist_message());
+    must(kubist_put(run.writer, "time", KUBIST_TYPE_F64, time, n, 0), kubist_message());
+    must(kubist_put(run.writer, "rank", KUBIST_TYPE_I32, ranks, n, 0), kubist_message());
+    must(kubist_end_step(run.writer, NULL, NULL), kubist_message());
+  }
+  must(kubist_mpi_close(&run, 300.0), run.message);
+  free(droplets);
+  free(time);
+  free(ranks);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,130 @@
+"""What `Table.describe` returns: figures of every column that has numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from . import _kubist
+from ._errors import InvalidInput
+from ._estimate import Estimate
+from ._shown import Cell, counted, html_table, text_table, with_unit
+
+AGGREGATES = ("mean", "std", "min", "median", "max")
+"""Of each column of numbers."""
+
+_AT_ONCE = 12
+"""Columns of one estimate, which has at most 64 aggregates."""
+
+
+class Figure(NamedTuple):
+    """A value with its interval; prints as ``3.02e-7 ± 0.26e-7 m``."""
+
+    value: Any
+    """None: no record says anything about it. Integers and decimals have all their digits."""
+    low: Any
+    high: Any
+    exact: bool
+    """It is of all records, and not estimated."""
+    unit: str | None
+
+    def __repr__(self) -> str:
+        value, low, high, exact, unit = self
+        if exact and isinstance(value, int | Decimal):
+            return _kubist.figure_of_texts(str(value), str(low), str(high), exact, unit)
+        value = None if value is None else float(value)
+        return _kubist.figure(value, float(low), float(high), exact, unit)
+
+
+class Description(Mapping[str, Mapping[str, Figure]]):
+    """Figures by column and aggregate, each with an interval.
+
+    >>> d = t.describe()
+    >>> d["ux"]["mean"].value, d["ux"]["mean"].low, d["ux"]["mean"].high
+    """
+
+    def __init__(self, estimates: Sequence[Estimate], units: Mapping[str, str]) -> None:
+        self._units = units
+        self._figures: dict[str, dict[str, Figure]] = {}
+        for estimate in estimates:
+            for row in estimate._rows():
+                name, column = _parts(row["aggregate"])
+                figure = Figure(
+                    row["value"],
+                    row["low"],
+                    row["high"],
+                    row["exact"],
+                    estimate.units.get(row["aggregate"]),
+                )
+                self._figures.setdefault(column, {})[name] = figure
+        self._notes = _notes(estimates)
+
+    def __getitem__(self, column: str) -> Mapping[str, Figure]:
+        return self._figures[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures)
+
+    def __len__(self) -> int:
+        return len(self._figures)
+
+    def _table(self) -> tuple[list[str], list[list[Cell]], list[str]]:
+        rows: list[list[Cell]] = []
+        for column, figures in self._figures.items():
+            title = with_unit(column, self._units.get(column))
+            # The unit stands beside the column's name.
+            cells = [repr(figure._replace(unit=None)) for figure in figures.values()]
+            rows.append([title, *cells])
+        return ["column", *AGGREGATES], rows, self._notes
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+
+def describe(
+    numbers: Sequence[str],
+    units: Mapping[str, str],
+    estimate: Callable[[list[str]], Estimate],
+) -> Description:
+    """Asks for a few columns at a time."""
+    if not numbers:
+        raise InvalidInput("describe: no column has numbers")
+    parts = [numbers[first : first + _AT_ONCE] for first in range(0, len(numbers), _AT_ONCE)]
+    asked = [
+        [f"{name}({_quoted(column)})" for column in part for name in AGGREGATES] for part in parts
+    ]
+    return Description([estimate(aggregates) for aggregates in asked], units)
+
+
+def _quoted(column: str) -> str:
+    """A column's name as conditions have it."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _parts(aggregate: str) -> tuple[str, str]:
+    name, _, rest = aggregate.partition("(")
+    return name, rest.removesuffix(")")[1:-1].replace('""', '"')
+
+
+def _notes(estimates: Sequence[Estimate]) -> list[str]:
+    read = sum(estimate.stats.rows_read for estimate in estimates)
+    seconds = sum(estimate.stats.seconds for estimate in estimates)
+    confidence = f"{100 * estimates[0].confidence:.4g} % confidence"
+    about = f"({confidence}, {counted(read, 'record')} read in {_kubist.duration(seconds)})"
+    warnings = [f"note: {warning}" for estimate in estimates for warning in estimate.warnings]
+    return [about, *warnings]
+
+
+def columns_of_numbers(described: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Those of a table's columns that have a mean: integers, floats, decimals."""
+    families = ("Int", "UInt", "Float", "Decimal")
+    return [column["name"] for column in described if str(column["data_type"]).startswith(families)]
+
+
+for _public in (Description, Figure):
+    _public.__module__ = "kubist"
+del _public

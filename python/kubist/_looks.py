@@ -1,0 +1,191 @@
+"""Quick looks at a table: in consoles and notebooks, before the questions are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from . import _box, _describe, _picture
+from ._errors import InvalidInput
+from ._libraries import need
+from ._questions import Questions
+from ._result import Result
+from ._shown import html_notes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ._arguments import Box, Goal, Rest, Steps
+    from ._describe import Description
+    from ._estimate import Estimate
+    from ._picture import Picture
+
+_HEAD = 5
+"""Records that a notebook shows of a table."""
+
+_READ = 200_000
+"""Records that `describe` reads at most of some columns, unless told otherwise."""
+
+
+class Looks(Questions):
+    """What is asked first of a table and of a snapshot, here and over HTTP."""
+
+    def head(self, n: int = 5, columns: Sequence[str] | None = None) -> Result:
+        """``n`` records, in memory: those of lowest priority, so the same at every call.
+
+        Example:
+            >>> t.head()
+        """
+        return self.sample(n, columns=columns)
+
+    def sample(
+        self,
+        n: int,
+        box: Box | None = None,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Result:
+        """A uniform sample of ``n`` records, in memory: `query` with ``limit=n``, read.
+
+        Example:
+            >>> t.sample(10_000, box={"x": (0.1, 0.2)}).to_numpy()
+        """
+        number = _box.count("n", n)
+        return self.query(box=box, where=where, columns=columns, limit=number).materialize()
+
+    def describe(
+        self,
+        columns: Sequence[str] | None = None,
+        box: Box | None = None,
+        where: str | None = None,
+        **goal: Unpack[Goal],
+    ) -> Description:
+        """Mean, standard deviation, minimum, median and maximum of columns, with intervals.
+
+        They are estimates: a part of the records is read, and each figure has an interval.
+        What is exact is marked as exact.
+
+        Args:
+            columns: Columns of numbers; None: all of them.
+            box, where: Of which records: as for `query`.
+            goal: How well: as for `estimate`. None: up to 200,000 records are read of a
+                dozen columns.
+
+        Raises:
+            InvalidInput: There is no such column, or it has no numbers.
+
+        Example:
+            >>> t.describe()
+            >>> t.describe(["ux"], box={"x": (0.1, 0.2)}, error=0.001)["ux"]["mean"]
+        """
+        pinned = self._pinned()
+        numbers = _describe.columns_of_numbers(json.loads(pinned.columns()))
+        chosen = numbers if columns is None else _box.names("columns", columns)
+        bounds = {"error", "absolute", "within", "rows", "bytes", "precision", "window"}
+        if not any(goal.get(bound) is not None for bound in bounds):
+            goal["rows"] = _READ
+
+        def estimate(aggregates: list[str]) -> Estimate:
+            return self.estimate(aggregates, box, where, **goal)
+
+        return _describe.describe(chosen, self.units, estimate)
+
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        color: str | None = None,
+        *,
+        box: Box | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        precision: float | None = None,
+        points: int | None = None,
+        log: bool = False,
+        range: tuple[float | None, float | None] | None = None,
+        colormap: str = "viridis",
+        size: tuple[int, int] | None = None,
+        point_size: float | None = None,
+        title: str | None = None,
+        dark: bool = False,
+    ) -> Picture:
+        """A picture of records as points, as ``kubist plot`` draws it; no other library is needed.
+
+        Args:
+            x, y: The columns across and up. None: the table's first two dimensions.
+            color: The column that colours the points. None: how many lie there.
+            box, where, steps: Of which records: as for `query`.
+            precision, points: How large a sample is drawn; None: 200,000 points at most.
+            log: Colours by the logarithm.
+            range: The values at both ends of the colours; None leaves an end to the data.
+            colormap: viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray.
+            size: Pixels across and up.
+            point_size: The radius of a point in pixels.
+            title: A line above the picture.
+            dark: Light on dark.
+
+        Raises:
+            InvalidInput: As for `query`; a column that cannot be drawn.
+
+        Example:
+            >>> t.plot("x", "y", "ux", box={"z": (0, 0.01)}).save("slice.png")
+        """
+        if x is None or y is None:
+            dimensions = [dimension.column for dimension in self.info().dimensions]
+            if len(dimensions) < 2:
+                raise InvalidInput(
+                    "plot: name the columns across and up: the table has one dimension"
+                )
+            x, y = x or dimensions[0], y or next(name for name in dimensions if name != x)
+        asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
+        limit = points if points is not None or precision is not None else _picture.POINTS
+        result = self.query(
+            box=box, where=where, steps=steps, precision=precision, limit=limit, columns=asked
+        )
+        return _picture.draw(
+            result,
+            None if steps is not None else len(self),
+            box,
+            where,
+            x=x,
+            y=y,
+            color=color,
+            log=log,
+            range=range,
+            colormap=colormap,
+            size=size,
+            point_size=point_size,
+            title=title,
+            dark=dark,
+        )
+
+    def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
+        """The answer to an SQL query, by Polars; the table is ``self``.
+
+        Only the columns and rows that the query needs are read, as for `scan`.
+
+        Args:
+            query: One SELECT.
+            precision, window, limit, columns, where, per_cell, steps, inclusion: Of which
+                records: as for `scan`.
+
+        Example:
+            >>> t.sql("SELECT deposited, count(*) FROM self WHERE x < 0.2 GROUP BY deposited")
+        """
+        polars = need("polars", "sql()")
+        if not isinstance(query, str):
+            raise InvalidInput(f"sql: expected text like 'SELECT x FROM self', not {query!r}")
+        try:
+            context = polars.SQLContext({"self": self.scan(**asked)})
+            frame: pl.DataFrame = context.execute(query, eager=True)
+        except polars.exceptions.PolarsError as error:
+            raise InvalidInput(f"sql: {error}") from error
+        return frame
+
+    def _repr_html_(self) -> str:
+        title = html_notes([repr(self)])
+        try:
+            return title + self.head(_HEAD)._repr_html_()
+        except Exception as error:  # a notebook shows the handle all the same
+            return title + html_notes([f"{type(error).__name__}: {error}"])

@@ -1,0 +1,87 @@
+"""NumPy arrays as columns, without another library: their memory is used as it is where Arrow
+has the same layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _kubist
+from ._errors import InvalidInput
+from ._libraries import is_a, need
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_UNITS = {"s", "ms", "us", "ns"}
+"""Of times that Arrow has; days are dates."""
+
+
+def is_array(values: Any) -> bool:
+    """A NumPy array that is understood here; Python objects other than text are not."""
+    if not is_a(values, "numpy", "ndarray"):
+        return False
+    return values.dtype.kind not in "OSV" or (values.dtype.kind == "O" and _is_text(values))
+
+
+def _is_text(values: np.ndarray[Any, Any]) -> bool:
+    return all(isinstance(value, str) or value is None for value in values.flat)
+
+
+def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
+    """A column. A masked value and NaT are null; NaN stays what it is.
+
+    Raises:
+        InvalidInput: It has several dimensions, or a type that no column has.
+    """
+    numpy = need("numpy", f"column {name}")
+    if values.ndim != 1:
+        raise InvalidInput(
+            f"column {name}: expected one dimension, not an array of shape {values.shape}"
+        )
+    mask = None
+    if is_a(values, "numpy.ma", "MaskedArray"):
+        mask, values = numpy.ma.getmaskarray(values), numpy.ma.getdata(values)
+    kind = values.dtype.kind
+    if kind in "OUT":
+        texts = values.tolist()
+        if mask is not None:
+            texts = [None if hidden else text for text, hidden in zip(texts, mask, strict=True)]
+        try:
+            return _kubist.Given.of_texts(texts)
+        except InvalidInput as error:
+            raise InvalidInput(f"column {name}: {error}") from None
+    named = values.dtype.newbyteorder("=")
+    if kind in "mM":
+        absent = numpy.isnat(values)
+        mask = absent if mask is None else mask | absent
+        values, stored = _times(name, numpy, values)
+    elif kind in "biuf" and named.itemsize <= 8:
+        stored = named.name
+    else:
+        raise InvalidInput(f"column {name}: NumPy's {values.dtype} is no type of a column")
+    # Files of other machines: Arrow has the byte order of this one only.
+    contiguous = numpy.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    nulls = None
+    if mask is not None and mask.any():
+        nulls = numpy.ascontiguousarray(mask).view(numpy.uint8)
+    return _kubist.Given.of_bytes(stored, contiguous.view(numpy.uint8), nulls)
+
+
+def _times(name: str, numpy: Any, values: np.ndarray[Any, Any]) -> tuple[Any, str]:
+    """Dates, timestamps and durations as numbers, and the name of their type."""
+    unit, count = numpy.datetime_data(values.dtype)
+    is_moment = values.dtype.kind == "M"
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    if unit == "D" and count == 1 and is_moment:
+        days = native.view(numpy.int64)
+        known = days[~numpy.isnat(native)]
+        if known.size and (known.min() < -(2**31) or known.max() >= 2**31):
+            raise InvalidInput(f"column {name}: a date lies beyond what 32 bits of days hold")
+        return days.astype(numpy.int32), "date32"
+    if unit not in _UNITS or count != 1:
+        what = "datetime64" if is_moment else "timedelta64"
+        raise InvalidInput(
+            f"column {name}: no column is in the unit of {values.dtype}: "
+            f"use astype('{what}[s]') or [ms], [us], [ns]" + (", or [D]" if is_moment else "")
+        )
+    return native.view(numpy.int64), f"{'timestamp' if is_moment else 'duration'}[{unit}]"

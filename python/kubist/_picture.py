@@ -1,0 +1,106 @@
+"""Pictures of points, as `kubist plot` draws them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _box, _kubist
+from ._errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ._result import Result
+
+POINTS = 200_000
+"""Points that a picture bears, if the user has no wish."""
+
+
+class Picture:
+    """A picture of points, a PNG. A notebook shows it; `save` writes it."""
+
+    def __init__(self, png: bytes, caption: str) -> None:
+        self.png = png
+        """The file's bytes."""
+        self.caption = caption
+        """How many points it shows, of which region."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the file.
+
+        Raises:
+            InvalidInput: ``path`` does not end in ``.png``.
+        """
+        to = Path(path)
+        if to.suffix.lower() != ".png":
+            raise InvalidInput(f"{to}: the picture is a PNG: use a name that ends in .png")
+        to.write_bytes(self.png)
+        return to
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def __repr__(self) -> str:
+        return f"<kubist.Picture of {self.caption}: save it with .save('picture.png')>"
+
+
+def draw(
+    result: Result,
+    rows: int | None,
+    box: Mapping[str, Any] | None,
+    where: str | None,
+    *,
+    x: str,
+    y: str,
+    color: str | None,
+    log: bool,
+    range: tuple[float | None, float | None] | None,
+    colormap: str,
+    size: tuple[int, int] | None,
+    point_size: float | None,
+    title: str | None,
+    dark: bool,
+) -> Picture:
+    """Draws what a query of these columns answers."""
+    points = _kubist.Picture(x, y, color)
+    stream = result._read()
+    while (batch := stream.next_batch()) is not None:
+        points.add(batch)
+    drawing = {
+        "ends": [_ends(box, x), _ends(box, y), (None, None) if range is None else list(range)],
+        "log": bool(log),
+        "colormap": colormap,
+        "title": title,
+        "region": _region(box, where),
+        "rows": rows if not box and where is None else None,
+        "precision": stream.precision(),
+        "size": None if size is None else [_box.count("size", side) for side in size],
+        "radius": None if point_size is None else _box.finite("point_size", point_size, low=0.1),
+        "equal_aspect": None,
+        "dark": bool(dark),
+    }
+    return Picture(*points.png(stream.schema(), json.dumps(drawing)))
+
+
+def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | None]:
+    """Where an axis begins and ends: where the box does, if that is a number."""
+    ends = (box or {}).get(column)
+    pair = ends if isinstance(ends, (tuple, list)) and len(ends) == 2 else (None, None)
+    numbers = [float(end) if isinstance(end, (int, float)) else None for end in pair]
+    return [None if end is None or abs(end) == float("inf") else end for end in numbers]
+
+
+def _region(box: Mapping[str, Any] | None, where: str | None) -> str:
+    parts = [f", {column} in {_shown(ends)}" for column, ends in (box or {}).items()]
+    return "".join(parts) + (f", where {where}" if where else "")
+
+
+def _shown(ends: Any) -> str:
+    if not isinstance(ends, (tuple, list)):
+        return str(ends)
+    return ":".join("" if end is None else str(end) for end in ends)
+
+
+Picture.__module__ = "kubist"

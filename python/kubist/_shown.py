@@ -1,0 +1,82 @@
+"""Small tables as text and as HTML, for consoles and notebooks.
+
+What stands in a table comes from anybody: text is made printable, HTML is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from ._kubist import printable
+
+Cell = str | None
+"""A value as text; None is null."""
+
+
+def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:
+    """Aligned columns under their names, and a line for each note."""
+    head = [printable(name) for name in names]
+    body = [[printable("null" if cell is None else cell) for cell in row] for row in rows]
+    if not head:
+        return "\n".join(map(printable, notes))
+    to_the_right = _numeric(len(head), body)
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    lines = []
+    for row in [head, *body]:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, to_the_right, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([*lines, *map(printable, notes)])
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:
+    """The same for a notebook."""
+    body = [[printable("null" if cell is None else cell) for cell in row] for row in rows]
+    sides = ["right" if right else "left" for right in _numeric(len(names), body)]
+    head = "".join(
+        f"<th style='text-align:{side}'>{html.escape(printable(name))}</th>"
+        for name, side in zip(names, sides, strict=True)
+    )
+    lines = "".join(
+        "<tr>"
+        + "".join(
+            f"<td style='text-align:{side}'>{html.escape(cell)}</td>"
+            for cell, side in zip(row, sides, strict=True)
+        )
+        + "</tr>"
+        for row in body
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{html_notes(notes)}"
+
+
+def html_notes(notes: Iterable[str]) -> str:
+    """A paragraph for each line."""
+    return "".join(f"<p>{html.escape(printable(note))}</p>" for note in notes)
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """A column's name as heads of tables show it."""
+    return f"{name} [{unit}]" if unit else name
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _numeric(columns: int, rows: Sequence[Sequence[str]]) -> list[bool]:
+    return [
+        bool(rows) and all(row[place] == "null" or _is_number(row[place]) for row in rows)
+        for place in range(columns)
+    ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return False
+    return True

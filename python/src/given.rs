@@ -1,0 +1,126 @@
+//! Columns that come as NumPy arrays, for users without pyarrow: Arrow arrays over the same
+//! memory where the layouts agree.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{GenericStringBuilder, StringBuilder};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+use crate::arrow::{Incoming, array_capsules, unreadable};
+use crate::error::invalid;
+
+/// The most bytes of text that one array of Arrow's plain strings holds.
+const MOST_TEXT: usize = i32::MAX as usize;
+
+/// One column on its way in (`__arrow_c_array__`).
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Given(pub ArrayRef);
+
+/// Memory of Python's: it stays where it is while this lives.
+struct Held(#[expect(dead_code, reason = "kept, not read")] PyBuffer<u8>);
+
+// A view of bytes has no state that a panic could leave half changed.
+impl std::panic::RefUnwindSafe for Held {}
+
+#[pymethods]
+impl Given {
+    /// Values of a fixed width as the bytes that they are, one behind the other. `nulls` has a
+    /// byte for each value, which is not 0 where there is none.
+    #[staticmethod]
+    fn of_bytes(py: Python<'_>, kind: &str, bytes: PyBuffer<u8>, nulls: Option<PyBuffer<u8>>) -> PyResult<Given> {
+        let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &error))?;
+        let nulls = nulls.map(|nulls| nulls.to_vec(py)).transpose()?;
+        let nulls = nulls.map(|nulls| NullBuffer::from_iter(nulls.iter().map(|null| *null == 0)));
+        if data_type == DataType::Boolean {
+            let bytes = bytes.to_vec(py)?;
+            let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
+            check_lengths(py, values.len(), nulls.as_ref())?;
+            return Ok(Given(Arc::new(BooleanArray::new(values, nulls))));
+        }
+        let width = data_type.primitive_width().ok_or_else(|| invalid(py, &format!("{kind} has no width")))?;
+        let length = bytes.len_bytes() / width;
+        check_lengths(py, length, nulls.as_ref())?;
+        let buffer = match std::ptr::NonNull::new(bytes.buf_ptr().cast::<u8>()) {
+            Some(start) if bytes.len_bytes() > 0 && bytes.is_c_contiguous() => {
+                let size = bytes.len_bytes();
+                // SAFETY: `start` leads to `size` bytes that the view keeps in place until it is
+                // released, and the buffer holds the view. NumPy's memory may be written to from
+                // Python meanwhile, as that of any Arrow array from there: then numbers differ, and
+                // any bytes are a number.
+                unsafe { Buffer::from_custom_allocation(start, size, Arc::new(Held(bytes))) }
+            }
+            _ => Buffer::from(bytes.to_vec(py)?),
+        };
+        let data = ArrayData::builder(data_type).len(length).add_buffer(buffer).nulls(nulls);
+        // Memory that does not begin where its type needs it to is copied.
+        let data = data.align_buffers(true).build().map_err(|error| invalid(py, &error.to_string()))?;
+        Ok(Given(make_array(data)))
+    }
+
+    /// Texts; None is null.
+    #[staticmethod]
+    fn of_texts(py: Python<'_>, values: &Bound<'_, PyList>) -> PyResult<Given> {
+        let mut texts: StringBuilder = GenericStringBuilder::with_capacity(values.len(), 0);
+        for (row, value) in values.iter().enumerate() {
+            if value.is_none() {
+                texts.append_null();
+                continue;
+            }
+            let kind = value.get_type().name()?;
+            let text = value.cast::<PyString>().map_err(|_| {
+                invalid(
+                    py,
+                    &format!(
+                        "row {row}: expected text, found a {kind}: Kubist takes objects of other kinds from pyarrow"
+                    ),
+                )
+            })?;
+            let text = text.to_cow().map_err(|error| invalid(py, &format!("row {row}: {error}")))?;
+            if texts.values_slice().len() + text.len() > MOST_TEXT {
+                return Err(invalid(py, "more than 2 GiB of text at once: append it in parts"));
+            }
+            texts.append_value(text);
+        }
+        Ok(Given(Arc::new(texts.finish())))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema;
+        array_capsules(py, &self.0)
+    }
+}
+
+/// Columns of equal length, one for each name, on their way in.
+#[pyfunction]
+pub fn given(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, Given>>) -> PyResult<Incoming> {
+    let field = |(name, column): (&String, &PyRef<'_, Given>)| Field::new(name, column.0.data_type().clone(), true);
+    let schema = Schema::new(names.iter().zip(&columns).map(field).collect::<Vec<_>>());
+    let arrays = columns.iter().map(|column| column.0.clone()).collect();
+    let rows = columns.first().map_or(0, |column| column.0.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options);
+    let batch = batch.map_err(|error| unreadable(py, &error))?;
+    Ok(Incoming::of_batch(batch))
+}
+
+fn check_lengths(py: Python<'_>, values: usize, nulls: Option<&NullBuffer>) -> PyResult<()> {
+    match nulls.filter(|nulls| nulls.len() != values) {
+        Some(nulls) => Err(invalid(py, &format!("{values} values, and a mask of {}", nulls.len()))),
+        None => Ok(()),
+    }
+}

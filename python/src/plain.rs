@@ -1,0 +1,66 @@
+//! Values of Arrow as Python's own, and as text: for what is shown and for single figures, so
+//! that neither pyarrow nor NumPy is needed.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::DataType;
+use kubist::human::number;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::error::invalid;
+
+/// A column's values: numbers, truths and text as Python's, all else as the text of it.
+pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+    let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
+    let kind = array.data_type();
+    let list = PyList::empty(py);
+    let as_type = |kind: DataType| cast(array, &kind).map_err(failed);
+    let add = |row: usize, value: PyResult<Bound<'py, PyAny>>| match array.is_valid(row) {
+        true => list.append(value?),
+        false => list.append(py.None()),
+    };
+    match kind {
+        DataType::Boolean => {
+            let truths = array.as_boolean();
+            (0..array.len()).try_for_each(|row| add(row, truths.value(row).into_bound_py_any(py)))?;
+        }
+        _ if kind.is_signed_integer() => {
+            let numbers = as_type(DataType::Int64)?;
+            let numbers = numbers.as_primitive::<Int64Type>();
+            (0..array.len()).try_for_each(|row| add(row, numbers.value(row).into_bound_py_any(py)))?;
+        }
+        _ if kind.is_unsigned_integer() => {
+            let numbers = as_type(DataType::UInt64)?;
+            let numbers = numbers.as_primitive::<UInt64Type>();
+            (0..array.len()).try_for_each(|row| add(row, numbers.value(row).into_bound_py_any(py)))?;
+        }
+        _ if kind.is_floating() => {
+            let numbers = as_type(DataType::Float64)?;
+            let numbers = numbers.as_primitive::<Float64Type>();
+            (0..array.len()).try_for_each(|row| add(row, numbers.value(row).into_bound_py_any(py)))?;
+        }
+        _ => {
+            let text = |row: usize| array_value_to_string(array, row).map_err(failed);
+            (0..array.len()).try_for_each(|row| add(row, text(row)?.into_bound_py_any(py)))?;
+        }
+    }
+    Ok(list)
+}
+
+/// The first values as they are shown, floats with the digits that people read; null is None.
+pub fn texts(py: Python<'_>, array: &ArrayRef, most: usize) -> PyResult<Vec<Option<String>>> {
+    let floats = array.data_type().is_floating().then(|| cast(array, &DataType::Float64)).transpose();
+    let floats = floats.map_err(|error| invalid(py, &error.to_string()))?;
+    let text = |row| match (array.is_null(row), &floats) {
+        (true, _) => Ok(None),
+        (false, Some(floats)) => Ok(Some(number(floats.as_primitive::<Float64Type>().value(row)))),
+        (false, None) => array_value_to_string(array, row).map(Some),
+    };
+    let texts = (0..array.len().min(most)).map(text).collect::<Result<_, _>>();
+    texts.map_err(|error| invalid(py, &error.to_string()))
+}

@@ -1,0 +1,118 @@
+"""The C library as ctypes sees it, and its installation for programs that tests compile."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from ctypes import byref, c_char_p, c_double, c_int64, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CRATE = ROOT / "crates/kubist-capi"
+
+STATUS = [
+    "ok",
+    "invalid_input",
+    "corrupt",
+    "unavailable",
+    "no_space",
+    "permission",
+    "busy",
+    "expired",
+    "cancelled",
+    "unsupported",
+    "not_found",
+    "exists",
+    "internal",
+]
+F32, F64, I32, I64, U8, BOOL = range(1, 7)
+
+
+def built() -> Path:
+    """Where cargo left the library: of the build that these tests are run for, or a debug one."""
+    named = os.environ.get("KUBIST_LIBRARY_DIR")
+    folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
+    for folder in folders:
+        if (folder / "libkubist_capi.so").exists():
+            return folder
+    pytest.skip("libkubist is not built")
+
+
+def need(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+def run(*command: str | Path, **options: Any) -> str:
+    done = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        **options,
+    )
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def install(prefix: Path) -> Path:
+    run(sys.executable, ROOT / "scripts/install_library.py", built(), prefix)
+    return prefix
+
+
+class Failed(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{STATUS[status]}: {message}")
+        self.status = STATUS[status]
+        self.message = message
+
+
+class Library:
+    """Functions of kubist.h by their names without the prefix; a failure raises Failed."""
+
+    def __init__(self, path: Path) -> None:
+        self.dll = ctypes.CDLL(str(path))
+        self.dll.kubist_message.restype = c_char_p
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self.dll, f"kubist_{name}")
+
+        def call(*arguments: Any) -> None:
+            status = function(*map(crossing, arguments))
+            if status != 0:
+                raise Failed(status, self.dll.kubist_message().decode())
+
+        return call
+
+    def handle(self, name: str, *arguments: Any) -> c_void_p:
+        handle = c_void_p()
+        getattr(self, name)(*arguments, byref(handle))
+        return handle
+
+    def text(self, name: str, *arguments: Any) -> str:
+        answer = c_char_p()
+        getattr(self, name)(*arguments, byref(answer))
+        assert answer.value is not None
+        return answer.value.decode()
+
+    def rows(self, table: c_void_p, query: str = "") -> int:
+        rows = c_uint64()
+        self.count(table, query, byref(rows))
+        return rows.value
+
+
+def crossing(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return c_double(value)
+    if isinstance(value, int):
+        return c_int64(value)
+    return value
+

@@ -1,0 +1,147 @@
+"""Answers in an order, against pandas' sort; and boxes with single values and units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from servers import Server
+
+import kubist
+
+ROWS = 30_000
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    speed = rng.normal(size=ROWS).round(1)
+    speed[::17] = np.nan
+    return pd.DataFrame({
+        "HIP": rng.permutation(ROWS),
+        "pid": rng.integers(0, 300, ROWS),
+        "time": rng.integers(0, 1000, ROWS) / 8,
+        "x": rng.random(ROWS),
+        "speed": speed,
+        "kind": rng.choice(["oil", "water", "Ä"], ROWS),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
+    path = tmp_path_factory.mktemp("order") / "t.kubist"
+    rows = pa.Table.from_pandas(frame, preserve_index=False)
+    units = {"x": "m", "time": "s", "speed": "m/s"}
+    return kubist.create(path, rows, ["x", "time"], identity=["HIP"], units=units)
+
+
+@pytest.fixture(scope="module", params=["local", "remote"])
+def asked(request: pytest.FixtureRequest, table: kubist.Table) -> Iterator[object]:
+    if request.param == "local":
+        yield table
+        return
+    with Server(table.location) as server:
+        yield kubist.connect(server.url)
+
+
+def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    found = asked.query(order_by=["kind desc", "speed", "HIP"]).to_pandas()
+    # pandas sorts text by code points, as bytes of UTF-8 are sorted; NaN comes last.
+    expected = frame.sort_values(["kind", "speed", "HIP"], ascending=[False, True, True])
+    pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
+    # NaN comes last in both directions.
+    falling = asked.query(order_by="speed desc", columns=["speed"]).to_numpy()["speed"]
+    numbers = np.sort(frame["speed"].dropna())[::-1]
+    assert np.array_equal(falling[: len(numbers)], numbers) and np.isnan(falling[len(numbers) :]).all()
+    largest = asked.query(order_by=["x desc"], first=10).to_numpy()["x"]
+    assert np.array_equal(largest, np.sort(frame["x"])[::-1][:10])
+
+
+def test_a_limit_is_a_sample_in_any_order(asked: kubist.Table) -> None:
+    sample = asked.query(limit=500).to_pandas()
+    ordered = asked.query(limit=500, order_by="HIP")
+    precision = ordered.precision
+    expected = sample.sort_values("HIP").reset_index(drop=True)
+    pd.testing.assert_frame_equal(ordered.to_pandas(), expected)
+    assert precision == asked.query(limit=500).precision
+    by_priority = asked.query(order_by="priority").to_pandas()
+    pd.testing.assert_frame_equal(by_priority.head(500), sample)
+
+
+def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    paths = asked.trajectories(box={"x": (0.999, None)}, by="PID", order_by=["pid", "time", "HIP"])
+    found = paths.to_pandas()
+    through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
+    expected = frame[frame["pid"].isin(through)].sort_values(["pid", "time", "HIP"])
+    assert 0 < len(through) < 300
+    pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
+
+
+def test_single_values_and_any_letter_case(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    assert asked.query(box={"hip": 11767}, columns=["Hip"]).to_numpy()["HIP"].tolist() == [11767]
+    assert asked.count(box={"kind": "oil"}) == (frame["kind"] == "oil").sum()
+    assert asked.count(box={"pid": np.int32(7), "KIND": ("oil", "oil")}) == (
+        (frame["pid"] == 7) & (frame["kind"] == "oil")
+    ).sum()
+    grouped = asked.estimate("count()", group_by="Kind", precision=1).to_pandas()
+    assert set(grouped["kind"]) == {"oil", "water", "Ä"}
+
+
+def test_units(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    expected = frame["x"].between(0.25, 0.5).sum()
+    assert asked.count(box={"x": ("25 cm", "500mm")}) == expected
+    assert asked.count(where="x BETWEEN 25cm AND 0.5") == expected
+    assert asked.count(where="speed > '3.6 km/h'") == (frame["speed"] > 1).sum()
+    assert asked.count(where="time < 2min") == (frame["time"] < 120).sum()
+    with pytest.raises(kubist.InvalidInput, match="is in m, and cannot be compared with 20 s"):
+        asked.count(where="x > 20s")
+    with pytest.raises(kubist.InvalidInput, match="the unit `foo` of 1 foo is not known"):
+        asked.count(box={"x": ("1 foo", None)})
+    with pytest.raises(kubist.InvalidInput, match="column `HIP` has no unit"):
+        asked.count(box={"HIP": "1 m"})
+
+
+def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.DataFrame) -> None:
+    polars = pytest.importorskip("polars")
+    slow = table.scan(order_by="x", first=100)
+    # The filter applies to the first hundred, whoever evaluates it.
+    found = slow.filter(polars.col("kind") == "oil").collect()
+    lowest = frame.sort_values("x").head(100)
+    assert found["HIP"].to_list() == lowest.loc[lowest["kind"] == "oil", "HIP"].tolist()
+    with pytest.raises(kubist.InvalidInput, match="cannot be cut"):
+        table._question(order_by="x")
+        table._pinned().splits(table._question(order_by="x"), 3, False)
+
+
+def test_integers_go_into_float_columns_where_exact(tmp_path: Path) -> None:
+    table = kubist.create(tmp_path / "t", {"x": np.array([0.5, 2.0])}, ["x"])
+    table.append({"x": np.array([1, 2**53], dtype=np.int64)})
+    assert table.query(order_by="x").to_numpy()["x"].tolist() == [0.5, 1, 2, 2**53]
+    with pytest.raises(kubist.InvalidInput, match="\"x\": row 1 .*9007199254740993.*Float64"):
+        table.append({"x": np.array([1, 2**53 + 1], dtype=np.int64)})
+
+
+def test_steps_say_what_they_wait_for(tmp_path: Path) -> None:
+    table = kubist.create(tmp_path / "t", {"x": np.array([0.5])}, ["x"])
+    ranks = [f"rank-{rank}" for rank in range(4)]
+    table.declare_writers(ranks)
+    for rank in ranks:
+        if rank != "rank-2":
+            with table.writer(name=rank) as writer:
+                writer.append({"x": np.array([1.0])})
+                writer.commit(step=4)
+    expected = r"step 4 is not complete: waiting for writer rank-2 \(3 of 4 have finished\)"
+    with pytest.raises(kubist.InvalidInput, match=expected):
+        table.snapshot().at_step(4)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    kubist.create(tmp_path / "airway.kubist", {"x": np.array([0.5])}, ["x"])
+    with pytest.raises(kubist.NotATable, match=r"nope\.kubist does not exist$"):
+        kubist.open(tmp_path / "nope.kubist")
+    with pytest.raises(kubist.NotATable, match=r"did you mean .*/airway\.kubist\?"):
+        kubist.open(tmp_path / "airwya.kubist")

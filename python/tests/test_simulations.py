@@ -1,0 +1,233 @@
+"""Simulations that write while they run: examples in C, C++ and Fortran, with and without MPI.
+
+What a table holds is compared, record by record, with what the same simulation has in numpy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from libkubist import ROOT, install, need, run
+
+import kubist
+
+EXAMPLES = ROOT / "examples/simulations"
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
+NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture(scope="module")
+def programs(prefix: Path) -> dict[str, Path]:
+    """Compiled examples by their language."""
+    return {}
+
+
+def compiled(language: str, prefix: Path, programs: dict[str, Path]) -> Path:
+    if language in programs:
+        return programs[language]
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    fortran = prefix / "share/kubist/fortran"
+    sources: dict[str, list[str | Path]] = {
+        "C": ["mpicc.openmpi", "-std=c11", "-Wall", "-Werror", EXAMPLES / "droplets.c"],
+        "C of MPICH": ["mpicc.mpich", "-std=c11", EXAMPLES / "droplets.c"],
+        "C++": ["mpicxx.openmpi", "-std=c++17", "-DWITH_MPI", EXAMPLES / "droplets.cpp"],
+        "C++ alone": ["g++", "-std=c++17", "-Wall", "-Werror", EXAMPLES / "droplets.cpp"],
+        "C++20 alone": ["g++", "-std=c++20", "-Wall", "-Werror", EXAMPLES / "droplets.cpp"],
+        "Fortran": [
+            "mpif90.openmpi",
+            "-std=f2008",
+            "-O1",
+            f"-J{prefix}",
+            fortran / "kubist.f90",
+            fortran / "kubist_mpi.f90",
+            EXAMPLES / "droplets.f90",
+        ],
+    }
+    command = sources[language]
+    need(str(command[0]))
+    program = prefix / language.replace(" ", "-")
+    run(*command, "-o", program, *link)
+    programs[language] = program
+    return program
+
+
+def mpirun(ranks: int, *command: object, launcher: str = "mpirun.openmpi") -> list[str]:
+    need(launcher)
+    return [launcher, "-n", str(ranks), *map(str, command)]
+
+
+def simulated(ranks: int, steps: int, droplets: int) -> dict[str, np.ndarray]:
+    """The droplets of examples/simulations/droplets.c, all steps behind each other."""
+    pid = np.arange(ranks * droplets)
+    x, deposited, parts = (pid % 64) / 128, np.zeros(len(pid), bool), []
+    for step in range(1, steps + 1):
+        x = np.where(deposited, x, x + 0.015625)
+        deposited = deposited | (x > 0.9375)
+        columns = (pid, x, pid % 1024 / 1024, np.full(len(pid), step / 1024))
+        parts.append((*columns, (pid % 7).astype("f4"), pid // droplets, deposited))
+    return dict(zip(NAMES, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+
+
+def written(table: kubist.Table, steps: tuple[int, int]) -> dict[str, np.ndarray]:
+    found = table.query(steps=steps).to_arrow().sort_by([("time", "ascending"), ("pid", "ascending")])
+    return {name: found[name].to_numpy() for name in NAMES}
+
+
+def assert_equal(table: kubist.Table, ranks: int, steps: int, droplets: int) -> None:
+    found, expected = written(table, (1, steps)), simulated(ranks, steps, droplets)
+    for name in NAMES:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("mode", ["rank", "node"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("language", ["C", "Fortran"])
+def test_ranks_write_what_they_compute(
+    prefix: Path, programs: dict[str, Path], path: Path, language: str, ranks: int, mode: str
+) -> None:
+    program = compiled(language, prefix, programs)
+    run(*mpirun(ranks, program, path, 6, 500, mode), env=os.environ | MPI)
+    table = kubist.open(path)
+    assert_equal(table, ranks, 6, 500)
+    # One log for each rank, or one for the node.
+    assert len(table.info().writers) == (ranks if mode == "rank" else 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_cpp_writes_what_it_computes(
+    prefix: Path, programs: dict[str, Path], path: Path, ranks: int
+) -> None:
+    run(*mpirun(ranks, compiled("C++", prefix, programs), path, 4, 300), env=os.environ | MPI)
+    assert_equal(kubist.open(path), ranks, 4, 300)
+
+
+@pytest.mark.parametrize("language", ["C++ alone", "C++20 alone"])
+def test_one_process_needs_no_mpi(
+    prefix: Path, programs: dict[str, Path], path: Path, language: str
+) -> None:
+    told = run(compiled(language, prefix, programs), path, 4, 300)
+    assert told.startswith("1200 records")
+    assert_equal(kubist.open(path), 1, 4, 300)
+
+
+@pytest.mark.parametrize("mode", ["rank", "node"])
+def test_ranks_without_droplets_take_part(
+    prefix: Path, programs: dict[str, Path], path: Path, mode: str
+) -> None:
+    run(*mpirun(2, compiled("C", prefix, programs), path, 3, 0, mode), env=os.environ | MPI)
+    snapshot = kubist.open(path).snapshot()
+    assert (len(snapshot), list(snapshot.complete_steps())) == (0, [1, 2, 3])
+
+
+def test_a_step_may_be_larger_than_the_ring(
+    prefix: Path, programs: dict[str, Path], path: Path
+) -> None:
+    """41 bytes of 450,000 droplets pass through a lane of 16 MiB."""
+    run(*mpirun(1, compiled("C", prefix, programs), path, 1, 450_000, "node"), env=os.environ | MPI)
+    assert_equal(kubist.open(path), 1, 1, 450_000)
+
+
+def ended(*processes: int) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("mode", ["rank", "node"])
+@pytest.mark.parametrize("victim", ["a rank", "all"])
+def test_killed_jobs_go_on_from_a_checkpoint(
+    prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str
+) -> None:
+    """What was acknowledged stays, and the table equals that of an undisturbed run."""
+    program = compiled("C", prefix, programs)
+    job = subprocess.Popen(
+        mpirun(2, program, path, 100_000, 200, mode),
+        env=os.environ | MPI,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    ranks: list[int] = []
+    try:
+        deadline = time.monotonic() + 60
+        while not (path / "table").exists() or not complete(path) >= 3:
+            assert job.poll() is None
+            assert time.monotonic() < deadline
+        ranks = ranks_of(job.pid, program)
+        assert len(ranks) == 2
+        if victim == "a rank":
+            ended(ranks[-1])
+            # mpirun ends the others.
+            job.wait(60)
+    finally:
+        ended(job.pid, *ranks)
+        job.wait(60)
+    table = kubist.open(path)
+    last = complete(path)
+    assert last >= 3
+    assert table.verify(deep=True).ok
+    found, expected = written(table, (1, last)), simulated(2, last, 200)
+    for name in NAMES:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+    # From a checkpoint before the end: later steps are taken back.
+    checkpoint = last - 1
+    run(*mpirun(2, program, path, last + 3, 200, mode, checkpoint), env=os.environ | MPI)
+    assert len(table) == 2 * 200 * (last + 3)
+    assert_equal(table, 2, last + 3, 200)
+
+
+def complete(path: Path) -> int:
+    try:
+        steps = kubist.open(path).snapshot().complete_steps()
+    except kubist.NotATable:
+        return 0
+    return max(steps, default=0)
+
+
+def ranks_of(parent: int, program: Path) -> list[int]:
+    """The processes of a program that this one started."""
+    listed = run("ps", "-o", "pid=,ppid=,args=", "-e").splitlines()
+    rows = [line.split(None, 2) for line in listed]
+    return [int(pid) for pid, ppid, args in rows if int(ppid) == parent and str(program) in args]
+
+
+def test_an_mpi_that_another_started_is_named(
+    prefix: Path, programs: dict[str, Path], path: Path
+) -> None:
+    need("mpirun.mpich")
+    for language, launcher, names in (
+        ("C of MPICH", "mpirun.openmpi", ("MPICH", "Open MPI")),
+        ("C", "mpirun.mpich", ("Open MPI", "MPICH")),
+    ):
+        program = compiled(language, prefix, programs)
+        done = subprocess.run(
+            mpirun(2, program, path, 1, 1, launcher=launcher),
+            env=os.environ | MPI,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode != 0
+        of, started = names
+        assert "invalid_input: this program is of" in done.stderr, done.stderr
+        said = done.stderr.split("this program is of", 1)[1].split("\n")[0]
+        assert of in said.split("started")[0] and started in said.split("started")[1]
+    assert not path.exists()

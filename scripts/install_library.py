@@ -1,0 +1,92 @@
+"""Installs libkubist below a prefix: library, headers, Fortran sources, pkg-config, CMake.
+
+    python scripts/install_library.py target/release PREFIX
+
+The folder is where cargo left the library. Nothing is compiled here.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CRATE = ROOT / "crates/kubist-capi"
+
+PKG_CONFIG = """\
+prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+fortrandir=${{prefix}}/share/kubist/fortran
+
+Name: kubist
+Description: A store for point-like scientific data
+Version: {version}
+Libs: -L${{libdir}} -lkubist
+Libs.private: -lpthread -ldl -lm -lrt -lutil
+Cflags: -I${{includedir}}
+"""
+
+CMAKE = """\
+# find_package(kubist) gives the target kubist::kubist, and kubist_FORTRAN_DIR with the sources
+# of the Fortran modules.
+get_filename_component(_kubist_prefix "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
+set(kubist_FORTRAN_DIR "${{_kubist_prefix}}/share/kubist/fortran")
+if(NOT TARGET kubist::kubist)
+  add_library(kubist::kubist SHARED IMPORTED)
+  set_target_properties(kubist::kubist PROPERTIES
+    IMPORTED_LOCATION "${{_kubist_prefix}}/lib/libkubist.so.{abi}"
+    IMPORTED_SONAME "libkubist.so.{abi}"
+    INTERFACE_INCLUDE_DIRECTORIES "${{_kubist_prefix}}/include")
+endif()
+unset(_kubist_prefix)
+"""
+
+CMAKE_VERSION = """\
+set(PACKAGE_VERSION "{version}")
+if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+"""
+
+
+def found(pattern: str, path: Path) -> str:
+    match = re.search(pattern, path.read_text(), re.MULTILINE)
+    if match is None:
+        raise SystemExit(f"{path}: no {pattern}")
+    return match[1]
+
+
+def install(built: Path, prefix: Path) -> None:
+    version = found(r'^version = "(.*)"', ROOT / "Cargo.toml")
+    abi = found(r"^#define KUBIST_ABI_VERSION (\d+)", CRATE / "include/kubist.h")
+    lib, include, fortran = prefix / "lib", prefix / "include", prefix / "share/kubist/fortran"
+    pkg_config, cmake = lib / "pkgconfig", lib / "cmake/kubist"
+    for folder in (lib, include, fortran, pkg_config, cmake):
+        folder.mkdir(parents=True, exist_ok=True)
+    whole = lib / f"libkubist.so.{version}"
+    # Programs may have the old file open: it gets a successor, and is not changed.
+    whole.unlink(missing_ok=True)
+    shutil.copy(built / "libkubist_capi.so", whole)
+    whole.chmod(0o755)
+    for name, target in ((f"libkubist.so.{abi}", whole.name), ("libkubist.so", f"libkubist.so.{abi}")):
+        (lib / name).unlink(missing_ok=True)
+        (lib / name).symlink_to(target)
+    shutil.copy(built / "libkubist_capi.a", lib / "libkubist.a")
+    for header in (CRATE / "include").iterdir():
+        shutil.copy(header, include)
+    for source in (CRATE / "fortran").iterdir():
+        shutil.copy(source, fortran)
+    values = {"version": version, "abi": abi}
+    (pkg_config / "kubist.pc").write_text(PKG_CONFIG.format(**values))
+    (cmake / "kubist-config.cmake").write_text(CMAKE.format(**values))
+    (cmake / "kubist-config-version.cmake").write_text(CMAKE_VERSION.format(**values))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    install(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,189 @@
+/**
+ * What is on the screen stands for all records: the ink of a part of the picture, points
+ * times their weights, follows the number of its records, at every moment of refinement.
+ */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { generator } from "../src/shuffle";
+import { Tree, type Cell } from "../src/tree";
+import { weigh } from "../src/weights";
+import { Server, settle, Window, type Record } from "./world";
+
+const COUNT = 400_000;
+const BLOCKS = 32;
+
+const draw = generator(7);
+
+/** Places of a field of known density on the unit square. */
+const FIELDS: { [name: string]: () => number[] } = {
+  uniform: () => [draw(), draw()],
+  // Density grows along x from 0.
+  gradient: () => [Math.sqrt(draw()), draw()],
+  // Clusters whose density falls with a power of the distance, on a thin ground.
+  clusters: () => {
+    if (draw() < 0.2) return [draw(), draw()];
+    const center = [0.23, 0.71, 0.52][Math.floor(3 * draw())];
+    const [away, angle] = [0.3 * draw() ** 2, 2 * Math.PI * draw()];
+    return [center + away * Math.cos(angle), 1 - center + away * Math.sin(angle)];
+  },
+};
+
+function world(of: () => number[]): Record[] {
+  return Array.from({ length: COUNT }, () => ({ at: of().map(Math.fround), priority: draw() }));
+}
+
+/** Sums by block of what the eye sees. */
+class Blocks {
+  readonly sums = new Float64Array(BLOCKS * BLOCKS);
+  /** Of the weights' squares: the variance of a sum. */
+  readonly squares = new Float64Array(BLOCKS * BLOCKS);
+
+  constructor(private readonly eye: Window) {}
+
+  add([x, y]: number[], weight: number): void {
+    const { middle, size } = this.eye;
+    const column = Math.floor(((x - middle[0]) / size + 0.5) * BLOCKS);
+    const row = Math.floor(((y - middle[1]) / size + 0.5) * BLOCKS);
+    if (column < 0 || row < 0 || column >= BLOCKS || row >= BLOCKS) return;
+    this.sums[row * BLOCKS + column] += weight;
+    this.squares[row * BLOCKS + column] += weight * weight;
+  }
+}
+
+/** The ink of what is drawn; without weights all points are alike. */
+function inkOf(tree: Tree, eye: Window, weighted: boolean): Blocks {
+  const blocks = new Blocks(eye);
+  for (const cell of tree.cells) {
+    if (!cell.drawn) continue;
+    const weights = new Float32Array(cell.rows).fill(1);
+    if (weighted) weigh(cell, weights);
+    for (let row = 0; row < cell.count; row++) {
+      blocks.add([cell.positions[2 * row] + cell.low[0], cell.positions[2 * row + 1] + cell.low[1]], weights[row]);
+    }
+  }
+  return blocks;
+}
+
+function correlation(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  const mean = (values: ArrayLike<number>) => Array.from(values).reduce((sum, value) => sum + value, 0) / values.length;
+  const [ma, mb] = [mean(a), mean(b)];
+  let [ab, aa, bb] = [0, 0, 0];
+  for (let k = 0; k < a.length; k++) {
+    ab += (a[k] - ma) * (b[k] - mb);
+    aa += (a[k] - ma) ** 2;
+    bb += (b[k] - mb) ** 2;
+  }
+  return ab / Math.sqrt(aa * bb);
+}
+
+/** The correlation that a simple random sample of `points` records has. */
+function ofSample(records: Record[], eye: Window, points: number, truth: Blocks): number {
+  const inView = records.filter(({ at }) => at.every((value, k) => Math.abs(value - eye.middle[k]) <= eye.size / 2));
+  const blocks = new Blocks(eye);
+  const share = points / inView.length;
+  for (const { at } of inView) if (draw() < share) blocks.add(at, 1);
+  return correlation(blocks.sums, truth.sums);
+}
+
+/** The cells at which no finer one is drawn, by place. */
+function leaves(tree: Tree): Cell[] {
+  return [...tree.cells].filter((cell) => cell.drawn && !cell.children.some((child) => child?.drawn));
+}
+
+/**
+ * Ink against records in strips on either side of borders between cells, in standard
+ * deviations: the mean square is about 1 where chance alone is at work.
+ */
+function steps(tree: Tree, records: Record[]): number {
+  let [sum, count] = [0, 0];
+  for (const leaf of leaves(tree)) {
+    const wide = (leaf.high[0] - leaf.low[0]) / 8;
+    const isIn = ([x, y]: number[]) => x >= leaf.low[0] && x < leaf.low[0] + wide && y >= leaf.low[1] && y < leaf.high[1];
+    const all = records.reduce((within, { at }) => within + Number(isIn(at)), 0);
+    let [ink, variance] = [0, 0];
+    for (const cell of tree.cells) {
+      if (!cell.drawn) continue;
+      const weights = new Float32Array(cell.rows);
+      weigh(cell, weights);
+      for (let row = 0; row < cell.count; row++) {
+        if (!isIn([cell.positions[2 * row] + cell.low[0], cell.positions[2 * row + 1] + cell.low[1]])) continue;
+        ink += weights[row];
+        // Of a sample of share p each point adds (1 - p)/p^2 to the variance of the total.
+        variance += weights[row] * (weights[row] - 1);
+      }
+    }
+    if (variance < 25) continue;
+    sum += (ink - all) ** 2 / variance;
+    count++;
+  }
+  return count > 0 ? sum / count : 1;
+}
+
+for (const [name, of] of Object.entries(FIELDS)) {
+  const records = world(of);
+  test(`ink follows the records of a field: ${name}`, (t) => {
+    for (const [middle, size] of [[[0.5, 0.5], 1], [[0.4, 0.55], 0.45]] as [number[], number][]) {
+      for (const budget of [60_000, 160_000]) {
+        const eye = new Window(middle, size);
+        const truth = new Blocks(eye);
+        for (const { at } of records) truth.add(at, 1);
+        const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
+        let moments = 0;
+        const look = () => {
+          const { sums, squares } = inkOf(tree, eye, true);
+          if (moments++ % 3 > 0 || sums.every((sum) => sum === 0)) return;
+          const inView = sums.reduce((sum, ink) => sum + ink, 0);
+          const all = truth.sums.reduce((sum, ink) => sum + ink, 0);
+          assert(Math.abs(inView - all) < 5 * Math.sqrt(squares.reduce((sum, one) => sum + one, 0)), `${inView} of ${all}`);
+          if (name === "uniform") return;
+          // As many points as these weights are worth.
+          const points = inView ** 2 / squares.reduce((sum, one) => sum + one, 0);
+          const found = correlation(sums, truth.sums);
+          const best = ofSample(records, eye, points, truth);
+          assert(found >= 0.99 || found >= best - 0.006, `${found} at moment ${moments}, ${best} of a sample`);
+        };
+        settle(tree, new Server(records), eye, budget, look);
+        const { precision } = tree.choose(eye, budget);
+        assert(precision[1] <= 1.02 * precision[0], `one precision for all that is in view: ${precision}`);
+        const found = correlation(inkOf(tree, eye, true).sums, truth.sums);
+        t.diagnostic(`${name}, view of ${size}, ${budget} points: ${moments} moments, correlation ${found.toFixed(4)} at the end`);
+        if (name !== "uniform" && budget === 160_000) assert(found >= 0.99, `${found}`);
+      }
+    }
+  });
+}
+
+test("parts of different precision show no step at their borders, and points alike do", () => {
+  const records = world(FIELDS.clusters);
+  const eye = new Window([0.5, 0.5], 1);
+  // Far parts ask for less: many precisions side by side.
+  eye.nearness = (cell: Cell) => 2 ** -Math.round(5 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.3, (cell.low[1] + cell.high[1]) / 2 - 0.6));
+  const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
+  settle(tree, new Server(records), eye, 80_000);
+  const { precision } = tree.choose(eye, 80_000);
+  assert(precision[1] > 3 * precision[0], `${precision}`);
+  const found = steps(tree, records);
+  assert(found < 1.6, `the squares of deviations are ${found} in the mean`);
+  const truth = new Blocks(eye);
+  for (const { at } of records) truth.add(at, 1);
+  assert(correlation(inkOf(tree, eye, true).sums, truth.sums) >= 0.99);
+  assert(correlation(inkOf(tree, eye, false).sums, truth.sums) < 0.97);
+});
+
+test("even detail draws crowded and empty parts alike", () => {
+  const records = world(FIELDS.clusters);
+  const eye = new Window([0.5, 0.5], 1);
+  const truth = new Blocks(eye);
+  for (const { at } of records) truth.add(at, 1);
+  const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
+  const server = new Server(records);
+  settle(tree, server, eye, 60_000, () => {}, true);
+  const alike = correlation(inkOf(tree, eye, false).sums, truth.sums);
+  assert(alike < 0.98, `points alike: ${alike}`);
+  // Without it there is one precision again.
+  settle(tree, server, eye, 60_000);
+  const { precision } = tree.choose(eye, 60_000);
+  assert(precision[1] <= 1.02 * precision[0], `${precision}`);
+  assert(correlation(inkOf(tree, eye, false).sums, truth.sums) > 0.99);
+});

@@ -1,0 +1,34 @@
+// Serves the page from viewer/dist, and all else from a server that has another one built in:
+// the page can be tested without building the server anew.
+
+import { createServer, request } from "node:http";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
+
+/** The address of the page in `directory` before the server at `url`, and how to end it. */
+export async function fromDisk(directory, url, port) {
+  const upstream = new URL(url);
+  const server = createServer((asked, answer) => {
+    const path = asked.url === "/" ? "/index.html" : asked.url;
+    const file = join(directory, path);
+    if (/^\/[a-z]+\.[a-z]+$/.test(path) && existsSync(file)) {
+      answer.writeHead(200, { "content-type": TYPES[path.split(".")[1]] });
+      answer.end(readFileSync(file));
+      return;
+    }
+    const headers = { ...asked.headers, host: upstream.host };
+    if (headers.origin) headers.origin = upstream.origin;
+    const passed = request({ hostname: upstream.hostname, port: upstream.port, path: asked.url, method: asked.method, headers }, (from) => {
+      answer.writeHead(from.statusCode, from.headers);
+      from.pipe(answer);
+    });
+    passed.on("error", () => answer.destroy());
+    answer.on("close", () => passed.destroy());
+    asked.pipe(passed);
+  });
+  await new Promise((done) => server.listen(port, "127.0.0.1", done));
+  const close = () => new Promise((done) => (server.closeAllConnections(), server.close(done)));
+  return { url: `http://127.0.0.1:${server.address().port}/`, close };
+}

@@ -1,0 +1,77 @@
+/** Records in memory, a server of them, and a camera that looks straight down: for tests of cells. */
+
+import assert from "node:assert/strict";
+import { Tree, type Cell, type Eye } from "../src/tree";
+
+export interface Record {
+  at: number[];
+  priority: number;
+}
+
+/** Looks straight down on a square of this size. */
+export class Window implements Eye {
+  constructor(
+    public middle: number[],
+    public size: number,
+  ) {}
+
+  pixels(cell: Cell): number {
+    for (let k = 0; k < 2; k++) {
+      const [low, high] = [this.middle[k] - this.size / 2, this.middle[k] + this.size / 2];
+      if ((cell.low[k] > high && !cell.openLow[k]) || (cell.high[k] < low && !cell.openHigh[k])) return 0;
+    }
+    return ((cell.high[0] - cell.low[0]) / this.size) * 800;
+  }
+
+  nearness(_: Cell): number {
+    return 1;
+  }
+
+  interest(): number {
+    return 1;
+  }
+
+  visible(cell: Cell): number {
+    let share = 1;
+    for (let k = 0; k < 2; k++) {
+      const inside = Math.min(cell.high[k], this.middle[k] + this.size / 2) - Math.max(cell.low[k], this.middle[k] - this.size / 2);
+      share *= Math.max(0, inside) / (cell.high[k] - cell.low[k]);
+    }
+    return share;
+  }
+}
+
+export class Server {
+  sent = 0;
+  readonly seen = new Set<Record>();
+  readonly of = new Map<Cell, Record[]>();
+
+  constructor(private readonly records: Record[]) {}
+
+  fill(tree: Tree, cell: Cell): void {
+    const found = this.records.filter(
+      ({ at, priority }) =>
+        priority >= cell.window[0] &&
+        priority < cell.window[1] &&
+        at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k])),
+    );
+    for (const record of found) {
+      assert(!this.seen.has(record), "a record is sent once");
+      this.seen.add(record);
+    }
+    this.sent += found.length;
+    this.of.set(cell, found);
+    tree.fill(cell, new Float32Array(found.flatMap(({ at }) => at.map((value, k) => value - cell.low[k]))), []);
+  }
+}
+
+/** Chooses and fills until nothing more is wanted; `each` sees every choice. Returns the rows drawn. */
+export function settle(tree: Tree, server: Server, eye: Eye, budget: number, each = () => {}, even = false): number {
+  for (let round = 0; round < 400; round++) {
+    const { wanted, rows } = tree.choose(eye, budget, even);
+    each();
+    if (wanted.length === 0) return rows;
+    for (const cell of wanted.slice(0, 12)) server.fill(tree, cell);
+  }
+  assert.fail("it goes on asking");
+}
