@@ -13,6 +13,7 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -41,7 +42,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test pictures bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -107,6 +108,10 @@ bench-grids:
 bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
+
+pictures: page
+	cargo build --release --locked --workspace --target-dir target --bin kubist
+	node scripts/pictures.mjs
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
