@@ -1,5 +1,6 @@
 //! Tables and pinned snapshots.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use kubist::{
     Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, QuerySpec,
     Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
@@ -313,6 +315,12 @@ fn run_told<T: Send>(
     }
 }
 
+/// Warns the caller of the package's function that called this module.
+fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
+    let what = CString::new(what).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
+}
+
 fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
     serde_json::from_str(text).map_err(|error| invalid(py, &format!("metadata: {error}")))
 }
@@ -451,7 +459,30 @@ impl Snapshot {
 
     fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
         let options = request.0.options(py)?;
-        run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
+        let cancel = options.run.cancel.clone();
+        let (outlook, mut refused) = (Mutex::new(None), None);
+        let mut tell = |estimate: &kubist::Estimate| {
+            if let Some(said) = &estimate.outlook {
+                *outlook.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.to_string());
+            }
+        };
+        let ended = run_to_end(
+            py,
+            &cancel,
+            || self.0.get()?.estimate_telling(&options, &mut tell),
+            // A warning that the caller turned into an exception stops the reading.
+            || {
+                let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
+                    cancel.set();
+                    refused = Some(error);
+                }
+            },
+        );
+        match ended.interrupt.or(refused) {
+            Some(error) => Err(error),
+            None => ended.answer.map(Figures),
+        }
     }
 
     fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {
