@@ -338,11 +338,10 @@ class Questions:
         where: str | None = None,
         group_by: str | Sequence[str] | None = None,
         *,
-        error: float | None = None,
-        absolute: float | None = None,
+        error: float | str | None = None,
         within: float | None = None,
-        rows: int | None = None,
-        bytes: int | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
         precision: float | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
@@ -360,18 +359,23 @@ class Questions:
             aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
                 std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
                 ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
-                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``.
-                Arguments are columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
-                condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
-                variances divide by n - 1.
+                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``,
+                histograms with ``log`` or ``round`` as last arguments.
+                Arguments are columns or expressions over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
+                condition counts as 1 or 0. Sums, counts, means and shares can be combined, as
+                ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a over the sum of b, variances
+                divide by n - 1.
             box, where, steps: Of which records: as for `query`.
             window: From which priorities the sample comes; figures are of all records.
-            group_by: Columns by whose values records are grouped, up to 10,000 groups.
-            error: Stop when half of each interval is at most this share of its value.
-            absolute: Stop when half of each interval is at most this, in the value's unit.
+            group_by: Columns and expressions by whose values records are grouped, such as
+                ``bin(diameter, 1e-6)``, up to 10,000 groups.
+            error: Stop when half of each interval is at most this share of its value: 0.01 or
+                ``"1%"``; or this much, in the value's unit: ``"0.01 abs"``, for values that
+                may be 0, of which no error is a small share. If the pilot expects that the
+                goal takes much reading, a `UserWarning` says so while it is read.
             within: Answer within this many seconds, with the best interval reached.
-            rows: Read about this many records at most.
-            bytes: Read about this many bytes at most.
+            max_rows: Read about this many records at most.
+            max_bytes: Read about this many bytes at most.
             precision: Read the records with a priority below it at most. Without any of
                 these the goal is ``error=0.01``.
             confidence: How often the intervals hold the truth.
@@ -404,10 +408,9 @@ class Questions:
             aggregates,
             group_by,
             error=error,
-            absolute=absolute,
             within=within,
-            rows=rows,
-            bytes=bytes,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
             confidence=confidence,
             tails=tails,
         )

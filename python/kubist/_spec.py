@@ -153,7 +153,7 @@ class EstimateRequest(CountRequest, total=False):
     """JSON by default; or an Arrow IPC stream, a row a figure."""
 
     group_by: Sequence[str]
-    """Columns by whose values records are grouped."""
+    """Columns and expressions by whose values records are grouped."""
 
     progressive: bool
     """All estimates as they narrow, each as soon as it is there: one JSON text a line, or one

@@ -284,6 +284,10 @@ export class Panel {
         view.mean = value;
         app.recolor();
       }, "of the column that points are coloured by"),
+      tick("depth shading", view.shaded ?? !app.scene.software, (value) => {
+        view.shaded = value;
+        app.state.changed();
+      }, "of three columns: what lies behind its neighbours is darker"),
       slider("size", 1, 8, view.size, (value) => {
         view.size = value;
         app.state.changed();

@@ -118,7 +118,7 @@ export interface EstimateRequest extends CountRequest {
   error?: number;
   /** JSON by default; or an Arrow IPC stream, a row a figure. */
   format?: "json" | "arrow";
-  /** Columns by whose values records are grouped. */
+  /** Columns and expressions by whose values records are grouped. */
   group_by?: string[];
   /**
    * All estimates as they narrow, each as soon as it is there: one JSON text a line, or one Arrow stream after the

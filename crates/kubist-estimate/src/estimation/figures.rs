@@ -270,6 +270,7 @@ impl Estimation {
             units: self.units.clone(),
             stats: self.stats,
             stopped,
+            outlook: self.outlook.take(),
             missed_group: grouped.then(|| match share > 0.0 {
                 true => missed_group(found.max(self.expected), share, self.alpha()) as u64,
                 false => u64::MAX,
