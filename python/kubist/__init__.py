@@ -4,23 +4,23 @@ It keeps every record, indexes up to eight columns at once, and keeps a uniform
 random sample of every region at hand: look at any region, at any precision,
 while the simulation is still writing.
 
-Write, from as many processes as you like (here a dict; any Arrow data does):
+Write, from as many processes as you like (a dict of NumPy arrays, a DataFrame, Arrow data):
 
 >>> import kubist
 >>> t = kubist.create(
 ...     "airway.kubist",
 ...     step,                                     # its rows are the first commit
 ...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
-...     identity=["pid", "time"],                 # what a sample samples
+...     identity=["pid", "time"],                 # columns that define the sampling unit
 ... )
 >>> t.append(next_step)                           # durable and visible on return
-<kubist.Commit writer-1#2: 4,000 rows, 82.1 kB in 0.00831 s, 481,000 rows/s>
+<kubist.Commit writer-1#2: 4,000 records, 80.2 KiB in 8.3 ms, 481,000 records/s>
 
 Look, while they write:
 
 >>> t = kubist.open("airway.kubist")
 >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
->>> r.to_pandas()                                 # or to_arrow(), to_polars(), for batch in r
+>>> r.to_numpy()                                  # or to_pandas(), to_polars(), to_arrow()
 >>> r.stats.rows_read, r.stats.bytes_read         # what it cost
 >>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
 ...     draw(r.to_arrow(), r.precision)
@@ -48,9 +48,9 @@ below p: a uniform sample of share p, the same on every machine, and part of
 every finer one.
 
 Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`.
-The GIL is free while Kubist works, and Ctrl-C stops any call. pyarrow, pandas
-and Polars are needed only for what carries their names (pyarrow also for dicts,
-iteration and ``schema``).
+The GIL is free while Kubist works, and Ctrl-C stops any call. NumPy, pyarrow, pandas
+and Polars are needed only for what carries their names (pyarrow also for iteration,
+``schema`` and lists of Python values).
 """
 
 from ._describe import Description, Figure

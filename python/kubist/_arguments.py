@@ -78,11 +78,10 @@ class Asked(Rest, total=False):
 class Goal(TypedDict, total=False):
     """How well something is estimated: as for `Table.estimate`."""
 
-    error: float | None
-    absolute: float | None
+    error: float | str | None
     within: float | None
-    rows: int | None
-    bytes: int | None
+    max_rows: int | None
+    max_bytes: int | None
     precision: float | None
     window: tuple[float, float] | None
     steps: Steps | None

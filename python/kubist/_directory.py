@@ -70,7 +70,7 @@ class InDirectory(Looks, Generic[Opened]):
         """Cuts a query into ``n`` disjoint parts, for several processes or machines.
 
         Each record of the query is in exactly one part. Parts are compact in space and
-        of about equal rows; they are small, can be pickled, and are of the moment of
+        of about equal records; they are small, can be pickled, and are of the moment of
         this call wherever they are read.
 
         Args:
@@ -103,7 +103,7 @@ class InDirectory(Looks, Generic[Opened]):
         capacity: int | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
-        """Copies all rows into a new table in the directory ``path``.
+        """Copies all records into a new table in the directory ``path``.
 
         The copy is of one moment, takes bounded memory, and is there whole or not at
         all. It keeps columns, identity, seed and so samples, steps, units and
@@ -116,8 +116,8 @@ class InDirectory(Looks, Generic[Opened]):
                 with; None: the same.
             domains: Other domains of dimensions, as in `create`; those that are not
                 named keep their grid.
-            capacity: How many rows a cube wants to keep; None: as here.
-            progress: Called now and then with the rows done and in total.
+            capacity: How many records a cube wants to keep; None: as here.
+            progress: Called now and then with the records done and in total.
 
         Returns:
             The copy, open.

@@ -15,6 +15,7 @@ from ._pinned import Estimates, Figures
 from ._shown import counted, html_table, text_table
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
+
+
+class Goal(TypedDict, total=False):
+    """How wide intervals may be, in the words of JSON."""
+
+    error: float
+    absolute: float
 
 
 class About(TypedDict):
@@ -34,6 +42,7 @@ class About(TypedDict):
     stopped: str
     missed_group: int | None
     warnings: list[str]
+    outlook: str | None
     own: list[tuple[str, list[str | None]] | None]
     stats: dict[str, int | float]
 
@@ -136,6 +145,28 @@ class Estimate:
         return self._about["warnings"]
 
     @property
+    def outlook(self) -> str | None:
+        """What the pilot expects the goal to take, of the first of progressive estimates.
+
+        None where that is not much, and of later ones.
+        """
+        return self._about["outlook"]
+
+    def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """The only histogram as ``(counts, edges)``, in two directions ``(counts, edges_x, edges_y)``.
+
+        As of ``numpy.histogram`` and ``numpy.histogram2d``, but that counts are estimates and
+        the outermost edges say how far the outer bins reach: to the smallest and the largest
+        value where they are known, else they are infinite.
+
+        Example:
+            >>> counts, edges = t.estimate("histogram(x, 20, round)").to_numpy()
+        """
+        from ._histogram import arrays
+
+        return arrays(self._rows())
+
+    @property
     def stats(self) -> Stats:
         """What it cost."""
         return parse(Stats, json.dumps(self._about["stats"]))
@@ -224,10 +255,9 @@ def request(
     group_by: Any,
     *,
     error: Any,
-    absolute: Any,
     within: Any,
-    rows: Any,
-    bytes: Any,
+    max_rows: Any,
+    max_bytes: Any,
     confidence: Any,
     tails: Any,
 ) -> EstimateRequest:
@@ -238,19 +268,32 @@ def request(
         texts = [group_by] if isinstance(group_by, str) else group_by
         asked["group_by"] = _box.names("group_by", texts)
     if error is not None:
-        asked["error"] = _box.finite("error", error)
-    if absolute is not None:
-        asked["absolute"] = _box.finite("absolute", absolute)
+        asked.update(_goal(error))
     if within is not None:
         asked["within"] = _box.finite("within", within, low=0)
-    if rows is not None:
-        asked["rows"] = _box.count("rows", rows)
-    if bytes is not None:
-        asked["bytes"] = _box.count("bytes", bytes)
+    if max_rows is not None:
+        asked["max_rows"] = _box.count("max_rows", max_rows)
+    if max_bytes is not None:
+        asked["max_bytes"] = _box.count("max_bytes", max_bytes)
     if tails is not None:
         asked["tails"] = _box.finite("tails", tails)
     asked["confidence"] = _box.finite("confidence", confidence)
     return asked
+
+
+def _goal(error: Any) -> Goal:
+    """``0.01`` or ``"1%"`` of a value, ``"0.01 abs"`` whatever the value."""
+    if not isinstance(error, str):
+        return {"error": _box.finite("error", error)}
+    text = error.strip()
+    try:
+        if text.endswith("abs"):
+            return {"absolute": _box.finite("error", float(text.removesuffix("abs")))}
+        if text.endswith("%"):
+            return {"error": _box.finite("error", float(text.removesuffix("%")) / 100)}
+    except ValueError:
+        pass
+    raise InvalidInput(f"error: expected a share as 0.01 or '1%', or '0.01 abs', not {error!r}")
 
 
 def _aggregates(value: Any) -> list[str]:

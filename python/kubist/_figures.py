@@ -24,7 +24,7 @@ def _of(kind: type[T], values: dict[str, Any]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit did. Once you hold it, its rows survive a crash."""
+    """What one commit did. Once you hold it, its records survive a crash."""
 
     rows: int
     """Rows that became visible."""
@@ -87,7 +87,7 @@ class Stages:
     """Where a query's time went. Requests overlap: all of them together take longer than it."""
 
     planned_seconds: float
-    """Until the first rows were asked for."""
+    """Until the first records were asked for."""
     requests: int
     bytes: int
     queued_seconds: float
@@ -95,7 +95,7 @@ class Stages:
     store_seconds: float
     """Of all requests: from when they were sent to when they were answered."""
     decoded_seconds: float
-    """Of all threads: making rows of what was read."""
+    """Of all threads: making records of what was read."""
     hosts: dict[str, int]
     """Requests that each host answered; none for a directory."""
 
@@ -110,7 +110,7 @@ class RequestTimes(TypedDict):
     answered: float
     """Its bytes were there."""
     decoded: float
-    """The rows of the task that it was for were there."""
+    """The records of the task that it was for were there."""
     bytes: int
     host: str | None
     """Who answered; None: this machine."""
@@ -250,20 +250,20 @@ class Info:
     format_version: int
     rows: int
     runs: int
-    """Sorted sets of rows, each from one commit or one rewrite."""
+    """Sorted sets of records, each from one commit or one rewrite."""
     cubes: int
     most_runs: int
     """Of the cube that has most."""
     replica_rows: int
-    """Copies of rows in deeper cubes."""
+    """Copies of records in deeper cubes."""
     debt: int
     """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
     grid: int
-    """The number of the newest grid, by which rows are placed; the first has 0."""
+    """The number of the newest grid, by which records are placed; the first has 0."""
     rows_to_move: int
     """Rows that lie by older grids, and wait for the optimizer."""
     rows_outside: int
-    """About how many rows lie outside of the domain of the newest grid in some dimension. They
+    """About how many records lie outside of the domain of the newest grid in some dimension. They
     are found all the same; the optimizer makes a grid that fits when there are many."""
     height: int
     """Levels of the cube tree."""
@@ -272,7 +272,7 @@ class Info:
     lookup: list[str]
     """Columns by whose values records are found without a scan."""
     capacity: int
-    """How many rows a cube wants to keep."""
+    """How many records a cube wants to keep."""
     seed: int
     replication: str
     columns: list[Column]
@@ -339,7 +339,7 @@ def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
 
 
 class Extent(TypedDict):
-    """Where rows lie along a dimension, in its unit."""
+    """Where records lie along a dimension, in its unit."""
 
     column: str
     low: float
@@ -357,9 +357,9 @@ class Loss(TypedDict):
     """Of the cube; the root's is 0."""
     rows: int
     extents: list[Extent]
-    """A box around the rows."""
+    """A box around the records."""
     replicas: int
-    """Cubes in which a replica holds copies of some of the rows."""
+    """Cubes in which a replica holds copies of some of the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class VerifyReport:
     rows_lost: int = 0
     """Rows that cannot be read."""
     rows_recoverable: int = 0
-    """Of those, rows that replicas still hold: `kubist.salvage` takes them from there."""
+    """Of those, records that replicas still hold: `kubist.salvage` takes them from there."""
     losses: list[Loss] = field(default_factory=list)
     """One for each damaged location."""
     rows_unread: int = 0
@@ -418,7 +418,7 @@ class SalvageReport:
     rows: int
     """In the new table."""
     rows_recovered: int
-    """Of those, rows of damaged files that replicas, or the files that they replaced, held."""
+    """Of those, records of damaged files that replicas, or the files that they replaced, held."""
     rows_lost: int
     """Rows that are known to have been committed and are not in the new table."""
     losses: list[Loss]
@@ -428,7 +428,7 @@ class SalvageReport:
     commits_lost: int = 0
     """Commits that are known to have been made, of which the log entry cannot be read."""
     uncounted: bool = False
-    """More rows may be lost than could be counted: ``notes`` says why."""
+    """More records may be lost than could be counted: ``notes`` says why."""
     alterations_lost: int = 0
     """Alterations that cannot be read, or stand behind such a one: the new table lacks the
     columns, with all their values, the units and the metadata that they brought."""
@@ -453,7 +453,7 @@ class OptimizeReport:
     rewrites: int
     rows_rewritten: int
     rows_moved: int
-    """Of these, rows that moved from an older grid to the newest."""
+    """Of these, records that moved from an older grid to the newest."""
     rows_copied: int
     """Rows of new replicas."""
     bytes_written: int

@@ -63,8 +63,8 @@ class Looks(Questions):
     ) -> Description:
         """Mean, standard deviation, minimum, median and maximum of columns, with intervals.
 
-        They are estimates: a part of the records is read, and each figure says how far it
-        may be off. What is exact says so.
+        They are estimates: a part of the records is read, and each figure has an interval.
+        What is exact is marked as exact.
 
         Args:
             columns: Columns of numbers; None: all of them.

@@ -93,13 +93,13 @@ class Questions:
                 match no comparison. Literals adopt the column's type; where it has
                 a unit they may have another: ``"diameter > 20um"``. Names of
                 columns are found ignoring letter case here and everywhere.
-            per_cell: ``(rows, {"x": width, "y": width})``: the records of lowest
+            per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. The grid is
                 fixed to the domain, not to the box. A width of which more than 9e18
                 lie between the domain's low end and a record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
-                open end: only rows of these steps, and of those only the ones
+                open end: only records of these steps, and of those only the ones
                 that every declared writer has finished.
             inclusion: The name of one more column, behind the others: the probability
                 with which each record came into the answer. ``sum(x / p)`` estimates the
@@ -156,7 +156,7 @@ class Questions:
     ) -> pl.LazyFrame:
         """The records as a Polars lazy frame, also for SQL.
 
-        Polars says which columns it needs, which rows, and how many: only these are
+        Polars says which columns it needs, which records, and how many: only these are
         read, in bounded memory. A range of a dimension in a filter or in WHERE prunes
         as ``box`` does. Filters mean what they mean in Polars. The frame is of the
         moment of this call, however often it is collected.
@@ -338,11 +338,10 @@ class Questions:
         where: str | None = None,
         group_by: str | Sequence[str] | None = None,
         *,
-        error: float | None = None,
-        absolute: float | None = None,
+        error: float | str | None = None,
         within: float | None = None,
-        rows: int | None = None,
-        bytes: int | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
         precision: float | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
@@ -353,14 +352,15 @@ class Questions:
         """Aggregates of a sample, each with an interval that holds the truth as often as it says.
 
         Reads as little as the goal needs: a small pilot says how far to go. What is read
-        completely is exact, and says so. Null and NaN are missing values: no aggregate
+        completely is exact, and marked as exact. Null and NaN are missing values: no aggregate
         counts them.
 
         Args:
             aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
                 std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
                 ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
-                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``.
+                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``,
+                histograms with ``log`` or ``round`` as last arguments.
                 Arguments are columns or expressions over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
                 condition counts as 1 or 0. Sums, counts, means and shares can be combined, as
                 ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a over the sum of b, variances
@@ -369,11 +369,13 @@ class Questions:
             window: From which priorities the sample comes; figures are of all records.
             group_by: Columns and expressions by whose values records are grouped, such as
                 ``bin(diameter, 1e-6)``, up to 10,000 groups.
-            error: Stop when half of each interval is at most this share of its value.
-            absolute: Stop when half of each interval is at most this, in the value's unit.
+            error: Stop when half of each interval is at most this share of its value: 0.01 or
+                ``"1%"``; or this much, in the value's unit: ``"0.01 abs"``, for values that
+                may be 0, of which no error is a small share. If the pilot expects that the
+                goal takes much reading, a `UserWarning` says so while it is read.
             within: Answer within this many seconds, with the best interval reached.
-            rows: Read about this many records at most.
-            bytes: Read about this many bytes at most.
+            max_rows: Read about this many records at most.
+            max_bytes: Read about this many bytes at most.
             precision: Read the records with a priority below it at most. Without any of
                 these the goal is ``error=0.01``.
             confidence: How often the intervals hold the truth.
@@ -406,10 +408,9 @@ class Questions:
             aggregates,
             group_by,
             error=error,
-            absolute=absolute,
             within=within,
-            rows=rows,
-            bytes=bytes,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
             confidence=confidence,
             tails=tails,
         )

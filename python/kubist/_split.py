@@ -30,7 +30,7 @@ class Split:
 
     It is a description, a few hundred bytes: where the table is, which moment, which
     question, which part of space. Pickle it, or send `to_json`; whoever can open the
-    table there can read it, and gets the rows of the moment that it was made in,
+    table there can read it, and gets the records of the moment that it was made in,
     or `kubist.SnapshotExpired` once they were cleaned away.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
@@ -67,7 +67,7 @@ class Split:
 
     @property
     def rows(self) -> int:
-        """About how many rows it holds."""
+        """About how many records it holds."""
         return self._described()["rows"]
 
     @property
@@ -76,7 +76,7 @@ class Split:
         return self._described()["preferred_hosts"]
 
     def query(self) -> Result:
-        """Opens the table and asks for the rows of this part.
+        """Opens the table and asks for the records of this part.
 
         Raises:
             SnapshotExpired: The files of its moment were cleaned away.
@@ -86,15 +86,15 @@ class Split:
         return Result(table.read_split(self._text), lambda: table.read_split(self._text))
 
     def to_arrow(self) -> pa.Table:
-        """All its rows as a `pyarrow.Table`."""
+        """All its records as a `pyarrow.Table`."""
         return self.query().to_arrow()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All its rows as a `pandas.DataFrame`."""
+        """All its records as a `pandas.DataFrame`."""
         return self.query().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
-        """All its rows as a `polars.DataFrame`."""
+        """All its records as a `polars.DataFrame`."""
         return self.query().to_polars()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

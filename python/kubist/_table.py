@@ -53,7 +53,7 @@ def create(
         path: Where the table will be: a directory, or ``cassandra://hosts/keyspace/table``
             (docs/cassandra.md). Nothing may be there yet.
         data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
-            kind that `Table.append` takes: its rows become the first commit.
+            kind that `Table.append` takes: its records become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
             timestamps. A dict says where their values lie, in the column's unit:
             ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
@@ -62,10 +62,11 @@ def create(
             given, the optimizer makes another grid, as `Table.regrid` does. Values
             elsewhere are kept and found all the same: a domain shapes the index, never
             an answer.
-        identity: The columns that decide whether a record is in a sample.
-            ``["pid", "time"]`` samples records, ``["pid"]`` whole trajectories.
-            None: each record by itself. It is no key: equal identities may repeat.
-        capacity: About how many rows a cube of the index keeps. None: the default.
+        identity: The columns that define the sampling unit: records that agree in them
+            are in a sample together. ``["pid", "time"]`` samples records, ``["pid"]``
+            whole trajectories. None: each record by itself. It is no key: equal
+            identities may repeat.
+        capacity: About how many records a cube of the index keeps. None: the default.
         seed: Two tables with equal identities and seed sample the same records.
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity, lookup and seed agree, instead of raising; data is then appended.
@@ -77,8 +78,8 @@ def create(
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
             there already counts too.
-        metadata: What else is to be kept with the table, as far as JSON can say it:
-            the run, the code, its parameters.
+        metadata: What else is kept with the table, of any kind that JSON has: the run,
+            the code, its parameters.
         lookup: Columns by whose values records are found without a scan. With
             ``["pid"]`` a query ``where="pid = 17"`` or ``"pid in (17, 18)"``, joined
             by AND with whatever else, reads only where those particles are; for a few
@@ -136,7 +137,8 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     Args:
         path: Where the table is: a directory, or ``cassandra://hosts/keyspace/table``.
         optimize: Restore the layout, on a thread of its own, where the queries of
-            this handle examine many rows in vain. It needs to write to the table.
+            this handle read many more records than they return. It needs to write to
+                the table.
 
     Raises:
         NotATable: There is no table at ``path``.
@@ -150,7 +152,7 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
     """Deletes the table at ``path``, and its directory if nothing else is in it.
 
     Files that Kubist did not make stay, and no link is followed. Where a drop was
-    interrupted, what is left is no table, and can be dropped again.
+    interrupted, what is left is not a table, and can be dropped again.
 
     Args:
         path: Where the table is.
@@ -166,10 +168,10 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
     """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
 
-    Takes every page that can be read, lost rows from replicas where there are any,
+    Takes every page that can be read, lost records from replicas where there are any,
     and older states where newer ones cannot be read. The damaged table is not
     changed. The new one has the same columns, grid, identity and seed, so the same
-    records are in its samples, and rows keep their steps.
+    records are in its samples, and they keep their steps.
 
     Args:
         path: The damaged table.
@@ -258,7 +260,7 @@ class Table(InDirectory["Table"]):
         Args:
             name: Its name in the table's log, one writer at a time; None: the
                 first free one of ``writer-1``, ``writer-2``, ...
-            memory_bytes: About how many bytes of rows are held in memory before
+            memory_bytes: About how many bytes of records are held in memory before
                 a commit spills to scratch files; None: 1 GiB.
             optimize: Restore the layout after commits, on a thread of its own that
                 takes a part of one core and ends with the writer.
@@ -285,7 +287,7 @@ class Table(InDirectory["Table"]):
 
         Args:
             step: Only up to this step of the simulation, which every declared
-                writer must have finished; rows without a step are seen too.
+                writer must have finished; records without a step are seen too.
 
         Raises:
             InvalidInput: The step is not complete; the message says whom it waits for.
@@ -300,7 +302,7 @@ class Table(InDirectory["Table"]):
         )
 
     def at(self, token: str) -> Snapshot:
-        """The snapshot that a token names: the same rows, in any process, whatever came later.
+        """The snapshot that a token names: the same records, in any process, whatever came later.
 
         Args:
             token: The `Snapshot.token` of a snapshot of this table, taken here, in another
@@ -310,7 +312,7 @@ class Table(InDirectory["Table"]):
             SnapshotExpired: The files of that snapshot were cleaned away, or the table was
                 never in that state.
             NotATable: It is of another table, perhaps one that was in this place before.
-            InvalidInput: It is no token.
+            InvalidInput: It is not a token.
 
         Example:
             >>> token = t.snapshot().token           # text, for a file or a message
@@ -361,7 +363,7 @@ class Table(InDirectory["Table"]):
     ) -> None:
         """Adds a column behind the others, while others read and write.
 
-        Rows that are here have the default, and so have rows that are appended
+        Records that are here have the default, and so have records that are appended
         without the column. Open handles see it at their next call, and a snapshot
         keeps the columns that it had. It cannot be a dimension or an identity.
 
@@ -387,20 +389,20 @@ class Table(InDirectory["Table"]):
         self._table.add_column(column, default=value, unit=unit)
 
     def set_unit(self, column: str, unit: str | None) -> None:
-        """Says in which unit a column is; None: in none.
+        """Sets the unit of a column; None removes it.
 
         It stands in the column's Arrow metadata, under ``unit``.
         """
         self.set_metadata({"unit": unit}, column=column)
 
     def set_metadata(self, values: Mapping[str, Any], *, column: str | None = None) -> None:
-        """Says something about the table, or about a column.
+        """Sets metadata of the table, or of a column.
 
         Args:
-            values: New values by key, as far as JSON can say them; None forgets one.
-                Keys that are not named stay as they are.
-            column: The column that it is about; metadata of columns stands in
-                their Arrow metadata too. None: the table.
+            values: New values by key, of any kind that JSON has; None removes one.
+                Other keys keep their values.
+            column: The column; metadata of columns stands in their Arrow metadata
+                too. None: the table.
 
         Example:
             >>> t.set_metadata({"solver": {"name": "alya", "dt": 1e-4}, "draft": None})
@@ -437,10 +439,10 @@ class Table(InDirectory["Table"]):
     def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
-        Goes first where queries of this process examined most rows in vain.
+        Goes first where queries of this process read most records that they did not return.
 
         Args:
-            debt_share: Rewrites a part of the tree once this share of its rows is
+            debt_share: Rewrites a part of the tree once this share of its records is
                 not where a fresh build would put it.
             replication: What to copy into deeper cubes, as for `kubist.create`.
                 None: as the table was created.
@@ -458,7 +460,7 @@ class Table(InDirectory["Table"]):
         kind: str | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
-        """Gives the table another grid and moves all rows to it.
+        """Gives the table another grid and moves all records to it.
 
         Answers stay the same, while others read and write; writers take up the new grid
         with their next commit. Stopped, it can be finished by `optimize`.
@@ -467,9 +469,9 @@ class Table(InDirectory["Table"]):
             dimensions: The columns to index: any that can be, also columns that were added
                 later; None: the same.
             domain: Where their values lie, as in `create`. Those that are not named are
-                learned from a sample of all rows.
+                learned from a sample of all records.
             kind: How learned domains are divided: ``linear`` or ``quantile``; None: as before.
-            progress: Called now and then with the rows placed anew and those left.
+            progress: Called now and then with the records placed anew and those left.
 
         Example:
             >>> t.regrid(domain={"x": (0, 0.2)})
@@ -501,7 +503,7 @@ class Table(InDirectory["Table"]):
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
     ) -> VerifyReport:
-        """Looks whether the table is sound.
+        """Checks whether the table is sound.
 
         Reads the header, the logs, the rewrites, the checkpoints and the bounds of
         all records, and sees that every file is there.
@@ -630,11 +632,11 @@ def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
         return _kubist.Schema.of_column(name, type, nullable)
     if is_a(type, "numpy", "dtype"):
         return _kubist.Schema.of_column(name, type.name, nullable)
-    pa = need("pyarrow", "a column of a type that is no text")
+    pa = need("pyarrow", "a column of a type that is not text")
     try:
         return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
+        raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None
 
 
 for _public in (create, drop, open, salvage, Table, Snapshot):

@@ -55,7 +55,7 @@ class Writer:
             data: As for `Table.append`.
 
         Raises:
-            InvalidInput: The data does not fit the table. If rows of it were
+            InvalidInput: The data does not fit the table. If records of it were
                 already kept, as of the first of several batches, the writer
                 refuses to go on until `discard`: half an append is never committed.
         """
@@ -65,14 +65,14 @@ class Writer:
         """Makes everything pending durable and visible, whole.
 
         Args:
-            step: The step of the simulation that these rows are. A writer's steps
+            step: The step of the simulation that these records are. A writer's steps
                 go up, one commit each; see `Table.declare_writers`.
             token: A name of this commit, within this writer. A second commit with
                 the same token, also from a restarted process, does nothing and
                 answers as the first did: so a retry counts once.
 
         Returns:
-            What the commit did. Once it returns, the rows survive a crash.
+            What the commit did. Once it returns, the records survive a crash.
 
         Raises:
             StorageError: The disk refused; nothing of this commit is visible.
@@ -85,7 +85,7 @@ class Writer:
         )
 
     def abandon(self, step: int) -> None:
-        """Says that this writer has nothing for ``step`` and never will."""
+        """Tells readers not to wait for ``step`` of this writer: it has no records for it."""
         self._writer.abandon(_box.step("step", step))
 
     def discard(self) -> None:

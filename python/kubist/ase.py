@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _table
-from ._data import need
+from ._libraries import need
 from ._errors import InvalidInput
 from ._md.append import FrameWriter
 from ._md.frames import Frames

@@ -29,8 +29,8 @@ struct Goal {
     absolute: Option<f64>,
     /// Seconds.
     within: Option<f64>,
-    rows: Option<u64>,
-    bytes: Option<u64>,
+    max_rows: Option<u64>,
+    max_bytes: Option<u64>,
     confidence: f64,
     tails: Option<f64>,
 }
@@ -62,8 +62,8 @@ impl Estimated {
             run: kubist::RunOptions::default(),
             error: goal.error,
             absolute: goal.absolute,
-            rows: goal.rows,
-            bytes: goal.bytes,
+            max_rows: goal.max_rows,
+            max_bytes: goal.max_bytes,
             confidence: goal.confidence,
             tails: goal.tails,
         })
@@ -84,6 +84,7 @@ struct About<'a> {
     stopped: Stop,
     missed_group: Option<u64>,
     warnings: &'a [String],
+    outlook: Option<String>,
     /// By figure: the kind of its own type, and value, low and high as text with all digits.
     own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
@@ -97,7 +98,8 @@ impl Figures {
 
     /// Precision, cost, why it stopped, warnings: as JSON.
     fn about(&self) -> String {
-        let kubist::Estimate { precision, confidence, units, stats, stopped, missed_group, warnings, .. } = &self.0;
+        let kubist::Estimate { precision, confidence, units, stats, stopped, missed_group, warnings, outlook, .. } =
+            &self.0;
         let about = About {
             precision: *precision,
             confidence: *confidence,
@@ -106,6 +108,7 @@ impl Figures {
             stopped: *stopped,
             missed_group: *missed_group,
             warnings,
+            outlook: outlook.as_ref().map(|outlook| outlook.to_string()),
             own: self.0.figures.iter().map(|figure| figure.own.as_ref().map(|own| (own.kind(), own.texts()))).collect(),
         };
         serde_json::to_string(&about).expect("figures and words are valid JSON")

@@ -1,5 +1,6 @@
 //! Tables and pinned snapshots.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,15 +9,17 @@ use kubist::{
     Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, QuerySpec,
     Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
-use crate::error::{exception, invalid};
+use crate::error::{exception, failed, invalid};
 use crate::estimate::{Estimated, Estimates, Figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
 use crate::query::{Refine, answer, asked};
+use crate::steps::{Leader, Opening, StepWriter, shared};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -158,6 +161,51 @@ impl Table {
         Ok(Writer::new(self.0.location(), writer, cancel))
     }
 
+    /// A writer of steps; `queue`: how many may wait.
+    #[pyo3(signature = (*, name, timeout, queue, fail))]
+    fn step_writer(
+        &self,
+        py: Python<'_>,
+        name: Option<String>,
+        timeout: f64,
+        queue: usize,
+        fail: bool,
+    ) -> PyResult<StepWriter> {
+        Opening { table: &self.0, timeout, fail }.writer(py, name, queue)
+    }
+
+    /// A writer of steps through the ring in memory that processes share.
+    #[pyo3(signature = (address, bytes, rank, *, timeout, fail))]
+    fn attach(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        bytes: u64,
+        rank: u32,
+        timeout: f64,
+        fail: bool,
+    ) -> PyResult<StepWriter> {
+        let ring = shared(address, bytes, None).map_err(|failure| failed(py, &failure))?;
+        Opening { table: &self.0, timeout, fail }.attached(py, ring, rank)
+    }
+
+    /// Makes such a ring, and commits what comes.
+    #[pyo3(signature = (address, bytes, ranks, *, name, timeout, queue))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, most of them, in Python")]
+    fn leader(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        bytes: u64,
+        ranks: u32,
+        name: String,
+        timeout: f64,
+        queue: usize,
+    ) -> PyResult<Leader> {
+        let ring = shared(address, bytes, Some(ranks)).map_err(|failure| failed(py, &failure))?;
+        Opening { table: &self.0, timeout, fail: false }.leader(py, ring, name, queue)
+    }
+
     /// `names`: these writers; otherwise `count` different ones.
     #[pyo3(signature = (*, names, count))]
     fn declare_writers(&self, py: Python<'_>, names: Option<Vec<String>>, count: u64) -> PyResult<()> {
@@ -265,6 +313,12 @@ fn run_told<T: Send>(
         Some(error) => Err(error),
         None => ended.answer,
     }
+}
+
+/// Warns the caller of the package's function that called this module.
+fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
+    let what = CString::new(what).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
 }
 
 fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
@@ -405,7 +459,30 @@ impl Snapshot {
 
     fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
         let options = request.0.options(py)?;
-        run(py, &options.run.cancel, || self.0.get()?.estimate(&options)).map(Figures)
+        let cancel = options.run.cancel.clone();
+        let (outlook, mut refused) = (Mutex::new(None), None);
+        let mut tell = |estimate: &kubist::Estimate| {
+            if let Some(said) = &estimate.outlook {
+                *outlook.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.to_string());
+            }
+        };
+        let ended = run_to_end(
+            py,
+            &cancel,
+            || self.0.get()?.estimate_telling(&options, &mut tell),
+            // A warning that the caller turned into an exception stops the reading.
+            || {
+                let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
+                    cancel.set();
+                    refused = Some(error);
+                }
+            },
+        );
+        match ended.interrupt.or(refused) {
+            Some(error) => Err(error),
+            None => ended.answer.map(Figures),
+        }
     }
 
     fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {

@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
 COMMANDS = Path(sys.executable).parent
 
 
@@ -51,11 +52,11 @@ def test_the_first_steps_need_numpy_alone(
 
 def test_every_page_is_in_the_index() -> None:
     index = (DOCS / "README.md").read_text()
-    pages = {page.name for page in DOCS.glob("*.md")} - {"README.md"}
+    pages = {page.name for page in PAGES} - {"README.md"}
     assert not {page for page in pages if f"]({page})" not in index}
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page.name}" for page in DOCS.glob("*.md"))])
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page.name}" for page in PAGES)])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)

@@ -74,6 +74,19 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     plane = table.estimate("histogram2d(x, y, 4, 8, 0, 1, 0, 1)", precision=1).to_arrow()
     counts, _, _ = np.histogram2d(data["x"], data["y"], bins=(4, 8), range=((0, 1), (0, 1)))
     assert plane["value"].to_pylist() == counts.ravel().tolist()
+    counted, edges_x, edges_y = table.estimate(
+        "histogram2d(x, y, 4, 8, 0, 1, 0, 1)", precision=1
+    ).to_numpy()
+    assert np.array_equal(counted, counts) and (len(edges_x), len(edges_y)) == (5, 9)
+    assert edges_x[1:-1].tolist() == [0.25, 0.5, 0.75]
+    counted, edges = table.estimate("histogram(speed, 12, 1, 3)", precision=1).to_numpy()
+    # The outer edges say what is in the outer bins.
+    assert np.array_equal(counted, np.histogram(data["speed"], edges)[0])
+    assert (edges[0], edges[-1]) == (data["speed"].min(), data["speed"].max())
+    with pytest.raises(kubist.InvalidInput, match="one histogram"):
+        table.estimate("mean(x)", precision=1).to_numpy()
+    with pytest.raises(kubist.InvalidInput, match="without groups"):
+        table.estimate("histogram(x, 3)", group_by="stuck", precision=1).to_numpy()
     assert plane.schema.names[:5] == ["aggregate", "bin_low", "bin_high", "bin2_low", "bin2_high"]
 
 
@@ -103,9 +116,9 @@ def test_goals_and_bounds(table: kubist.Table) -> None:
     e = table.estimate("mean(speed)", error=0.02)
     assert e.stopped == "goal" and (e.high - e.low) / 2 <= 0.02 * e.value
     assert e.stats.rows_read < 4000 and e.precision < 0.1
-    narrower = table.estimate("mean(speed)", absolute=0.02)
+    narrower = table.estimate("mean(speed)", error="0.02 abs")
     assert (narrower.high - narrower.low) / 2 <= 0.02
-    assert table.estimate("mean(speed)", rows=10_000).stats.rows_read <= 12_000
+    assert table.estimate("mean(speed)", max_rows=10_000).stats.rows_read <= 12_000
     assert table.estimate("mean(speed)", within=3600).exact
     wider = table.estimate("mean(speed)", precision=0.05, confidence=0.99)
     usual = table.estimate("mean(speed)", precision=0.05)
@@ -164,7 +177,7 @@ def test_heavy_tails_are_told_and_can_be_read_whole(tmp_path: Path) -> None:
     ("aggregates", "how", "words"),
     [
         ("mode(speed)", {}, "there is no aggregate"),
-        ("mean(name)", {}, "`name` of type Utf8 is no number"),
+        ("mean(name)", {}, "`name` of type Utf8 is not a number"),
         ("mean(velocity)", {}, "no column `velocity`"),
         ("mean(speed)", {"error": 0}, "error must be above 0"),
         ("mean(speed)", {"error": "1%"}, "error: expected a number"),

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -117,6 +118,55 @@ def test_cpp_writes_what_it_computes(
 ) -> None:
     run(*mpirun(ranks, compiled("C++", prefix, programs), path, 4, 300), env=os.environ | MPI)
     assert_equal(kubist.open(path), ranks, 4, 300)
+
+
+@pytest.mark.parametrize("mode", ["rank", "node"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_python_writes_what_it_computes(path: Path, ranks: int, mode: str) -> None:
+    pytest.importorskip("mpi4py")
+    program = EXAMPLES / "droplets.py"
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    run(*mpirun(ranks, sys.executable, program, path, 6, 500, mode), env=os.environ | MPI | paths)
+    table = kubist.open(path)
+    assert_equal(table, ranks, 6, 500)
+    assert len(table.info().writers) == (ranks if mode == "rank" else 1)
+
+
+def test_in_python_a_failure_of_one_rank_is_told_to_all(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import sys
+import numpy as np
+from mpi4py import MPI
+import kubist.mpi
+
+comm, path = MPI.COMM_WORLD, sys.argv[1]
+rows = np.zeros(3, dtype=[("x", "f8"), ("pid", "i8")])
+for mode in ("rank", "node"):
+    try:
+        kubist.mpi.open(comm, path, mode=mode)
+    except kubist.NotATable as error:
+        assert str(error).startswith("rank 0: "), error
+    else:
+        sys.exit("it was opened")
+with kubist.mpi.open(comm, path, rows, dimensions={"x": (0, 1)}, mode="node", timeout=1.0) as run:
+    run.write(1, rows)
+    try:
+        run.write(2, {"x": rows["x"]} if comm.rank else rows)
+    except kubist.InvalidInput as error:
+        assert comm.rank and "pid" in str(error), error
+    run.write(3, None)
+    run.abandon(4)
+"""
+    )
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    run(*mpirun(2, sys.executable, script, path), env=os.environ | MPI | paths)
+    snapshot = kubist.open(path).snapshot()
+    assert list(snapshot.complete_steps()) == [1, 2, 3, 4]
+    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4)]
+    assert counts == [6, 3, 0, 0]
 
 
 @pytest.mark.parametrize("language", ["C++ alone", "C++20 alone"])

@@ -7,6 +7,7 @@ import * as api from "./api";
 import { Drawing } from "./drawing";
 import { Live } from "./live";
 import { pause } from "./pause";
+import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
 import { complete, SLOTS } from "./query";
@@ -19,6 +20,16 @@ import { toAddress, type Filter, type ViewSpec } from "./view";
 
 /** Milliseconds that the view rests before the page's address follows it. */
 const REST = 250;
+
+/** What the page does with what happens here. */
+export interface Page {
+  /** Brings the panel's values up to date. */
+  redraw(): void;
+  /** Makes the panel's controls anew. */
+  rebuild(): void;
+  /** Other points than before are on the screen, or elsewhere. */
+  otherPoints(): void;
+}
 
 export class App {
   readonly state: State;
@@ -33,8 +44,11 @@ export class App {
   private choices = 0;
   private addressTimer = 0;
 
-  /** `redraw` brings the panel's values up to date; `rebuild` makes its controls anew. */
-  constructor(stage: HTMLElement, redraw: () => void, rebuild: () => void) {
+  constructor(
+    stage: HTMLElement,
+    private readonly page: Page,
+  ) {
+    const { redraw, rebuild } = page;
     const invalidate = () => this.drawing.invalidate();
     const viewChanged = () => this.keepAddress();
     this.state = new State(location.hash.slice(1), { redraw, rebuild, invalidate, viewChanged });
@@ -44,6 +58,7 @@ export class App {
       viewChanged();
       invalidate();
       this.trails.cameraMoved();
+      page.otherPoints();
     });
     // Drawing in software is slower than a graphics card.
     if (this.scene.software && !location.hash.includes("budget=")) state.view.budget = 250_000;
@@ -109,6 +124,7 @@ export class App {
   /** Other points than before are on the screen. */
   private replaced(): void {
     this.drawing.showCurrent();
+    this.page.otherPoints();
     this.trails.updateLater();
     this.player.continue();
   }
@@ -118,7 +134,8 @@ export class App {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
       const { view } = this.state;
-      view.camera = this.scene.where();
+      view.camera = this.scene.isPlaced ? this.scene.where() : null;
+      if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
       history.replaceState(null, "", `#${toAddress(view)}`);
     }, REST);
   }
@@ -129,8 +146,7 @@ export class App {
     const { view, profile } = this.state;
     view.axes = axes;
     view.stretch = profile!.differ(axes);
-    view.roi = null;
-    view.camera = null;
+    view.roi = view.camera = view.frame = null;
     this.clear();
     this.drawing.setFrame(null);
     this.requests.reload();
@@ -203,6 +219,12 @@ export class App {
     this.state.rebuild();
   }
 
+  /** Shows a box of interest around the middle of what is on the screen, or none. */
+  toggleRoi(): void {
+    const { current } = this.requests;
+    this.setRoi(this.state.view.roi || !current ? null : middleBox(this.scene, current.tree));
+  }
+
   /** A side of the box of interest is being dragged, or was let go. */
   private roiMoved(roi: ViewSpec["roi"], done: boolean): void {
     this.state.view.roi = roi;
@@ -236,6 +258,7 @@ export class App {
   home(): void {
     this.requests.current?.tree.release();
     this.scene.home(null);
+    if (this.drawing.refit(true)) this.requests.reload();
     this.state.changed();
   }
 

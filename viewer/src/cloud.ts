@@ -64,7 +64,7 @@ export class PointCloud {
   /** Chooses the cells to draw and requests those that are missing. */
   update(budget: number, even: boolean): Choice {
     const choice = (this.choice = this.tree.choose(this.scene, budget, even));
-    this.weighted = !even && choice.precision[1] > SAME * choice.precision[0];
+    this.weighted = choice.precision[1] > SAME * choice.precision[0];
     for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
@@ -120,6 +120,16 @@ export class PointCloud {
     window.kubistFirst = undefined;
     if (!ahead || JSON.stringify(ahead.query) !== JSON.stringify(query)) return null;
     return ahead.frames.catch(() => null);
+  }
+
+  /** Each cell that is drawn, with its points. */
+  each(what: (cell: Cell, mesh: Points) => void): void {
+    for (const [cell, mesh] of this.meshes) if (cell.count > 0) what(cell, mesh);
+  }
+
+  /** Places all cells by the scene's present frame. */
+  place(): void {
+    for (const [cell, mesh] of this.meshes) this.scene.place(mesh, cell.low);
   }
 
   close(): void {

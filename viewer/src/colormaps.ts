@@ -26,37 +26,96 @@ export const COLORMAPS: Record<string, number[]> = {
   gray: [0x000000, 0xffffff],
 };
 
-/** Distinct hues for names. */
-export const HUES = [0x4e9af1, 0xf1a340, 0x5cc18b, 0xd96c75, 0xa98bd6, 0xd8c44f, 0x59c3c3, 0xe39bc8, 0x9a9a9a, 0xb98a5e];
+/** Maps whose middle means zero, or neither. */
+export const DIVERGING = ["coolwarm"];
 
 export type Rgb = [number, number, number];
 
+/** The least ratio of luminances of a colour and its background, as WCAG defines it. */
+const CONTRAST = 2;
+/** On a light background a higher ratio is black, whatever the hue. */
+const BLACK = 14;
+/** Categories that get a colour of their own: more cannot be told apart. */
+export const CATEGORIES = 24;
+
 const channels = (color: number): Rgb => [(color >> 16) & 255, (color >> 8) & 255, color & 255];
-const lightness = ([r, g, b]: Rgb) => 0.2126 * r + 0.7152 * g + 0.0722 * b;
+
+function luminance(color: Rgb): number {
+  const [r, g, b] = color.map((value) => (value <= 10 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a: Rgb, b: Rgb): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((p, q) => p - q);
+  return (high + 0.05) / (low + 0.05);
+}
+
+const mixed = (a: Rgb, b: Rgb, share: number) => a.map((value, k) => Math.round(value + (b[k] - value) * share)) as Rgb;
 
 function at(stops: number[], share: number): Rgb {
   const place = Math.min(1, Math.max(0, share)) * (stops.length - 1);
   const below = Math.min(Math.floor(place), stops.length - 2);
-  const [a, b] = [channels(stops[below]), channels(stops[below + 1])];
-  return [0, 1, 2].map((k) => Math.round(a[k] + (b[k] - a[k]) * (place - below))) as Rgb;
+  return mixed(channels(stops[below]), channels(stops[below + 1]), place - below);
 }
 
-/** 256 colours of a map, without the end that would vanish in the background. */
+/** The colour, or one away from the background that can be seen on it. */
+function visible(color: Rgb, background: Rgb): Rgb {
+  const away: Rgb = luminance(background) > 0.18 ? [0, 0, 0] : [255, 255, 255];
+  let shown = color;
+  for (let share = 0.05; contrast(shown, background) < CONTRAST && share < 1; share += 0.05) shown = mixed(color, away, share);
+  return shown;
+}
+
+/** 256 colours of a map, without the ends that would vanish in the background. */
 export function ramp(name: string, background: Rgb): Uint8Array {
   const stops = COLORMAPS[name] ?? COLORMAPS.viridis;
-  const apart = (share: number) => Math.abs(lightness(at(stops, share)) - lightness(background)) >= 34;
-  let from = 0;
-  let to = 1;
-  while (from < 0.33 && !apart(from)) from += 0.01;
-  while (to > 0.67 && !apart(to)) to -= 0.01;
+  const most = luminance(background) > 0.18 ? BLACK : Infinity;
+  const isSeen = (share: number) => {
+    const found = contrast(at(stops, share), background);
+    return found >= CONTRAST && found <= most;
+  };
+  let [from, to] = [0, 1];
+  while (from < 0.5 && !isSeen(from)) from += 0.01;
+  while (to > 0.5 && !isSeen(to)) to -= 0.01;
+  // A map that vanishes in its middle keeps its ends.
+  if (from >= 0.5) from = 0;
+  if (to <= 0.5) to = 1;
   const colors = new Uint8Array(256 * 4);
-  for (let k = 0; k < 256; k++) colors.set([...at(stops, from + (to - from) * (k / 255)), 255], 4 * k);
+  for (let k = 0; k < 256; k++) colors.set([...visible(at(stops, from + (to - from) * (k / 255)), background), 255], 4 * k);
   return colors;
 }
 
-/** The same for names: a hue each, in turn. */
-export function hues(): Uint8Array {
+/** A colour of OKLCH as sRGB (Ottosson, A perceptual color space for image processing, 2020). */
+function fromLch(lightness: number, chroma: number, hue: number): Rgb {
+  const [a, b] = [chroma * Math.cos(hue), chroma * Math.sin(hue)];
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  const linear = [
+    4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+    -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+    -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
+  ];
+  const gamma = (value: number) => (value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055);
+  return linear.map((value) => Math.round(255 * gamma(Math.min(1, Math.max(0, value))))) as Rgb;
+}
+
+/** Colours for categories: eight hues, then the same lighter and darker; no two are alike. */
+export function categories(background: Rgb): Rgb[] {
+  const lightness = luminance(background) > 0.18 ? [0.58, 0.42, 0.7] : [0.74, 0.58, 0.88];
+  return Array.from({ length: CATEGORIES }, (_, k) => {
+    // Neighbours in a list are far apart on the circle.
+    const hue = ((((3 * k) % 8) + 0.6 + Math.floor(k / 8) / 3) * Math.PI) / 4;
+    return fromLch(lightness[Math.floor(k / 8)], 0.14 - 0.02 * Math.floor(k / 8), hue);
+  });
+}
+
+/** 256 colours by the number of a category; numbers without one of their own are grey. */
+export function palette(numbers: number[], background: Rgb): Uint8Array {
+  const own = categories(background);
   const colors = new Uint8Array(256 * 4);
-  for (let k = 0; k < 256; k++) colors.set([...channels(HUES[k % HUES.length]), 255], 4 * k);
+  const other = mixed(background, luminance(background) > 0.18 ? [0, 0, 0] : [255, 255, 255], 0.4);
+  for (let k = 0; k < 256; k++) colors.set([...other, 255], 4 * k);
+  numbers.slice(0, CATEGORIES).forEach((number, k) => colors.set([...own[k], 255], 4 * number));
   return colors;
 }

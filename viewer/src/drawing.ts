@@ -5,14 +5,25 @@
  * on the screen; it needs no request.
  */
 
-import { hues, ramp, type Rgb } from "./colormaps";
-import { Overlay } from "./overlay";
+import { palette, ramp, type Rgb } from "./colormaps";
+import { crowdOf } from "./crowd";
+import { dateOf, millisecondsOf } from "./dates";
+import { Density } from "./density";
+import { Frame } from "./frame";
+import { Overlay, type Inks, type Legend } from "./overlay";
+import { brief } from "./numbers";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
 import type { RoiBox } from "./roi";
-import { Frame, type Scene } from "./scene";
+import type { Scene } from "./scene";
 import { OPEN } from "./shader";
 import type { State } from "./state";
+import type { Coloring } from "./sums";
+
+/** Densities are shown where points lie on each other more often than this, */
+const CROWDED = 3;
+/** and until it is less than this. */
+const SPARSE = 1.5;
 
 export class Drawing {
   /** A moving average of the milliseconds that drawing takes. */
@@ -20,8 +31,12 @@ export class Drawing {
   frames = 0;
   /** Milliseconds from the start of the page to the first points on the screen. */
   firstPoints: number | null = null;
+  readonly density: Density;
   private readonly overlay: Overlay;
+  /** The height of the page's own line at the bottom, in pixels. */
+  foot = 40;
   private scheduled = false;
+  private inks: Inks = { ink: "", faint: "", background: "" };
 
   constructor(
     private readonly state: State,
@@ -32,6 +47,7 @@ export class Drawing {
     private readonly isPlaying: () => boolean,
   ) {
     this.overlay = new Overlay(marks);
+    this.density = new Density(scene);
   }
 
   /** Draws a frame soon, however often it is called. */
@@ -57,26 +73,95 @@ export class Drawing {
     scene.updateCamera();
     scene.roi = view.roi;
     requests.update(begin, this.isPlaying());
+    const before = scene.frame;
+    const reload = !scene.isPlaced && this.refit(false);
+    if (scene.frame !== before) {
+      scene.updateCamera();
+      requests.update(begin, this.isPlaying());
+    }
+    if (reload) requests.reload();
     this.roi.show();
     scene.material.uniforms.size.value = view.size * scene.renderer.getPixelRatio();
-    const { current } = requests;
-    scene.setReference(current?.weighted ? current.choice!.reference : 0);
-    scene.render();
-    const light = document.documentElement.dataset.theme === "light";
-    const [ink, faint] = light ? ["#23252b", "#70747d"] : ["#e8e6e3", "#8b8f98"];
-    const caption = view.even ? "even detail: crowded and empty parts look alike" : "";
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, ink, faint);
+    this.paint();
+    const caption = view.even && !shown.dense ? "even detail: crowded and empty parts look alike" : "";
+    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend(), this.foot);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
     state.redraw();
   }
 
+  /** Draws the points or their densities, the box and the trails, without marks. */
+  paint(): void {
+    this.showPoints();
+    // Densities have no depth. In software shading costs more than the points.
+    this.scene.isShaded = (this.state.view.shaded ?? !this.scene.software) && !this.state.shown.dense;
+    this.scene.render();
+  }
+
+  /** Points, or their densities where too many lie on each other. */
+  private showPoints(): void {
+    const { scene, state: { view, shown } } = this;
+    const { current } = this.requests;
+    if (!current?.choice) return;
+    // In depth points that hide others are what is to be seen.
+    const isOpen = view.mode === "auto" && view.axes.length === 2;
+    const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : 0;
+    const overlap = (crowd * Math.PI * view.size ** 2) / 4;
+    const dense = view.mode === "density" || (isOpen && overlap > (shown.dense ? SPARSE : CROWDED));
+    if (dense !== shown.dense) {
+      shown.dense = dense;
+      this.applyColors();
+    }
+    current.group.visible = !shown.dense;
+    if (shown.dense) {
+      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd / scene.renderer.getPixelRatio() ** 2);
+      return;
+    }
+    this.density.hide();
+    scene.setReference(current.weighted && !view.even ? current.choice.reference : 0);
+  }
+
+  private get densityColors(): "density" | "mean" | "categories" {
+    const { view, categories } = this.state;
+    return !view.mean || view.color === null ? "density" : categories ? "categories" : "mean";
+  }
+
+  private coloring(): Coloring {
+    const { colorSlot, colorRange, colorOrigin, colorLog, map } = this.scene.material.uniforms;
+    return {
+      slot: this.densityColors === "density" ? -1 : colorSlot.value,
+      low: colorRange.value.x,
+      high: colorRange.value.y,
+      origin: colorOrigin.value,
+      log: colorLog.value,
+      categories: this.state.categories ? map.value.image.data : null,
+    };
+  }
+
+  /** What the colours of the picture mean. */
+  private legend(): Legend | null {
+    const { state: { view, profile, shown, categories }, scene } = this;
+    const shares = [0, 0.25, 0.5, 0.75, 1];
+    const colors = this.colors();
+    if (shown.dense && this.densityColors === "density") {
+      const { area, unit } = scene.areaOf(this.density.place, view.axes.map((axis) => profile!.column(axis)));
+      const texts = this.density.sumsOf(shares.map((share) => 0.01 + 0.98 * share)).map((sum) => brief(Number((sum / area).toPrecision(2))));
+      return { title: `records per ${unit}`, colors: ramp(view.map, this.background), texts };
+    }
+    if (view.color === null || categories) return null;
+    const { unit, name, data_type } = profile!.column(view.color);
+    const [low, high] = this.state.colorRange;
+    const value = (share: number) => (view.log ? low * (high / low) ** share : low + (high - low) * share);
+    const date = millisecondsOf(data_type);
+    const texts = shares.map((share) => (date === null ? brief(value(share)) : dateOf(value(share), date)));
+    return { title: `${shown.dense ? "mean of " : ""}${name}${unit ? ` [${unit}]` : ""}`, colors, texts };
+  }
+
   /** Draws the points that have replaced those on the screen. */
   showCurrent(): void {
     const { current } = this.requests;
     if (!current) return;
-    current.group.visible = true;
     this.scene.use(current.spec.columns.length);
     this.applyColors();
     this.applyRanges();
@@ -88,8 +173,34 @@ export class Drawing {
     const { low, high } = extentOf(view, profile!);
     const flat = low.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
-    this.scene.setFrame(new Frame(low, high, view.stretch, aspect), camera);
+    this.scene.setFrame(new Frame(low, high, view.stretch, aspect, profile!.mirrors(view.axes)), camera);
     this.roi.set(view.roi, view.axes);
+  }
+
+  /**
+   * Fits the scene to the extremes of the records that have come; `anew`: of those alone that
+   * are on the screen. Returns whether the cells lie badly by the new frame.
+   */
+  refit(anew: boolean): boolean {
+    const { current } = this.requests;
+    const { view } = this.state;
+    if (!current || !(current.tree.least[0] <= current.tree.most[0])) return false;
+    const { least, most, low, high } = current.tree;
+    const before = this.scene.frame;
+    const wide = most.map((end, k) => end - least[k]);
+    const isFirst = anew || !view.frame;
+    const exceeds = wide.some((span, k) => least[k] < before.low[k] - 0.002 * span || most[k] > before.high[k] + 0.002 * span);
+    if (!isFirst && !exceeds) return false;
+    const margin = wide.map((span, k) => (span > 0 ? 0.01 * span : 0.5 * (Math.abs(least[k]) * 1e-6 || 1)));
+    const ends = (inner: number[], sign: number) => inner.map((end, k) => end + sign * margin[k]);
+    const [from, to] = [ends(least, -1), ends(most, 1)];
+    const grown = isFirst
+      ? { low: from, high: to }
+      : { low: from.map((end, k) => Math.min(end, before.low[k])), high: to.map((end, k) => Math.max(end, before.high[k])) };
+    view.frame = grown;
+    this.setFrame(null);
+    this.requests.place();
+    return wide.some((span, k) => least[k] < low[k] - 0.3 * span || most[k] > high[k] + 0.3 * span || high[k] - low[k] > 3 * span);
   }
 
   applyTheme(): void {
@@ -99,15 +210,21 @@ export class Drawing {
     const style = getComputedStyle(document.documentElement);
     const color = (name: string) => style.getPropertyValue(name).trim();
     this.scene.setColors(color("--night"), color("--ink"), color("--accent"));
+    this.inks = { ink: color("--ink"), faint: color("--faint"), background: color("--night") };
     this.applyColors();
     this.state.changed();
   }
 
   /** The 256 colours of the map on the present background. */
   colors(): Uint8Array {
-    const night = getComputedStyle(document.documentElement).getPropertyValue("--night").trim();
-    const background = [1, 3, 5].map((at) => parseInt(night.slice(at, at + 2), 16)) as Rgb;
-    return this.state.isCategorical ? hues() : ramp(this.state.view.map, background);
+    const { categories, view } = this.state;
+    const isPalette = categories && !(this.state.shown.dense && !view.mean);
+    return isPalette ? palette(categories.map(({ number }) => number), this.background) : ramp(view.map, this.background);
+  }
+
+  private get background(): Rgb {
+    const night = this.inks.background;
+    return [1, 3, 5].map((at) => parseInt(night.slice(at, at + 2), 16)) as Rgb;
   }
 
   private slot(name: string | null): number {
@@ -133,7 +250,7 @@ export class Drawing {
     uniforms.colorRange.value.set(low - origin, high - origin);
     uniforms.colorOrigin.value = origin;
     uniforms.colorLog.value = log;
-    uniforms.colorNames.value = this.state.isCategorical;
+    uniforms.colorNames.value = this.state.categories !== null;
   }
 
   /** Hides points on the graphics card that the filters exclude and the query did not. */
@@ -161,7 +278,7 @@ export class Drawing {
 
   /** The picture with its marks, as a PNG. */
   async picture(): Promise<Blob> {
-    this.scene.render();
+    this.paint();
     const { canvas } = this.scene;
     const both = document.createElement("canvas");
     [both.width, both.height] = [canvas.width, canvas.height];

@@ -5,13 +5,13 @@ import type { TableInfo } from "./api";
 import { App } from "./app";
 import { grouped, signed } from "./numbers";
 import { Foot, Panel } from "./panel";
-import { RoiBox } from "./roi";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [
   ["drag, wheel", "turn or move, zoom"],
   ["right drag", "move"],
   ["click", "the record under the pointer"],
+  ["Esc", "hide the record"],
   ["H", "look at all of it"],
   ["B", "box of interest"],
   ["space", "play or pause"],
@@ -44,11 +44,19 @@ const help = el(
 );
 document.body.append(stage);
 
-const app = new App(stage, redraw, () => panel.rebuild());
+const hideCard = () => void (card.hidden = true);
+const app = new App(stage, { redraw, rebuild: () => panel.rebuild(), otherPoints: hideCard });
 const panel = new Panel(app);
 const foot = new Foot(app);
 stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
 document.body.append(panel.root, toggle, help);
+
+new ResizeObserver(() => {
+  app.drawing.foot = foot.root.offsetHeight + 14;
+  app.drawing.invalidate();
+}).observe(foot.root);
+// On a small screen the picture comes first.
+if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
 /** What makes boxes read more than they need to, if it is a good part of the records. */
 function layout({ rows, rows_outside, rows_to_move }: TableInfo): string {
@@ -88,18 +96,13 @@ async function savePicture(): Promise<void> {
   URL.revokeObjectURL(link.href);
 }
 
-function toggleRoi(): void {
-  const { low, high } = app.scene.frame;
-  app.setRoi(app.state.view.roi ? null : RoiBox.first(low, high));
-}
-
 function nextTheme(): void {
   app.setTheme(document.documentElement.dataset.theme === "light" ? "dark" : "light");
 }
 
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
-  b: toggleRoi,
+  b: () => app.toggleRoi(),
   " ": () => app.player.play(!app.player.playing),
   ArrowLeft: () => app.player.step(-1),
   ArrowRight: () => app.player.step(1),
@@ -116,6 +119,7 @@ const ACTIONS: Record<string, () => void> = {
     panel.rebuild();
   },
   "?": () => help.showModal(),
+  Escape: hideCard,
 };
 
 addEventListener("keydown", (event) => {
@@ -132,7 +136,7 @@ let down: [number, number] | null = null;
 const points = stage.querySelector("canvas")!;
 points.addEventListener("pointerdown", (event) => {
   down = [event.clientX, event.clientY];
-  card.hidden = true;
+  hideCard();
 });
 points.addEventListener("pointerup", (event) => {
   if (!down || event.button !== 0 || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 3) return;

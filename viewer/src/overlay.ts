@@ -1,79 +1,154 @@
-/** Names and numbers along the axes, over the points. */
+/**
+ * Names and numbers along the axes, over the points. Each text has a rim in the colour of the
+ * background, so that it can be read on points; a text that would cover another one is left out.
+ */
 
 import { Vector3 } from "three";
 import type { Column } from "./api";
+import { dateTicks, millisecondsOf } from "./dates";
 import { brief, ticks } from "./numbers";
 import type { Scene } from "./scene";
+
+/** The colours of a theme. */
+export interface Inks {
+  ink: string;
+  faint: string;
+  background: string;
+}
+
+/** What colours mean: 256 of them, and texts at even distances along them. */
+export interface Legend {
+  title: string;
+  colors: Uint8Array;
+  texts: string[];
+}
+
+/** What the page's own texts take at the top, in pixels. */
+const HEAD = 46;
+/** The height of a line of text. */
+const LINE = 13;
+
+type Align = "left" | "center" | "right";
 
 export class Overlay {
   private readonly context: CanvasRenderingContext2D;
   private readonly at = new Vector3();
   private readonly to = new Vector3();
+  private inks: Inks = { ink: "", faint: "", background: "" };
+  private width = 1;
+  private height = 1;
+  /** What the page's own line takes at the bottom. */
+  private foot = 0;
+  /** The rectangles of this frame's texts: left, top, right, bottom. */
+  private readonly taken: [number, number, number, number][] = [];
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     this.context = canvas.getContext("2d")!;
   }
 
   /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, ink: string, faint: string): void {
+  draw(scene: Scene, columns: Column[], caption: string, inks: Inks, legend: Legend | null, foot: number): void {
     const ratio = devicePixelRatio || 1;
     const { canvas, context } = this;
-    if (canvas.width !== scene.width * ratio || canvas.height !== scene.height * ratio) {
-      canvas.width = scene.width * ratio;
-      canvas.height = scene.height * ratio;
-    }
+    [this.width, this.height] = [scene.width, scene.height];
+    const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
+    if (canvas.width !== wide || canvas.height !== tall) [canvas.width, canvas.height] = [wide, tall];
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, scene.width, scene.height);
-    context.font = "11px ui-sans-serif, system-ui, sans-serif";
+    context.clearRect(0, 0, this.width, this.height);
+    context.font = "12px ui-sans-serif, system-ui, sans-serif";
     context.textBaseline = "middle";
-    context.fillStyle = ink;
-    context.textAlign = "center";
-    context.fillText(caption, scene.width / 2, 24);
-    if (columns.length === 2) this.flat(scene, columns, ink, faint);
-    else this.deep(scene, columns, ink, faint);
+    context.lineJoin = "round";
+    this.inks = inks;
+    this.foot = foot;
+    this.taken.length = 0;
+    if (caption) this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink);
+    if (legend) this.legend(legend);
+    if (columns.length === 2) this.flat(scene, columns);
+    else this.deep(scene, columns);
+  }
+
+  /** Writes a text unless it would cover another one or leave the picture. */
+  private put(text: string, x: number, y: number, align: Align, color: string): boolean {
+    const { context } = this;
+    const wide = context.measureText(text).width;
+    const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
+    const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
+    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < HEAD || box[3] > this.height - this.foot) return false;
+    if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
+    this.taken.push(box);
+    context.textAlign = "left";
+    context.strokeStyle = this.inks.background;
+    context.lineWidth = 3.5;
+    context.strokeText(text, left, y);
+    context.fillStyle = color;
+    context.fillText(text, left, y);
+    return true;
+  }
+
+  /** A bar of colours in the upper right corner. */
+  private legend({ title, colors, texts }: Legend): void {
+    const { context, width } = this;
+    const wide = Math.min(260, width - 48);
+    const [left, top] = [width - wide - 24, HEAD + 22];
+    this.put(title, left + wide, top - 14, "right", this.inks.ink);
+    for (let x = 0; x < wide; x++) {
+      const at = 4 * Math.round((255 * x) / (wide - 1));
+      context.fillStyle = `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
+      context.fillRect(left + x, top, 1, 9);
+    }
+    this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
+    texts.forEach((text, k) => this.put(text, left + (wide * k) / (texts.length - 1), top + 20, "center", this.inks.faint));
   }
 
   private label(column: Column): string {
     return column.unit ? `${column.name} [${column.unit}]` : column.name;
   }
 
+  /** Round values of a column and their texts. */
+  private marks(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
+    const unit = millisecondsOf(column.data_type);
+    if (unit !== null) return dateTicks(low, high, about, unit);
+    const round = ticks(low, high, about);
+    const step = round.length > 1 ? round[1] - round[0] : 0;
+    // Values that differ late in their digits need all of them.
+    const size = Math.max(Math.abs(low), Math.abs(high));
+    const digits = step > 0 ? Math.ceil(Math.log10(size / step)) + 1 : 4;
+    return round.map((at) => ({ at, text: digits > 4 && digits < 16 && size < 1e15 ? String(Number(at.toPrecision(digits))) : brief(at) }));
+  }
+
   /** Round numbers along the left and the lower side. */
-  private flat(scene: Scene, columns: Column[], ink: string, faint: string): void {
-    const { context, at } = this;
+  private flat(scene: Scene, columns: Column[]): void {
+    const { context, at, width, height } = this;
+    const { faint, ink } = this.inks;
     const corner = (x: number, y: number) => at.set(x, y, 0).unproject(scene.camera);
     corner(-1, -1);
     const low = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     corner(1, 1);
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
-    const bottom = scene.height - 46;
-    context.fillStyle = faint;
-    context.textAlign = "center";
-    for (const value of ticks(low[0], high[0], scene.width / 110)) {
-      const x = ((value - low[0]) / (high[0] - low[0])) * scene.width;
-      if (x < 60) continue;
-      context.fillRect(x, bottom - 12, 1, 5);
-      context.fillText(brief(value), x, bottom);
+    const bottom = height - this.foot - 8;
+    this.put(this.label(columns[0]), width - 12, bottom - 20, "right", ink);
+    this.put(this.label(columns[1]), 10, HEAD + 10, "left", ink);
+    const tick = (x: number, y: number, wide: number, tall: number) => {
+      context.fillStyle = faint;
+      context.fillRect(x, y, wide, tall);
+    };
+    for (const { at: value, text } of this.marks(columns[1], low[1], high[1], height / 80)) {
+      const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
+      if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);
     }
-    context.textAlign = "left";
-    for (const value of ticks(low[1], high[1], scene.height / 80)) {
-      const y = (1 - (value - low[1]) / (high[1] - low[1])) * scene.height;
-      if (y > bottom - 20 || y < 70) continue;
-      context.fillRect(10, y, 5, 1);
-      context.fillText(brief(value), 20, y);
+    for (const { at: value, text } of this.marks(columns[0], low[0], high[0], width / 110)) {
+      const x = ((value - low[0]) / (high[0] - low[0])) * width;
+      if (this.put(text, x, bottom, "center", faint)) tick(x, bottom - 13, 1, 6);
     }
-    context.fillStyle = ink;
-    context.textAlign = "right";
-    context.fillText(this.label(columns[0]), scene.width - 16, bottom - 20);
-    context.textAlign = "left";
-    context.fillText(this.label(columns[1]), 10, 58);
   }
 
-  /** The ends of each axis, on the edge of the box where they cover least. */
-  private deep(scene: Scene, columns: Column[], ink: string, faint: string): void {
-    const { context, at, to } = this;
+  /** Names and round numbers of each axis, beside the edge of the box where they cover least. */
+  private deep(scene: Scene, columns: Column[]): void {
+    const { at, to } = this;
     const { frame } = scene;
     const middle = scene.project(to.set(0, 0, 0));
     if (!middle) return;
+    const edges: { axis: number; signs: [number, number] }[] = [];
     for (let axis = 0; axis < 3; axis++) {
       const [p, q] = [(axis + 1) % 3, (axis + 2) % 3];
       let best: { away: number; signs: [number, number] } | null = null;
@@ -86,30 +161,39 @@ export class Overlay {
           const away = place[1] - middle[1] - 0.6 * (place[0] - middle[0]);
           if (!best || away > best.away) best = { away, signs: [a, b] };
         }
-      if (!best) continue;
-      const place = (along: number) => {
-        at.setComponent(axis, along * frame.half(axis));
-        at.setComponent(p, best.signs[0] * frame.half(p)).setComponent(q, best.signs[1] * frame.half(q));
-        return scene.project(at);
-      };
-      const [low, high, name] = [place(-1), place(1), place(0)];
-      if (!low || !high || !name) continue;
-      const off = [name[0] - middle[0], name[1] - middle[1]];
-      const length = Math.hypot(...off) || 1;
-      const put = (text: string, where: [number, number], by: number) => {
-        const x = where[0] + (off[0] / length) * by;
-        const y = where[1] + (off[1] / length) * by;
-        context.textAlign = off[0] / length < -0.5 ? "right" : off[0] / length > 0.5 ? "left" : "center";
-        context.fillText(text, x, y);
-      };
-      // On a short edge only the name is shown, farther away from other numbers.
-      const short = Math.hypot(high[0] - low[0], high[1] - low[1]) < 90;
-      context.fillStyle = ink;
-      put(this.label(columns[axis]), name, short ? 40 : 18);
-      if (short) continue;
-      context.fillStyle = faint;
-      put(brief(frame.low[axis]), low, 14);
-      put(brief(frame.high[axis]), high, 14);
+      if (best) edges.push({ axis, signs: best.signs });
+    }
+    for (const write of [true, false]) for (const { axis, signs } of edges) this.edge(scene, columns[axis], axis, signs, middle, write);
+  }
+
+  /** The name of an axis, or its numbers. */
+  private edge(scene: Scene, column: Column, axis: number, signs: [number, number], middle: [number, number], name: boolean): void {
+    const { at } = this;
+    const { frame } = scene;
+    const [p, q] = [(axis + 1) % 3, (axis + 2) % 3];
+    const place = (value: number) => {
+      at.setComponent(axis, frame.along(value, axis));
+      at.setComponent(p, signs[0] * frame.half(p)).setComponent(q, signs[1] * frame.half(q));
+      return scene.project(at);
+    };
+    const [low, high] = [place(frame.low[axis]), place(frame.high[axis])];
+    const center = place((frame.low[axis] + frame.high[axis]) / 2);
+    if (!low || !high || !center) return;
+    const length = Math.hypot(high[0] - low[0], high[1] - low[1]);
+    // Across the edge, away from the middle of the box.
+    const across = [-(high[1] - low[1]) / Math.max(1, length), (high[0] - low[0]) / Math.max(1, length)];
+    const side = across[0] * (center[0] - middle[0]) + across[1] * (center[1] - middle[1]) < 0 ? -1 : 1;
+    const off = [across[0] * side, across[1] * side];
+    const align = off[0] < -0.35 ? "right" : off[0] > 0.35 ? "left" : "center";
+    const put = (text: string, where: [number, number], by: number, color: string) =>
+      this.put(text, where[0] + off[0] * by, where[1] + off[1] * by, align, color);
+    if (name) {
+      put(this.label(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
+      return;
+    }
+    for (const { at: value, text } of this.marks(column, frame.low[axis], frame.high[axis], length / 80)) {
+      const where = place(value);
+      if (where) put(text, where, 12, this.inks.faint);
     }
   }
 }

@@ -1,15 +1,17 @@
 /** The panel beside the points: what is drawn, by what colours, which part of it. */
 
 import type { App } from "./app";
-import { download, type Histogram, type RecordFormat } from "./api";
-import { COLORMAPS } from "./colormaps";
+import { download, type Column, type Histogram, type RecordFormat } from "./api";
+import { CATEGORIES, COLORMAPS } from "./colormaps";
 import { brief, grouped, percent, withInterval } from "./numbers";
 import { nearestIndex } from "./player";
+import type { TableProfile } from "./profile";
 import { pythonLines } from "./python";
 import { SLOTS } from "./query";
 import { selectionOf } from "./region";
 import type { State } from "./state";
-import { RoiBox } from "./roi";
+import { TONES } from "./tones";
+import { MODES } from "./view";
 import { Brush, choice, el, tick } from "./widgets";
 
 export class Panel {
@@ -56,8 +58,11 @@ export class Panel {
         ["across", "up", "away"][k],
         choice(`axis ${k + 1}`, options, axes[k] ?? "", (value) => {
           const next = axes.slice();
-          if (value) next[k] = value;
-          else next.length = 2;
+          const other = axes.indexOf(value);
+          if (!value) next.length = 2;
+          else next[k] = value;
+          // Two axes change places rather than show the same column.
+          if (value && other >= 0 && axes[k]) next[other] = axes[k];
           app.setAxes(next);
         }),
       );
@@ -78,7 +83,8 @@ export class Panel {
     const parts: (HTMLElement | null)[] = [this.row("by", by)];
     this.colorBrush = this.gradient = null;
     const histogram = view.color === null ? undefined : app.state.profile!.histograms.get(view.color);
-    if (histogram?.values) parts.push(this.swatches(histogram));
+    const { categories } = app.state;
+    if (categories) parts.push(this.swatches(categories));
     else if (histogram && histogram.low !== undefined) {
       const map = choice("colour map", Object.keys(COLORMAPS), view.map, (value) => {
         view.map = value;
@@ -105,7 +111,7 @@ export class Panel {
           app.recolor();
         },
       });
-      parts.push(this.gradient, this.colorBrush.root);
+      parts.push(this.gradient, this.colorBrush.root, this.limits(histogram));
     }
     return this.section("Colour", ...parts);
   }
@@ -120,14 +126,39 @@ export class Panel {
     return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
   }
 
-  private swatches(histogram: Histogram): HTMLElement {
+  private swatches(categories: { number: number; name: string }[]): HTMLElement {
     const colors = this.app.drawing.colors();
-    const parts = histogram.values!.slice(0, 24).map(([value], k) => {
+    const swatch = (name: string, at: number) => {
       const mark = el("i", {});
-      mark.style.background = `rgb(${colors[4 * k]} ${colors[4 * k + 1]} ${colors[4 * k + 2]})`;
-      return el("span", {}, mark, value);
-    });
+      mark.style.background = `rgb(${colors[4 * at]} ${colors[4 * at + 1]} ${colors[4 * at + 2]})`;
+      return el("span", {}, mark, name);
+    };
+    const parts = categories.slice(0, CATEGORIES).map(({ name, number }) => swatch(name, number));
+    if (categories.length > CATEGORIES) parts.push(swatch("others", 255));
     return el("div", { className: "swatches" }, ...parts);
+  }
+
+  /** Limits of the colours by shares of the records. */
+  private limits(histogram: Histogram): HTMLElement | null {
+    const { view } = this.app.state;
+    const { quantiles, low, high } = histogram;
+    if (!quantiles) return null;
+    const ends: Record<string, [number, number] | null> = {
+      "2 to 98 % of the records": null,
+      "0.5 to 99.5 %": [quantiles[0], quantiles[6]],
+      "25 to 75 %": [quantiles[2], quantiles[4]],
+      "all values": [low!, high!],
+      "as typed": view.range,
+    };
+    const isSame = (a: [number, number] | null) => JSON.stringify(a) === JSON.stringify(view.range);
+    const now = Object.keys(ends).find((name) => isSame(ends[name]))!;
+    const of = choice("limits", Object.keys(ends), now, (name) => {
+      const [from, to] = ends[name] ?? [0, 0];
+      view.range = from < to ? [from, to] : null;
+      this.app.recolor();
+      this.rebuild();
+    });
+    return this.row("limits", of);
   }
 
   private filters(): HTMLElement {
@@ -162,7 +193,7 @@ export class Panel {
     const where = el("input", {
       type: "text",
       ariaLabel: "where",
-      placeholder: "where: diameter > 2e-5 AND NOT deposited",
+      placeholder: `where: ${example(app.state.profile!)}`,
       value: view.where,
       spellcheck: false,
       onchange: () => app.setWhere(where.value),
@@ -173,10 +204,7 @@ export class Panel {
   private box(): HTMLElement {
     const { app } = this;
     const on = app.state.view.roi !== null;
-    const toggle = tick("box", on, (value) => {
-      const { low, high } = app.scene.frame;
-      app.setRoi(value ? RoiBox.first(low, high) : null);
-    }, "B");
+    const toggle = tick("box", on, () => app.toggleRoi(), "B");
     toggle.dataset.beside = "1";
     this.selection = el("div", { className: "faint" });
     this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
@@ -244,6 +272,22 @@ export class Panel {
         view.even = value;
         app.state.changed();
       }, "as many points on equal areas: crowded and empty parts look alike"),
+      this.row("show", choice("show", [...MODES], view.mode, (mode) => {
+        view.mode = mode;
+        app.recolor();
+      })),
+      this.row("shades", choice("shades", [...TONES], view.tone, (tone) => {
+        view.tone = tone;
+        app.state.changed();
+      })),
+      tick("densities coloured by the mean", view.mean, (value) => {
+        view.mean = value;
+        app.recolor();
+      }, "of the column that points are coloured by"),
+      tick("depth shading", view.shaded ?? !app.scene.software, (value) => {
+        view.shaded = value;
+        app.state.changed();
+      }, "of three columns: what lies behind its neighbours is darker"),
       slider("size", 1, 8, view.size, (value) => {
         view.size = value;
         app.state.changed();
@@ -295,6 +339,16 @@ export class Panel {
   }
 }
 
+/** A condition on columns that the table has. */
+function example(profile: TableProfile): string {
+  const name = (column: Column) => (/^[a-z_][a-z0-9_]*$/.test(column.name) ? column.name : `"${column.name.replaceAll('"', '""')}"`);
+  const number = profile.info.columns.find((column) => column.kind === "number" && !profile.info.identity.includes(column.name));
+  const median = number && profile.histograms.get(number.name)?.quantiles?.[3];
+  if (number && median !== undefined) return `${name(number)} > ${brief(median)}`;
+  const other = profile.info.columns[0];
+  return other ? `${name(other)} IS NOT NULL` : "a condition";
+}
+
 /** Which share of the records in view is drawn. */
 function shareShown({ shown, view, total }: State): string {
   const [least, most] = shown.precision;
@@ -302,7 +356,7 @@ function shareShown({ shown, view, total }: State): string {
   const share = least >= 1 ? "every record in view" : `${range} of the records in view`;
   const isAll = view.filters.length === 0 && !view.where && !view.time;
   const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
-  return share + (view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
+  return share + (shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
 }
 
 /** The line below the points: what is shown, and the time slider. */

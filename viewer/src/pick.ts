@@ -1,6 +1,6 @@
-/** The point under the pointer. */
+/** Points by their place on the screen: the one under the pointer, those that are seen. */
 
-import { Matrix4, type Vector2 } from "three";
+import { Matrix4, Vector3, type Vector2 } from "three";
 import type { Scene } from "./scene";
 import type { Tree } from "./tree";
 
@@ -40,4 +40,37 @@ export function nearest(scene: Scene, tree: Tree, x: number, y: number, ranges: 
     }
   }
   return best;
+}
+
+/** How many points on the screen decide where their middle is. */
+const SOME = 4000;
+/** The share of the extent of what is seen that a first box takes. */
+const SHARE = 0.3;
+
+/** A box around the point in the middle of those on the screen; null if there are none. */
+export function middleBox(scene: Scene, tree: Tree): { low: number[]; high: number[] } | null {
+  const seen: number[][] = [];
+  const at = new Vector3();
+  const drawn = [...tree.cells].reduce((rows, cell) => rows + cell.count, 0);
+  const every = Math.max(1, Math.floor(drawn / SOME));
+  for (const cell of tree.cells) {
+    for (let row = 0; row < cell.count; row += every) {
+      const point = cell.low.map((low, k) => low + cell.positions[row * cell.low.length + k]);
+      const place = scene.project(scene.frame.toScene(point, at));
+      if (place && place[0] >= 0 && place[1] >= 0 && place[0] <= scene.width && place[1] <= scene.height) seen.push(point);
+    }
+  }
+  if (seen.length === 0) return null;
+  const axes = scene.frame.low.map((_, k) => seen.map((point) => point[k]).sort((a, b) => a - b));
+  const middle = axes.map((values) => values[Math.floor(values.length / 2)]);
+  const away = (point: number[]) => point.reduce((sum, value, k) => sum + ((value - middle[k]) * scene.frame.scale[k]) ** 2, 0);
+  const center = seen.reduce((best, point) => (away(point) < away(best) ? point : best));
+  const half = axes.map((values, k) => {
+    const whole = scene.frame.high[k] - scene.frame.low[k];
+    return (SHARE / 2) * Math.max(values[values.length - 1] - values[0], 0.02 * whole);
+  });
+  return {
+    low: center.map((value, k) => Math.max(scene.frame.low[k], value - half[k])),
+    high: center.map((value, k) => Math.min(scene.frame.high[k], value + half[k])),
+  };
 }

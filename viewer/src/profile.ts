@@ -70,14 +70,28 @@ export class TableProfile {
     return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
   }
 
-  /** The axes that show the table best: its dimensions, but not time. */
+  /** The axes that show the table best: its dimensions, but not time, and no identity. */
   get axes(): string[] {
-    const numeric = new Set(this.axisColumns.map((column) => column.name));
-    const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.has(name));
-    const rest = [...numeric].filter((name) => !dimensions.includes(name));
+    const numeric = this.axisColumns.map((column) => column.name).filter((name) => !this.identifies(name));
+    const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.includes(name));
     const spatial = dimensions.filter((name) => !this.isTimeLike(name));
-    const axes = (spatial.length >= 2 ? spatial : [...dimensions, ...rest]).slice(0, 3);
-    return axes.length === 1 ? [axes[0], axes[0]] : axes;
+    if (spatial.length >= 2) return spatial.slice(0, 3);
+    // A series: its dimensions, and what is measured.
+    const axes = [...dimensions, ...numeric.filter((name) => !dimensions.includes(name))].slice(0, 2);
+    const any = axes[0] ?? this.axisColumns[0]?.name;
+    return axes.length === 2 ? axes : any === undefined ? [] : [any, any];
+  }
+
+  /** Whether a column only tells records apart. */
+  private identifies(name: string): boolean {
+    const { identity, dimensions } = this.info;
+    return identity.includes(name) && !this.isTimeLike(name) && !dimensions.some((dimension) => dimension.column === name);
+  }
+
+  /** Whether these axes, in this order, would show space as in a mirror. */
+  mirrors(axes: string[]): boolean {
+    const [a, b, c] = axes.map((axis) => this.info.columns.findIndex((column) => column.name === axis));
+    return axes.length === 3 && (b - a) * (c - b) * (c - a) < 0;
   }
 
   /** Adds a later sample. Returns whether the range of a column has grown. */

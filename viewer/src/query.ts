@@ -24,7 +24,7 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
   if (view.axes.length < 2 || !view.axes.every((axis) => possible.has(axis))) {
     view.axes = profile.axes;
     view.stretch = profile.differ(view.axes);
-    view.roi = null;
+    view.roi = view.frame = view.camera = null;
   }
   if (!profile.knows(view.color)) view.color = null;
   if (view.color === null && !location.hash.includes("color=")) {
@@ -54,8 +54,9 @@ export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
   };
 }
 
-/** The approximate extent of the records along each axis. */
+/** The approximate extent of the records along each axis, or the one that the view refers to. */
 export function extentOf(view: ViewSpec, profile: TableProfile): { low: number[]; high: number[] } {
+  if (view.frame) return view.frame;
   const ends = view.axes.map((axis) => profile.extent(axis));
   return { low: ends.map((end) => end[0]), high: ends.map((end) => end[1]) };
 }

@@ -52,6 +52,12 @@ export class Requests {
     return this.current !== null || this.next?.tree.root.state === "ready";
   }
 
+  /** The scene has another frame: places the points by it. */
+  place(): void {
+    this.current?.place();
+    this.next?.place();
+  }
+
   /** Removes all points. */
   clear(): void {
     this.current?.close();
@@ -151,7 +157,7 @@ export class Requests {
     }
     shown.rows = this.current?.choice?.rows ?? 0;
     shown.precision = this.current?.choice?.precision ?? [1, 1];
-    shown.weighted = this.current?.weighted ?? false;
+    shown.weighted = !view.even && (this.current?.weighted ?? false);
     shown.busy = this.next !== null || !this.current?.settled;
   }
 

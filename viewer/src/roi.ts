@@ -25,12 +25,6 @@ export class RoiBox {
     private readonly changed: (roi: Roi, done: boolean) => void,
   ) {}
 
-  /** Half of each side, around the middle of the view. */
-  static first(low: number[], high: number[]): Roi {
-    const inner = (share: number) => low.map((value, k) => value + (high[k] - value) * share);
-    return { low: inner(0.3), high: inner(0.7) };
-  }
-
   set(roi: Roi | null, axes: string[]): void {
     this.roi = roi;
     if (axes.join() !== this.axes.join() || !roi || this.handles.length === 0) {
@@ -116,10 +110,10 @@ export class RoiBox {
       this.at.z = -1;
       this.to.z = 1;
     }
-    uniforms.roiLow.value.copy(this.at);
-    uniforms.roiHigh.value.copy(this.to);
+    uniforms.roiLow.value.copy(this.at).min(this.to);
+    uniforms.roiHigh.value.copy(this.at).max(this.to);
     scene.roiBox.position.copy(this.at).add(this.to).multiplyScalar(0.5);
-    scene.roiBox.scale.copy(this.to).sub(this.at).multiplyScalar(0.5);
+    scene.roiBox.scale.copy(uniforms.roiHigh.value).sub(uniforms.roiLow.value).multiplyScalar(0.5);
     for (const { root, axis, side } of this.handles) {
       const place = scene.project(this.middle(axis, side, this.at));
       root.style.display = place ? "" : "none";

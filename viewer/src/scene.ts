@@ -12,16 +12,20 @@ import {
   LineBasicMaterial,
   LineSegments,
   Matrix4,
+  MOUSE,
   type Object3D,
   OrthographicCamera,
   PerspectiveCamera,
   Points,
   Scene as ThreeScene,
   Sphere,
+  TOUCH,
   Vector3,
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { DepthShading } from "./depth";
+import { edges, Frame } from "./frame";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import type { Cell, Eye } from "./tree";
@@ -30,44 +34,18 @@ import { weigh } from "./weights";
 const FIELD = 40;
 /** How many times farther away than what the camera looks at all is about equally far. */
 const ZONE = 2.5;
-
-/** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
-export class Frame {
-  readonly center: number[];
-  readonly scale: number[];
-
-  constructor(
-    readonly low: number[],
-    readonly high: number[],
-    stretch: boolean,
-    /** The ratio of width to height of a stretched view. */
-    aspect = 1,
-  ) {
-    const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
-    const widest = Math.max(...spans);
-    this.center = low.map((value, k) => (value + high[k]) / 2);
-    this.scale = spans.map((span, k) => (2 / (stretch ? span : widest)) * (stretch && k === 0 ? aspect : 1));
-  }
-
-  toScene(point: number[], into: Vector3): Vector3 {
-    for (let k = 0; k < 3; k++) into.setComponent(k, k < point.length ? (point[k] - this.center[k]) * this.scale[k] : 0);
-    return into;
-  }
-
-  /** The table's coordinate of a point in the scene. */
-  toTable(at: Vector3, axis: number): number {
-    return at.getComponent(axis) / this.scale[axis] + this.center[axis];
-  }
-
-  half(axis: number): number {
-    return axis < this.low.length ? ((this.high[axis] - this.low[axis]) / 2) * this.scale[axis] : 0;
-  }
-}
+/** How much of a point's colour gives way to the background where lines are to be seen. */
+const DIM = 0.72;
 
 export class Scene implements Eye {
   readonly renderer: WebGLRenderer;
-  readonly material = makeMaterial();
+  /** Whether the browser draws without a graphics card. */
+  readonly software = drawsInSoftware();
+  readonly material = makeMaterial(!this.software);
   private readonly trailMaterial = makeTrailMaterial(this.material);
+  private readonly depth: DepthShading;
+  /** Whether forms are shaded by their depth. */
+  isShaded = false;
   camera: PerspectiveCamera | OrthographicCamera;
   controls: OrbitControls;
   frame = new Frame([0, 0, 0], [1, 1, 1], false);
@@ -80,12 +58,15 @@ export class Scene implements Eye {
   private readonly matrix = new Matrix4();
   private readonly point = new Vector3();
   private readonly background = new Color();
-  /** Whether the browser draws without a graphics card. */
-  readonly software = drawsInSoftware();
   /** The box of interest: cells outside of it have a lower priority. */
   roi: { low: number[]; high: number[] } | null = null;
   width = 1;
   height = 1;
+  /** Whether the camera is where somebody put it, rather than where it sees all. */
+  isPlaced = false;
+  private isHoming = false;
+  /** The lines of trajectories, and the corner that their coordinates are relative to. */
+  private readonly trails = new Map<LineSegments, number[]>();
   private drawing: WebGLSync | null = null;
 
   constructor(
@@ -94,7 +75,8 @@ export class Scene implements Eye {
   ) {
     this.renderer = new WebGLRenderer({ canvas, antialias: !this.software });
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
-    this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35 }));
+    this.depth = new DepthShading(this.renderer, this.software ? 0 : 4);
+    this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35, depthWrite: false }));
     this.roiBox = new LineSegments(edges(), new LineBasicMaterial({ depthTest: false, transparent: true }));
     this.roiBox.visible = false;
     this.roiBox.renderOrder = 2;
@@ -121,6 +103,12 @@ export class Scene implements Eye {
     this.renderer.compile(this.scene, this.camera);
     this.scene.remove(points);
     geometry.dispose();
+  }
+
+  /** Draws an object before all others. */
+  addBehind(object: Object3D): void {
+    this.scene.add(object);
+    this.scene.children.unshift(this.scene.children.pop()!);
   }
 
   /** A new group of cells, hidden at first. */
@@ -166,8 +154,11 @@ export class Scene implements Eye {
     material.uniforms.reference.value = reference;
     // Points of a flat view are translucent, and do not hide each other.
     const blended = flat && reference > 0;
-    material.uniforms.blended.value = material.transparent = blended;
-    material.depthTest = material.depthWrite = !blended;
+    material.uniforms.blended.value = blended;
+    // Their smooth rims are: covered parts of pixels where they hide each other, translucent otherwise.
+    material.transparent = blended || (flat && !this.software);
+    material.alphaToCoverage = !flat && !this.software;
+    material.depthTest = material.depthWrite = !material.transparent;
   }
 
   /** Shows lines in the colours of the points; they carry this number of columns. */
@@ -178,17 +169,21 @@ export class Scene implements Eye {
     lines.frustumCulled = false;
     lines.matrixAutoUpdate = false;
     this.place(lines, this.frame.low);
+    this.trails.set(lines, this.frame.low);
+    this.material.uniforms.dim.value = DIM;
     this.scene.add(lines);
     return lines;
   }
 
   removeTrails(lines: LineSegments): void {
     this.scene.remove(lines);
+    this.trails.delete(lines);
+    this.material.uniforms.dim.value = 0;
     lines.geometry.dispose();
   }
 
   /** Places an object whose coordinates are relative to this corner. */
-  private place(object: Object3D, corner: number[]): void {
+  place(object: Object3D, corner: number[]): void {
     const { scale } = this.frame;
     this.frame.toScene(corner, this.point);
     object.matrix.makeScale(scale[0], scale[1], scale[2] ?? 1).setPosition(this.point);
@@ -209,56 +204,66 @@ export class Scene implements Eye {
 
   setFrame(frame: Frame, camera: number[] | null): void {
     this.frame = frame;
+    for (const [lines, corner] of this.trails) this.place(lines, corner);
     this.flat = frame.low.length < 3;
     this.controls.dispose();
     this.camera = this.flat ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
     this.controls = new OrbitControls(this.camera, this.canvas);
-    this.controls.addEventListener("change", this.moved);
+    this.controls.addEventListener("change", () => {
+      this.isPlaced ||= !this.isHoming;
+      this.moved();
+    });
     this.controls.zoomToCursor = true;
     this.controls.enableRotate = !this.flat;
     this.controls.screenSpacePanning = true;
-    if (this.flat) this.controls.mouseButtons.LEFT = 2 as never;
+    if (this.flat) {
+      this.controls.mouseButtons.LEFT = MOUSE.PAN;
+      this.controls.touches.ONE = TOUCH.PAN;
+    }
     this.box.scale.set(frame.half(0), frame.half(1), frame.half(2));
     this.home(camera);
   }
 
   /** Shows all of it, or what the camera saw. */
   home(camera: number[] | null): void {
-    const { frame } = this;
-    const [a, b, c] = [0, 1, 2].map((axis) => frame.half(axis));
-    this.controls.target.set(0, 0, 0);
+    const { controls } = this;
+    this.isHoming = true;
+    this.isPlaced = camera !== null;
+    controls.target.set(0, 0, 0);
+    this.camera.up.set(0, 1, 0);
     if (this.flat) {
-      this.camera.up.set(0, 1, 0);
       this.camera.position.set(0, 0, 10);
       this.camera.zoom = 1;
-    } else {
-      // Across: the longest side; away: the shortest. Bodies that are about as deep as
-      // they are wide stand upright.
-      const sides = [a, b, c];
-      const order = [0, 1, 2].sort((p, q) => sides[q] - sides[p]);
-      const upright = sides[order[2]] > 0.5 * sides[order[0]];
-      const [across, up, away] = upright ? [0, 2, 1] : order;
-      const unit = (axis: number) => new Vector3().setComponent(axis, 1);
-      const right = unit(across);
-      const above = unit(up);
-      const toward = right.clone().cross(above);
-      const from = right.multiplyScalar(upright ? 0.55 : 0.2).addScaledVector(above, upright ? 0.45 : 0.16);
-      from.add(toward).normalize();
-      this.camera.up.copy(above);
-      // Far enough for height and width.
-      const half = Math.tan((FIELD * Math.PI) / 360);
-      const tall = sides[up] + 0.35 * sides[away];
-      const wide = (sides[across] + 0.35 * sides[away]) / Math.max(0.3, this.width / this.height);
-      const distance = Math.max(tall, wide) / half + 0.6 * sides[away];
-      this.camera.position.copy(from.multiplyScalar(1.12 * Math.max(distance, 0.1)));
-    }
+    } else this.camera.position.copy(this.viewOfAll());
     if (camera) {
       this.camera.position.fromArray(camera, 0);
-      this.controls.target.fromArray(camera, 3);
+      controls.target.fromArray(camera, 3);
       this.camera.zoom = camera[6];
     }
     this.resize();
-    this.controls.update();
+    controls.update();
+    this.isHoming = false;
+  }
+
+  /** From where all of the box is seen: the first axis across, the second one up, a little from the side and above. */
+  private viewOfAll(): Vector3 {
+    const { frame } = this;
+    const sides = [0, 1, 2].map((axis) => frame.half(axis));
+    const isDeep = sides[2] > 0.5 * Math.max(sides[0], sides[1]);
+    const toward = new Vector3(isDeep ? 0.55 : 0.2, isDeep ? 0.45 : 0.16, 1).normalize();
+    const right = new Vector3(0, 1, 0).cross(toward).normalize();
+    const up = toward.clone().cross(right);
+    const tall = Math.tan((FIELD * Math.PI) / 360);
+    const wide = tall * (this.width / this.height);
+    // Far enough for each corner, with room for the texts around.
+    let distance = 0.1;
+    for (let corner = 0; corner < 8; corner++) {
+      const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
+      const across = Math.abs(at.dot(right)) / (0.86 * wide);
+      const above = Math.abs(at.dot(up)) / (0.78 * tall);
+      distance = Math.max(distance, at.dot(toward) + Math.max(across, above));
+    }
+    return toward.multiplyScalar(distance);
   }
 
   where(): number[] {
@@ -304,8 +309,8 @@ export class Scene implements Eye {
     let widest = 0;
     for (let k = 0; k < 3; k++) {
       const inside = k < cell.low.length;
-      const half = inside ? ((cell.high[k] - cell.low[k]) / 2) * frame.scale[k] : 0;
-      const middle = inside ? ((cell.high[k] + cell.low[k]) / 2 - frame.center[k]) * frame.scale[k] : 0;
+      const half = inside ? ((cell.high[k] - cell.low[k]) / 2) * Math.abs(frame.scale[k]) : 0;
+      const middle = inside ? frame.along((cell.high[k] + cell.low[k]) / 2, k) : 0;
       sphere.center.setComponent(k, middle);
       square += half * half;
       widest = Math.max(widest, half);
@@ -354,8 +359,7 @@ export class Scene implements Eye {
     for (let k = 0; k < 2; k++) {
       const half = (k === 0 ? camera.right : camera.top) / camera.zoom;
       const middle = camera.position.getComponent(k);
-      const low = (cell.low[k] - frame.center[k]) * frame.scale[k];
-      const high = (cell.high[k] - frame.center[k]) * frame.scale[k];
+      const [low, high] = [frame.along(cell.low[k], k), frame.along(cell.high[k], k)];
       const inside = Math.min(high, middle + half) - Math.max(low, middle - half);
       share *= Math.max(0, inside) / Math.max(1e-300, high - low);
     }
@@ -372,6 +376,18 @@ export class Scene implements Eye {
     if (!roi) return false;
     for (let k = 0; k < cell.low.length; k++) if (cell.low[k] > roi.high[k] || cell.high[k] < roi.low[k]) return true;
     return false;
+  }
+
+  /** The area of a square of so many pixels of the canvas, and its unit. */
+  areaOf(side: number, axes: { unit: string | null; kind: string }[]): { area: number; unit: string } {
+    const { camera, frame } = this;
+    if (!(camera instanceof OrthographicCamera) || axes.some(({ kind }) => kind === "time")) {
+      return { area: (side / this.renderer.getPixelRatio()) ** 2, unit: "pixel" };
+    }
+    const step = (side * (camera.right - camera.left)) / camera.zoom / this.canvas.width;
+    const [a, b] = axes.map(({ unit }) => unit);
+    const unit = !a && !b ? "unit of area" : a === b ? `${a}²` : `${a ?? "1"}·${b ?? "1"}`;
+    return { area: (step / frame.scale[0]) * (step / frame.scale[1]), unit };
   }
 
   /** A box in the table's units around the visible part of the view's box. */
@@ -411,7 +427,8 @@ export class Scene implements Eye {
   }
 
   render(): void {
-    this.renderer.render(this.scene, this.camera);
+    if (this.isShaded && this.camera instanceof PerspectiveCamera) this.depth.render(this.scene, this.camera);
+    else this.renderer.render(this.scene, this.camera);
     if (!this.software) return;
     const gl = this.renderer.getContext() as WebGL2RenderingContext;
     this.drawing = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
@@ -429,24 +446,6 @@ export class Scene implements Eye {
     this.drawing = null;
     return true;
   }
-}
-
-/** The edges of the cube from -1 to 1. */
-function edges(): BufferGeometry {
-  const corners: number[] = [];
-  for (let axis = 0; axis < 3; axis++)
-    for (const p of [-1, 1])
-      for (const q of [-1, 1])
-        for (const end of [-1, 1]) {
-          const corner = [0, 0, 0];
-          corner[axis] = end;
-          corner[(axis + 1) % 3] = p;
-          corner[(axis + 2) % 3] = q;
-          corners.push(...corner);
-        }
-  const geometry = new BufferGeometry();
-  geometry.setAttribute("position", new BufferAttribute(new Float32Array(corners), 3));
-  return geometry;
 }
 
 function drawsInSoftware(): boolean {

@@ -1,6 +1,19 @@
 /** How a point is placed, chosen and coloured on the graphics card. */
 
-import { RawShaderMaterial, DataTexture, GLSL3, Vector2, Vector3, Color, RGBAFormat, UnsignedByteType, LinearFilter } from "three";
+import {
+  AddEquation,
+  Color,
+  CustomBlending,
+  DataTexture,
+  GLSL3,
+  LinearFilter,
+  OneFactor,
+  RawShaderMaterial,
+  RGBAFormat,
+  UnsignedByteType,
+  Vector2,
+  Vector3,
+} from "three";
 import { SLOTS } from "./query";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
@@ -15,8 +28,11 @@ uniform float colorOrigin;
 uniform bool colorLog, colorNames;
 uniform vec3 roiLow, roiHigh;
 uniform bool roiOn;
-uniform float size, fadeNear, fadeFar, reference, zone;
+uniform float size, fadeNear, fadeFar, reference, zone, dim;
 uniform bool blended;
+#ifdef SUM
+uniform float alike;
+#endif
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
@@ -73,12 +89,28 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
   shown = mix(shown, background, 0.35 * depth);
 #ifndef TRAIL
+  shown = mix(shown, background, dim);
   if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
     shown = mix(shown, background, 0.86);
     gl_PointSize = max(1.0, 0.7 * gl_PointSize);
     // Behind whatever is inside.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
+#endif
+#ifdef SUM
+  float records = alike > 0.0 ? alike : weight;
+  gl_PointSize = 1.0;
+  color = vec4(vec3(0.0), records);
+#if USED > 0
+  if (colorSlot >= 0) {
+    float value = values[0];
+    for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
+    float at = share(value);
+    if (colorNames) color.rgb = texture(map, vec2(value < 0.0 ? 0.998 : at, 0.5)).rgb * records;
+    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * records;
+  }
+#endif
+  return;
 #endif
   // Where points hide each other, a fainter one is a darker or a lighter one.
   color = blended ? vec4(shown, min(1.0, ink)) : vec4(mix(background, shown, min(1.0, ink)), 1.0);
@@ -91,8 +123,25 @@ out vec4 pixel;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
   float r = 4.0 * dot(off, off);
+#ifdef SMOOTH
+  float away = sqrt(r);
+  float rim = fwidth(away);
+  // A small point is hardly more than its rim, through which one would see what is behind all others.
+  float cover = rim < 0.6 ? 1.0 - smoothstep(1.0 - rim, 1.0 + 0.5 * rim, away) : step(away, 1.0);
+  if (cover <= 0.0) discard;
+#else
+  float cover = 1.0;
   if (r > 1.0) discard;
-  pixel = vec4(color.rgb * (1.0 - 0.22 * r), color.a);
+#endif
+  pixel = vec4(color.rgb * (1.0 - 0.22 * min(1.0, r)), color.a * cover);
+}`;
+
+const sumFragment = /* glsl */ `
+precision highp float;
+in vec4 color;
+out vec4 pixel;
+void main() {
+  pixel = color;
 }`;
 
 const trailFragment = /* glsl */ `
@@ -105,7 +154,8 @@ void main() {
 
 export const OPEN = 3.4e38;
 
-export function makeMaterial() {
+/** The points' material; `smooth`: with rims that are not jagged, which costs a card little. */
+export function makeMaterial(smooth: boolean) {
   const map = new DataTexture(new Uint8Array(1024), 256, 1, RGBAFormat, UnsignedByteType);
   map.magFilter = map.minFilter = LinearFilter;
   const uniforms = {
@@ -122,6 +172,7 @@ export function makeMaterial() {
     // The precision of a point of usual ink; 0 where all points have the same.
     reference: { value: 0 },
     zone: { value: 1 },
+    dim: { value: 0 },
     blended: { value: false },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
@@ -130,7 +181,7 @@ export function makeMaterial() {
     plain: { value: new Color() },
   };
   // USED: the number of columns that the drawn points carry.
-  const defines = { USED: 0 };
+  const defines: { USED: number; SMOOTH?: string } = smooth ? { USED: 0, SMOOTH: "" } : { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
@@ -143,6 +194,25 @@ export function makeTrailMaterial({ uniforms }: PointMaterial) {
     vertexShader: vertex,
     fragmentShader: trailFragment,
     uniforms,
+  });
+}
+
+/** Adds up the weights of the same points: each is one pixel. */
+export function makeSumMaterial({ uniforms }: PointMaterial) {
+  return new RawShaderMaterial({
+    glslVersion: GLSL3,
+    defines: { USED: 0, SUM: "" },
+    vertexShader: vertex,
+    fragmentShader: sumFragment,
+    // The weight of each point where all have the same; 0: each has its own.
+    uniforms: { ...uniforms, alike: { value: 1 } },
+    transparent: true,
+    blending: CustomBlending,
+    blendEquation: AddEquation,
+    blendSrc: OneFactor,
+    blendDst: OneFactor,
+    depthTest: false,
+    depthWrite: false,
   });
 }
 

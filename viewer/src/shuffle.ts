@@ -1,6 +1,14 @@
 /** Puts the rows of a cell in an order by chance that depends on nothing but the cell. */
 
-import type { Cell } from "./tree";
+/** What the order follows from, and what is put in order. */
+interface Cell {
+  readonly parent: Cell | null;
+  readonly octant: number;
+  readonly depth: number;
+  readonly rows: number;
+  readonly positions: Float32Array;
+  readonly columns: readonly Float32Array[];
+}
 
 /** A generator of numbers in [0, 1), the same for the same seed (mulberry32). */
 export function generator(seed: number): () => number {

@@ -4,8 +4,12 @@
  */
 
 import { ApiError, type Figure, type TableInfo } from "./api";
+import { DIVERGING } from "./colormaps";
 import type { TableProfile } from "./profile";
 import { fromAddress, type ViewSpec } from "./view";
+
+/** Whole numbers of up to so many values are categories. */
+const FEW = 12;
 
 /** What follows from a change of the state. */
 export interface Observer {
@@ -26,11 +30,13 @@ export interface Shown {
   precision: [number, number];
   /** Whether points have more or less ink by the precision of their part of the view. */
   weighted: boolean;
+  /** Densities are shown in place of points. */
+  dense: boolean;
   /** Points that are wanted have not arrived yet. */
   busy: boolean;
 }
 
-const nothing = (): Shown => ({ rows: 0, precision: [1, 1], weighted: false, busy: true });
+const nothing = (): Shown => ({ rows: 0, precision: [1, 1], weighted: false, dense: false, busy: true });
 
 export class State {
   view: ViewSpec;
@@ -100,9 +106,16 @@ export class State {
     profile.info = info;
   }
 
-  /** Whether the colouring column is text, one colour for each value. */
-  get isCategorical(): boolean {
-    return this.view.color !== null && this.profile!.column(this.view.color)?.kind === "text";
+  /** The categories of the colouring column and the number that points carry for each; null: it has none. */
+  get categories(): { number: number; name: string }[] | null {
+    const { color } = this.view;
+    if (color === null) return null;
+    const { kind, data_type } = this.profile!.column(color);
+    const { values, distinct } = this.profile!.histograms.get(color) ?? {};
+    if (kind === "text") return (values ?? []).map(([name], number) => ({ number, name }));
+    if (!/^(u?int|bool)/i.test(data_type) || !distinct || distinct.length > FEW || this.view.range) return null;
+    if (distinct.some((value) => value < 0 || value > 255)) return null;
+    return distinct.map((number) => ({ number, name: kind === "boolean" ? String(number > 0) : String(number) }));
   }
 
   /** The values of the colouring column at both ends of the colour map. */
@@ -111,6 +124,8 @@ export class State {
     const { quantiles, low = 0, high = 1, least_positive } = this.profile!.histograms.get(color ?? "") ?? {};
     let [from, to] = range ?? [quantiles?.[1] ?? low, quantiles?.[5] ?? high];
     if (!range && from >= to) [from, to] = [low, high];
+    // The middle of a diverging map is zero.
+    if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
     if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
     return from < to ? [from, to] : [from, from + (Math.abs(from) || 1)];
   }

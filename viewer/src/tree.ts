@@ -97,6 +97,9 @@ export interface Choice {
 export class Tree {
   readonly root: Cell;
   readonly cells = new Set<Cell>();
+  /** The extremes of all records that have come. */
+  readonly least: number[];
+  readonly most: number[];
   private choices = 0;
   private readonly level = new Level();
   private even = false;
@@ -115,6 +118,8 @@ export class Tree {
     readonly removed: (cell: Cell) => void,
   ) {
     const axes = low.map(() => true);
+    this.least = low.map(() => Infinity);
+    this.most = low.map(() => -Infinity);
     const end = Math.min(1, FIRST_ROWS / Math.max(1, total));
     this.root = this.cell(null, 0, low, high, axes, axes, [0, end]);
   }
@@ -164,6 +169,12 @@ export class Tree {
     cell.columns = columns;
     cell.state = "ready";
     cell.offset = shuffle(cell, axes);
+    for (let at = 0; at < positions.length; at++) {
+      const k = at % axes;
+      const value = positions[at] + cell.low[k];
+      if (value < this.least[k]) this.least[k] = value;
+      if (value > this.most[k]) this.most[k] = value;
+    }
     cell.below.fill(0);
     for (let above: Cell | null = cell; above; above = above.parent) this.countInto(cell, above);
     this.cells.add(cell);

@@ -1,5 +1,10 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
+import { TONES, type Tone } from "./tones";
+
+export const MODES = ["auto", "points", "density"] as const;
+export type Mode = (typeof MODES)[number];
+
 export interface Filter {
   column: string;
   low: number | null;
@@ -25,10 +30,20 @@ export interface ViewSpec {
   /** As many points on equal areas, rather than as many as there are records. */
   even: boolean;
   size: number;
+  /** Whether forms are shaded by their depth; null: where a graphics card draws. */
+  shaded: boolean | null;
+  /** Points, their density, or whichever can be read. */
+  mode: Mode;
+  /** How densities become shades. */
+  tone: Tone;
+  /** The picture of densities is coloured by the mean of the colouring column. */
+  mean: boolean;
   theme: "dark" | "light" | "auto";
   live: boolean;
   /** Whole trajectories, as lines. */
   trails: boolean;
+  /** What of the axes the camera's place refers to; null: all that the records take. */
+  frame: { low: number[]; high: number[] } | null;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
@@ -48,9 +63,14 @@ export const PLAIN: ViewSpec = {
   budget: 1_000_000,
   even: false,
   size: 2.2,
+  shaded: null,
+  mode: "auto",
+  tone: "equalised",
+  mean: false,
   theme: "auto",
   live: true,
   trails: false,
+  frame: null,
   camera: null,
 };
 
@@ -58,7 +78,7 @@ const short = (value: number) => String(value);
 const range = (low: number | null, high: number | null) =>
   `${low === null ? "" : short(low)}..${high === null ? "" : short(high)}`;
 
-function ends(text: string): [number | null, number | null] {
+function pair(text: string): [number | null, number | null] {
   const [low, high] = text.split("..").map((end) => (end ? Number(end) : null));
   return [low ?? null, high ?? null];
 }
@@ -76,13 +96,19 @@ export function toAddress(view: ViewSpec): string {
   for (const filter of view.filters) put("filter", `${filter.column}=${range(filter.low, filter.high)}`);
   put("where", view.where);
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
-  if (view.roi) put("roi", view.roi.low.map((low, k) => range(low, view.roi!.high[k])).join(","));
+  const sides = ({ low, high }: { low: number[]; high: number[] }) => low.map((end, k) => range(end, high[k])).join(",");
+  if (view.roi) put("roi", sides(view.roi));
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
+  if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
+  if (view.mode !== PLAIN.mode) put("mode", view.mode);
+  if (view.tone !== PLAIN.tone) put("tone", view.tone);
+  put("mean", view.mean ? "1" : "");
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
+  if (view.camera && view.frame) put("frame", sides(view.frame));
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
   return out.toString();
 }
@@ -93,7 +119,7 @@ export function fromAddress(text: string): ViewSpec {
   const view: ViewSpec = { ...PLAIN, filters: [] };
   const named = (value: string): [string, number | null, number | null] => {
     const at = value.lastIndexOf("=");
-    return [value.slice(0, at), ...ends(value.slice(at + 1))];
+    return [value.slice(0, at), ...pair(value.slice(at + 1))];
   };
   const number = (key: string, low: number, high: number, otherwise: number) => {
     const value = Number(parameters.get(key) ?? NaN);
@@ -105,7 +131,7 @@ export function fromAddress(text: string): ViewSpec {
   view.color = parameters.get("color");
   view.map = parameters.get("map") ?? PLAIN.map;
   view.log = parameters.get("log") === "1";
-  const [low, high] = ends(parameters.get("range") ?? "");
+  const [low, high] = pair(parameters.get("range") ?? "");
   if (low !== null && high !== null && low < high) view.range = [low, high];
   for (const value of parameters.getAll("filter")) {
     const [column, from, to] = named(value);
@@ -116,19 +142,27 @@ export function fromAddress(text: string): ViewSpec {
     const [column, from, to] = named(parameters.get("time")!);
     if (column && from !== null && to !== null && from <= to) view.time = { column, low: from, high: to };
   }
-  const sides = parameters.get("roi")?.split(",").map(ends) ?? [];
-  if (sides.length === view.axes.length && sides.length > 0) {
-    const roi = { low: sides.map((side) => side[0] ?? NaN), high: sides.map((side) => side[1] ?? NaN) };
-    if ([...roi.low, ...roi.high].every(Number.isFinite)) view.roi = roi;
-  }
+  const sides = (key: string) => {
+    const ends = parameters.get(key)?.split(",").map(pair) ?? [];
+    const [low, high] = [ends.map((side) => side[0] ?? NaN), ends.map((side) => side[1] ?? NaN)];
+    return ends.length === view.axes.length && [...low, ...high].every(Number.isFinite) ? { low, high } : null;
+  };
+  view.roi = sides("roi");
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);
+  const shaded = parameters.get("shaded");
+  view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
+  view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
+  view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
+  view.mean = parameters.get("mean") === "1";
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";
   view.trails = parameters.get("trails") === "1";
   const camera = parameters.get("camera")?.split(",").map(Number) ?? [];
   if (camera.length === 7 && camera.every(Number.isFinite)) view.camera = camera;
+  view.frame = view.camera && sides("frame");
+  if (view.frame?.low.some((low, k) => low >= view.frame!.high[k])) view.frame = null;
   return view;
 }

@@ -1,21 +1,15 @@
 // The page in a real browser, against a real server and the droplets of the example.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { found, kubist, launch, root, serve } from "./browser.mjs";
+import { found, launch, root, serve } from "./browser.mjs";
+import { close, run, settled as arrived, status, visit } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
-
-function run(...argumentsOf) {
-  const done = spawnSync(kubist, argumentsOf, { encoding: "utf8" });
-  assert.equal(done.status, 0, done.stderr);
-  return done.stdout;
-}
 
 describe("the page", { skip }, () => {
   let directory, table, server, browser;
@@ -38,32 +32,8 @@ describe("the page", { skip }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** The page with this view, once all of it has come. */
-  async function open(view = "", options = {}) {
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
-    page.failures = [];
-    page.on("pageerror", (error) => page.failures.push(String(error)));
-    await page.goto(`${options.url ?? server.url}#theme=dark&${view}`);
-    await settled(page);
-    return page;
-  }
-
-  /** The page's state once nothing more is to come, and `what` is so. */
-  async function settled(page, what = () => true) {
-    for (const begin = Date.now(); ; ) {
-      const status = await page.evaluate(() => window.kubist?.status());
-      if (status && status.rows > 0 && !status.busy && !status.message && status.total !== null && what(status)) return status;
-      if (Date.now() - begin > 30000) assert.fail(`still waiting: ${JSON.stringify({ ...status, drawnCells: 0 })} ${page.failures}`);
-      await page.waitForTimeout(40);
-    }
-  }
-
-  const status = (page) => page.evaluate(() => window.kubist.status());
-
-  async function close(page) {
-    assert.deepEqual(page.failures, []);
-    await page.close();
-  }
+  const open = (view = "", options = {}) => visit(browser, options.url ?? server.url, view, options);
+  const settled = (page, what = () => true) => arrived(page, (status) => status.rows > 0 && what(status));
 
   const post = async (path, body) =>
     fetch(`${server.url}v1/tables/airway/${path}`, {
@@ -250,7 +220,7 @@ describe("the page", { skip }, () => {
     await page.locator(".stage canvas").first().focus();
     await page.keyboard.press("b");
     const first = await settled(page, (status) => status.inRoi !== null);
-    const handle = await page.locator('[data-side="x:high"]').boundingBox();
+    const handle = await page.locator('[data-side="x:low"]').boundingBox();
     const [x, y] = [handle.x + 7, handle.y + 7];
     const away = await page.evaluate(() => {
       const { scene, state: { view: { roi } } } = window.kubist;
@@ -260,9 +230,9 @@ describe("the page", { skip }, () => {
     });
     await page.mouse.move(x, y);
     await page.mouse.down();
-    await page.mouse.move(x + 0.4 * away[0], y + 0.4 * away[1], { steps: 5 });
+    await page.mouse.move(x - 0.4 * away[0], y - 0.4 * away[1], { steps: 5 });
     await page.mouse.up();
-    const { inRoi, view } = await settled(page, (status) => status.inRoi !== null && status.view.roi.high[0] > first.view.roi.high[0] + 0.01);
+    const { inRoi, view } = await settled(page, (status) => status.inRoi !== null && status.view.roi.low[0] < first.view.roi.low[0] - 0.01);
     const box = Object.fromEntries(view.axes.map((axis, k) => [axis, [view.roi.low[k], view.roi.high[k]]]));
     assert.equal(inRoi, await count({ box }));
     assert.notEqual(inRoi, first.inRoi);
@@ -275,7 +245,7 @@ describe("the page", { skip }, () => {
     await page.waitForFunction(
       () => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""), null, { timeout: 30000 });
     const line = await page.getByLabel("Python").textContent();
-    assert.match(line, /t\.query\(box=\{"x": \(0\.0/);
+    assert.match(line, /t\.query\(box=\{"x": \(0\.\d/);
     await page.getByLabel("format").selectOption("csv");
     const link = await page.getByText("Export").getAttribute("href");
     const text = await (await fetch(new URL(link, server.url))).text();

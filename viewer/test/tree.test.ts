@@ -4,8 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsOf } from "../src/api";
 import { FrameReader, type Frame } from "../src/frames";
+import { categories, contrast, COLORMAPS, palette, ramp, type Rgb } from "../src/colormaps";
+import { dateTicks, millisecondsOf } from "../src/dates";
 import { fromAddress, toAddress } from "../src/view";
 import { ticks } from "../src/numbers";
+import { sumOf, toning, TONES } from "../src/tones";
 import { segments } from "../src/trails";
 import { generator } from "../src/shuffle";
 import { Tree, type Cell } from "../src/tree";
@@ -136,12 +139,12 @@ test("frames come out whole, wherever they were cut", () => {
 
 test("an address keeps the view, and nonsense in it does no harm", () => {
   const view = fromAddress(
-    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&theme=dark&camera=1,2,3,4,5,6,1",
+    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&even=1&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
   );
   assert.deepEqual(fromAddress(toAddress(view)), view);
   assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
   assert.deepEqual(view.roi, { low: [0, 2, 4], high: [1, 3, 5] });
-  for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,"]) fromAddress(bad);
+  for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
 });
 
 test("ticks are round", () => {
@@ -162,4 +165,67 @@ test("lines go from record to record of one trajectory, in the order of time", (
   // A record without a time is on no line, and nothing says how two of one time follow each other.
   const some = Float32Array.of(NaN, 2, 1, 2, 3);
   assert.deepEqual([...segments(new Float32Array(5), some)], [2, 1, 3, 4]);
+});
+
+const THEMES: Rgb[] = [[11, 13, 18], [251, 250, 248]];
+
+test("every colour of every map can be seen on both themes", () => {
+  for (const background of THEMES) {
+    for (const name of Object.keys(COLORMAPS)) {
+      const colors = ramp(name, background);
+      for (let k = 0; k < 256; k++) {
+        const color = [...colors.subarray(4 * k, 4 * k + 3)] as Rgb;
+        assert(contrast(color, background) >= 2, `${name} at ${k} on ${background}: ${color}`);
+      }
+    }
+  }
+});
+
+test("shades tell the sums that they stand for, in every tone", () => {
+  const sums = new Float32Array(4 * 5000);
+  for (let k = 0; k < 5000; k++) sums[4 * k + 3] = k % 3 === 0 ? 0 : 1 + (k % 97) ** 2;
+  for (const tone of TONES) {
+    const { shades, ...ends } = toning(tone, sums, 4, 3);
+    assert(shades.every((shade, k) => k === 0 || shade >= shades[k - 1]), `${tone} is not even`);
+    assert(shades[255] > 0.98 && shades[0] < 0.02);
+    for (let k = 5; k < 255; k += 10) {
+      const sum = Math.exp(ends.low + ((ends.high - ends.low) * k) / 255);
+      const back = sumOf({ shades, ...ends }, shades[k]);
+      assert(shades[k] === shades[k - 1] || Math.abs(back / sum - 1) < 0.05, `${tone}: ${back} for ${sum}`);
+    }
+  }
+  // Each shade is on equally many places.
+  const { shades, low, high } = toning("equalised", sums, 4, 3);
+  const of = (sum: number) => shades[Math.round(((Math.log(sum) - low) / (high - low)) * 255)];
+  const seen = Array.from({ length: 5000 }, (_, k) => sums[4 * k + 3]).filter((sum) => sum > 0).map(of);
+  assert(Math.abs(seen.filter((shade) => shade < 0.5).length / seen.length - 0.5) < 0.03);
+  // Nothing at all, or one sum everywhere.
+  toning("log", new Float32Array(8), 4, 3);
+  assert(toning("log", Float32Array.of(0, 0, 0, 7), 4, 3).shades[255] === 1);
+});
+
+test("no two categories have one colour, nor the others", () => {
+  for (const background of THEMES) {
+    const colors = categories(background);
+    colors.forEach((color, k) => {
+      assert(contrast(color, background) >= 2, `${color} on ${background}`);
+      for (const other of colors.slice(0, k)) {
+        assert(Math.hypot(...color.map((value, at) => value - other[at])) > 24, `${color} beside ${other}`);
+      }
+    });
+    const many = palette(Array.from({ length: 40 }, (_, k) => k), background);
+    const told = new Set(Array.from({ length: 40 }, (_, k) => many.subarray(4 * k, 4 * k + 3).join()));
+    assert.equal(told.size, colors.length + 1);
+  }
+});
+
+test("dates on axes are round", () => {
+  const at = (text: string) => Date.parse(`${text}Z`);
+  const texts = (low: string, high: string, about = 5) => dateTicks(at(low), at(high), about, 1).map(({ text }) => text);
+  assert.deepEqual(texts("2023-11-14T00:00", "2023-11-18T12:00"), ["2023-11-14", "2023-11-15", "2023-11-16", "2023-11-17", "2023-11-18"]);
+  assert.deepEqual(texts("2023-11-14T22:30", "2023-11-15T04:00"), ["23:00", "2023-11-15", "01:00", "02:00", "03:00", "04:00"].filter((_, k) => k % 3 === 1));
+  assert.deepEqual(texts("2023-01-20T00:00", "2023-06-20T00:00"), ["2023-02", "2023-03", "2023-04", "2023-05", "2023-06"]);
+  assert.deepEqual(texts("1900-01-01T00:00", "2020-01-02T00:00", 3), ["1900", "1950", "2000"]);
+  assert.deepEqual(texts("2023-11-14T00:00:01", "2023-11-14T00:00:04"), ["00:00:01", "00:00:02", "00:00:03", "00:00:04"].filter((text) => text));
+  assert.deepEqual([millisecondsOf("Timestamp(ns, UTC)"), millisecondsOf("Date32"), millisecondsOf("Float64")], [1e-6, 86400000, null]);
 });

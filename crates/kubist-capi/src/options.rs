@@ -102,7 +102,7 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
     }
     name.parse().map_err(|error| {
         let known = Kind::ALL.map(Kind::name).join(", ");
-        Failure::invalid(format!("column {column:?}: {name:?} is no type of {known}, nor one of Arrow ({error})"))
+        Failure::invalid(format!("column {column:?}: {name:?} is not a type of {known}, nor one of Arrow ({error})"))
     })
 }
 
@@ -295,8 +295,8 @@ pub struct Goal {
     absolute: Option<f64>,
     /// Seconds.
     within: Option<f64>,
-    rows: Option<u64>,
-    bytes: Option<u64>,
+    max_rows: Option<u64>,
+    max_bytes: Option<u64>,
     confidence: Option<f64>,
     tails: Option<f64>,
 }
@@ -316,8 +316,8 @@ impl Asked<Goal> {
             error: goal.error,
             absolute: goal.absolute,
             within: goal.within.map(|within| seconds("within", within)).transpose()?,
-            rows: goal.rows,
-            bytes: goal.bytes,
+            max_rows: goal.max_rows,
+            max_bytes: goal.max_bytes,
             confidence: goal.confidence.unwrap_or(default.confidence),
             tails: goal.tails,
         })

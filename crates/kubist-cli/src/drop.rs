@@ -29,7 +29,7 @@ pub fn run(command: &args::Drop) -> Result<()> {
 /// Asks the user at the terminal.
 fn is_wanted(table: &Location) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{table}: there is nobody to ask: --yes drops the table")));
+        return Err(Failure::usage(format!("{table}: not a terminal; pass --yes to drop the table")));
     }
     // What cannot be opened, as after an interrupted drop, can be dropped all the same.
     let what = match Table::open(table).and_then(|table| table.snapshot()?.info()) {

@@ -18,7 +18,12 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
         return watch(command, &snapshot, &options);
     }
     let mut progress = Progress::new();
-    let estimate = snapshot.estimate_telling(&options, &mut |estimate| progress.say(&line(estimate)))?;
+    let estimate = snapshot.estimate_telling(&options, &mut |estimate| {
+        if let Some(outlook) = &estimate.outlook {
+            remark(&format!("note: {outlook}"));
+        }
+        progress.say(&line(estimate));
+    })?;
     drop(progress);
     tell(command, &estimate)
 }
@@ -35,11 +40,11 @@ fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Re
         group_by: command.group_by.clone(),
         query,
         run: RunOptions::with_cancel(cancel),
-        error: command.error,
-        absolute: command.absolute,
+        error: command.error.and_then(|goal| goal.share()),
+        absolute: command.error.and_then(|goal| goal.absolute()),
         within: command.within,
-        rows: command.rows,
-        bytes: command.bytes.map(|bytes| bytes as u64),
+        max_rows: command.max_rows,
+        max_bytes: command.max_bytes.map(|bytes| bytes as u64),
         confidence: command.confidence,
         tails: command.tails,
     })
@@ -100,8 +105,7 @@ fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
             let mut cells = vec![figure.aggregate.clone()];
             cells.extend(label(&estimate.groups, figure.group).into_iter().map(|value| value.unwrap_or("·".into())));
             if bins {
-                let ends =
-                    figure.bin.iter().map(|(low, high)| format!("{}:{}", human::number(*low), human::number(*high)));
+                let ends = figure.bin.iter().map(|ends| bin_in_words(*ends));
                 cells.push(ends.collect::<Vec<_>>().join(" × "));
             }
             cells.push(estimate.in_words(figure));
@@ -151,6 +155,15 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())
     };
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
+}
+
+/// `0.5:1`, and of an outer bin whose outer end is not known `below 0.5`.
+fn bin_in_words((low, high): (f64, f64)) -> String {
+    match (low.is_finite(), high.is_finite()) {
+        (false, true) => format!("below {}", human::number(high)),
+        (true, false) => format!("{} and above", human::number(low)),
+        _ => format!("{}:{}", human::number(low), human::number(high)),
+    }
 }
 
 /// For scripts. JSON has no infinity: an end that nothing bounds is null.

@@ -208,6 +208,11 @@ fn estimates_hold_the_truth_and_say_so() {
     let bins = workdir.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
     assert_eq!(bins.out.lines().count(), 6);
     assert!(bins.out.contains("0.25:0.5"), "{}", bins.out);
+    let sampled = ["estimate", "t", "histogram(x * 2, 4, 0.5, 1)", "--precision", "0.1"];
+    let sampled = workdir.run_of(&sampled).ok().out;
+    assert!(sampled.contains("below 0.625") && sampled.contains("0.875 and above"), "{sampled}");
+    workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.05 abs", "--max-rows", "100000"]).ok();
+    workdir.run_of(&["estimate", "t", "mean(x)", "--error", "x abs"]).fails(2, &["an absolute error is a number"]);
     let watched = workdir.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
     let widths: Vec<f64> = watched
         .out
@@ -367,16 +372,16 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --count -o out.csv", "cannot be used with"),
         ("estimate t", "required arguments"),
         ("estimate t mode(x)", "there is no aggregate \"mode\""),
-        ("estimate t mean(kind)", "`kind` of type Utf8 is no number"),
+        ("estimate t mean(kind)", "`kind` of type Utf8 is not a number"),
         ("estimate t mean(w)", "no column `w`"),
         ("estimate t mean(x) --error 0", "a share lies above 0"),
-        ("estimate t mean(x) --within soon", "is no number of seconds"),
+        ("estimate t mean(x) --within soon", "is not a number of seconds"),
         ("estimate t mean(x) --confidence 100%", "confidence must be between 0 and 1"),
         ("ingest t2 source.parquet --dimensions w", "no column \"w\""),
         ("ingest t2 source.parquet --dimensions x --domain y=0:1", "\"y\" is not among the dimensions"),
         ("ingest t2 source.parquet --dimensions x --domain x=1:0", "x"),
         ("ingest t2 source.parquet --dimensions x --identity w", "w"),
-        ("ingest t2 source.parquet --dimensions x --memory lots", "is no size"),
+        ("ingest t2 source.parquet --dimensions x --memory lots", "is not a size"),
         ("ingest t source.parquet --dimensions x,y", "has the dimensions x,y,z, not x,y"),
         ("ingest t source.parquet --identity x", "has the identity pid, not x"),
         ("ingest t source.parquet --seed 3", "has the seed 0, not 3"),

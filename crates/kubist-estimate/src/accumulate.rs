@@ -47,6 +47,8 @@ pub struct PilotFindings {
     shifts: Vec<Vec<f64>>,
     /// By aggregate and argument: the smallest and the largest finite value.
     ends: Vec<Vec<Option<(f64, f64)>>>,
+    /// By aggregate and argument: the smallest finite value above 0.
+    positive: Vec<Vec<Option<f64>>>,
     /// Records of one identity come together.
     pub clustered: bool,
     /// How many there are of each, about.
@@ -123,6 +125,7 @@ impl Task {
             asked.bound.aggregate.accumulator(&Pilot {
                 shifts: &pilot.shifts[number],
                 ends: &pilot.ends[number],
+                positive: &pilot.positive[number],
                 clustered: pilot.clustered,
                 groups,
             })
@@ -166,6 +169,9 @@ impl PilotFindings {
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
             (ends.0 <= ends.1).then_some(ends)
         };
+        let positive = |aggregate: usize, argument: usize| {
+            known(aggregate, argument).filter(|value| *value > 0.0).min_by(f64::total_cmp)
+        };
         let counts: Vec<usize> = task.aggregates.iter().map(|asked| asked.bound.arguments.len()).collect();
         let counts = || counts.iter().copied().enumerate();
         let mut priorities: Vec<u64> = sample.iter().flat_map(|part| part.priorities.iter().copied()).collect();
@@ -175,6 +181,9 @@ impl PilotFindings {
                 .map(|(number, count)| (0..count).map(|argument| mean(number, argument)).collect())
                 .collect(),
             ends: counts().map(|(number, count)| (0..count).map(|argument| ends(number, argument)).collect()).collect(),
+            positive: counts()
+                .map(|(number, count)| (0..count).map(|argument| positive(number, argument)).collect())
+                .collect(),
             clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
             together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }

@@ -83,6 +83,8 @@ pub struct Properties {
     pub alike_asks_zones: bool,
     /// It is the smallest or largest value: zone maps find it, and no sample narrows it.
     pub end: Option<End>,
+    /// It is a histogram: zone maps know how far its outer bins reach.
+    pub outer_bins: bool,
     /// In which unit it is.
     pub unit: UnitRule,
 }
@@ -116,6 +118,8 @@ pub struct Pilot<'a> {
     pub shifts: &'a [f64],
     /// By argument: the smallest and the largest finite value, if there is one.
     pub ends: &'a [Option<(f64, f64)>],
+    /// By argument: the smallest finite value above 0, if there is one.
+    pub positive: &'a [Option<f64>],
     /// Records of one identity come together.
     pub clustered: bool,
     /// Random groups of identities that spreads are measured between; a power of two.

@@ -63,7 +63,7 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
             None => {
-                let near = nearest(&call.name, TABLE.iter().map(|definition| definition.listed));
+                let near = nearest(name, TABLE.iter().map(|definition| definition.listed));
                 let meant = near.first().map_or(String::new(), |near| format!("; did you mean {near}?"));
                 Err(at_fault(format!("there is no aggregate {name:?}{meant}; known are {}", known())))
             }
@@ -117,7 +117,7 @@ mod tests {
         let bound = bind(text, &schema()).unwrap();
         let ends = vec![Some((0.0, 1.0)); values.len()];
         let mut accumulator =
-            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, clustered: false, groups: 1024 });
+            bound.aggregate.accumulator(&Pilot { shifts, ends: &ends, positive: &[], clustered: false, groups: 1024 });
         let rows = values[0].len();
         let features = bound.aggregate.features(values, shifts, rows);
         let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());
@@ -188,12 +188,12 @@ mod tests {
         for (text, part) in [
             ("x", "expected an aggregate like mean(x)"),
             ("mode(x)", "there is no aggregate \"mode\"; known are count, sum"),
-            ("mean(name)", "column `name` of type Utf8 is no number"),
+            ("mean(name)", "column `name` of type Utf8 is not a number"),
             ("mean(speed)", "no column `speed`"),
             ("mean(x, n)", "takes one argument, found 2"),
             ("mean()", "found 0"),
             ("quantile(x, 1.5)", "must be in [0, 1]"),
-            ("quantile(x, high)", "is no number"),
+            ("quantile(x, high)", "is not a number"),
             ("p101(x)", "no aggregate"),
             ("histogram(x, 0)", "1 to 65536 bins"),
             ("histogram(x, 10, 1, 0)", "lower end must be below"),

@@ -24,7 +24,7 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use crate::accumulate::{Accumulated, Asked, PilotFindings, Task, Values};
 use crate::aggregates;
 use crate::call::several;
-use crate::figure::{Estimate, Stop, check_groups};
+use crate::figure::{Estimate, Outlook, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::unit;
@@ -78,6 +78,8 @@ pub struct Estimation {
     deadline: Option<Instant>,
     /// Of the last step: seconds, and the share that it read.
     pace: (f64, f64),
+    /// What the pilot says of the way to the goal, until it is told.
+    outlook: Option<Outlook>,
     finished: bool,
 }
 
@@ -92,7 +94,7 @@ impl Estimation {
         let begin = Instant::now();
         check(options)?;
         let mut options = options.clone();
-        let unbounded = options.within.is_none() && options.rows.is_none() && options.bytes.is_none();
+        let unbounded = options.within.is_none() && options.max_rows.is_none() && options.max_bytes.is_none();
         let query = &options.query;
         if options.error.or(options.absolute).is_none()
             && unbounded
@@ -176,6 +178,7 @@ impl Estimation {
             stats,
             begin,
             pace: (0.0, 1.0),
+            outlook: None,
             finished: false,
         })
     }
@@ -205,8 +208,8 @@ impl Estimation {
         let width = self.end - self.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        // Few rows are read all at once, unless `rows` forbids it.
-        let most = self.options.rows.map_or(f64::INFINITY, |rows| rows as f64);
+        // Few rows are read all at once, unless `max_rows` forbids it.
+        let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= FEW_ROWS.min(most) {
             true => width,
@@ -357,6 +360,11 @@ impl Estimation {
         let figures = if in_time { self.with_constants(figures)? } else { figures };
         let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
         if stopped == Stop::Progress {
+            if self.stages == 1 {
+                self.outlook = self.outlook(&figures);
+            }
+            let mut figures = figures;
+            self.bound_bins(&mut figures, false)?;
             return self.estimate(figures, stopped);
         }
         self.finished = true;

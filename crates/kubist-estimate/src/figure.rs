@@ -1,6 +1,7 @@
 //! The answer: one figure an aggregate and group, and what they cost.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
@@ -38,7 +39,8 @@ pub struct Figure {
     pub aggregate: String,
     /// The row of [`Estimate::groups`].
     pub group: usize,
-    /// Of a histogram: the bin's ends in each direction.
+    /// Of a histogram: the bin's ends in each direction. What it holds lies between them, of
+    /// outer bins too: their outer end is infinite where nothing is known of what lies beyond.
     pub bin: Vec<(f64, f64)>,
     /// `None` where no record says anything about it.
     pub value: Option<f64>,
@@ -95,6 +97,53 @@ pub struct Estimate {
     pub missed_group: Option<u64>,
     /// What the reader of the figures should know.
     pub warnings: Vec<String>,
+    /// What the pilot says of the way to the goal; with the first estimate that is not the last,
+    /// where the goal takes much reading.
+    pub outlook: Option<Outlook>,
+}
+
+/// What it takes to reach a goal, as far as a pilot can tell.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Outlook {
+    /// About how many records are going to be read.
+    pub rows: u64,
+    /// Of about so many.
+    pub of: u64,
+    /// The aggregate that needs most.
+    pub aggregate: String,
+    /// It may be 0, of which no error is a small share.
+    pub around_zero: bool,
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outlook { rows, of, aggregate, around_zero } = self;
+        write!(
+            out,
+            "the goal is expected to take {} of {} records, because of {aggregate}",
+            counted(*rows),
+            counted(*of)
+        )?;
+        if *around_zero {
+            out.write_str(", which may be 0: no error is a small share of that, so give an absolute one (0.01 abs)")?;
+        }
+        out.write_str("; max_rows and within bound it")
+    }
+}
+
+/// Two digits of a number that is no more certain, in groups of three.
+fn counted(rows: u64) -> String {
+    let unit = 10u64.pow(rows.max(1).ilog10().saturating_sub(1));
+    let digits = (rows / unit * unit).to_string();
+    let places = digits.len();
+    let mut shown = String::from("about ");
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (places - place) % 3 == 0 {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
 }
 
 /// Refuses names that the answer has for itself.

@@ -7,6 +7,7 @@
 mod accumulate;
 mod aggregate;
 mod aggregates;
+mod axis;
 mod call;
 mod distribution;
 mod estimation;
@@ -24,7 +25,7 @@ mod zones;
 
 pub use aggregates::documentation;
 pub use estimation::{Estimation, estimate, estimate_telling, estimates};
-pub use figure::{Estimate, Figure, Stop};
+pub use figure::{Estimate, Figure, Outlook, Stop};
 pub use options::EstimateOptions;
 pub use own::{Own, Told};
 pub use words::{in_words, texts_in_words};

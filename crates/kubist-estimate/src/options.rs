@@ -9,7 +9,7 @@ use kubist_types::error::{Error, Result};
 /// What to estimate, of which records, and how well.
 ///
 /// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
-/// bounds (`query.precision`, `within`, `rows`, `bytes`). Without any of them the goal is a
+/// bounds (`query.precision`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a
 /// relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
@@ -32,9 +32,9 @@ pub struct EstimateOptions {
     /// Time to answer in.
     pub within: Option<Duration>,
     /// About how many records are read at most.
-    pub rows: Option<u64>,
+    pub max_rows: Option<u64>,
     /// About how many bytes are read at most.
-    pub bytes: Option<u64>,
+    pub max_bytes: Option<u64>,
     /// How often intervals hold the truth.
     pub confidence: f64,
     /// This share of the records at either end of each argument's values is read whatever
@@ -53,8 +53,8 @@ impl Default for EstimateOptions {
             error: None,
             absolute: None,
             within: None,
-            rows: None,
-            bytes: None,
+            max_rows: None,
+            max_bytes: None,
             confidence: 0.95,
             tails: None,
         }
@@ -70,7 +70,7 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     let chosen = query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some();
     if chosen || query.order_by.is_some() || query.first.is_some() {
         return Err(Error::invalid(
-            "an estimate takes no limit, no per_cell, no columns and no order: rows= bounds what is read",
+            "an estimate takes no limit, no per_cell, no columns and no order: max_rows bounds what is read",
         ));
     }
     if let Some(precision) = query.precision {
@@ -90,8 +90,8 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     if let Some(share) = tails.filter(|share| !(*share > 0.0 && *share <= 0.1)) {
         return Err(Error::invalid(format!("tails must be in (0, 0.1], found {share}")));
     }
-    if options.rows == Some(0) || options.bytes == Some(0) {
-        return Err(Error::invalid("rows and bytes must be above 0"));
+    if options.max_rows == Some(0) || options.max_bytes == Some(0) {
+        return Err(Error::invalid("max_rows and max_bytes must be above 0"));
     }
     Ok(())
 }

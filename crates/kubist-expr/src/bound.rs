@@ -8,7 +8,7 @@
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
-use crate::number::Width;
+use crate::number::BinWidth;
 use crate::syntax::Op;
 use crate::unit::Unit;
 use arrow_buffer::i256;
@@ -131,7 +131,7 @@ pub(crate) enum Function {
     Greatest,
     /// To so many decimal digits behind the point.
     RoundTo(i32),
-    Bin(Width),
+    Bin(BinWidth),
     Truncate(Period),
 }
 

@@ -8,6 +8,13 @@ use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
 
+/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BinWidth {
+    pub mantissa: i128,
+    pub exponent: i32,
+}
+
 /// A number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
@@ -27,13 +34,6 @@ pub(crate) struct Decimal {
     whole: bool,
 }
 
-/// The width of bins, `mantissa * 10^exponent`: they begin at its multiples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Width {
-    pub mantissa: i128,
-    pub exponent: i32,
-}
-
 /// The greatest integer that is not above a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
@@ -49,7 +49,7 @@ pub(crate) enum Floor {
 const WIDEST: i64 = 77;
 
 impl Decimal {
-    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`; no sign. `None` if it is no number.
+    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`; no sign. `None` if it is not a number.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, power) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -165,15 +165,15 @@ impl Decimal {
     }
 
     /// The number as the width of bins, if it is above zero and can be one.
-    pub(crate) fn as_width(&self) -> Option<Width> {
+    pub(crate) fn as_width(&self) -> Option<BinWidth> {
         if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
             return None;
         }
         let mantissa = self.digits.parse::<i128>().ok()?;
         // A whole width keeps integers what they are.
         match self.floor(0) {
-            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| Width { mantissa, exponent: 0 }),
-            _ => Some(Width { mantissa, exponent: self.exponent as i32 }),
+            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| BinWidth { mantissa, exponent: 0 }),
+            _ => Some(BinWidth { mantissa, exponent: self.exponent as i32 }),
         }
     }
 

@@ -147,8 +147,8 @@ pub struct Estimates {
     pub absolute: Option<f64>,
     /// Seconds.
     pub within: Option<f64>,
-    pub rows: Option<u64>,
-    pub bytes: Option<u64>,
+    pub max_rows: Option<u64>,
+    pub max_bytes: Option<u64>,
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     pub tails: Option<f64>,

@@ -70,8 +70,8 @@ fn options(region: &Region, asked: &Estimates, cancel: &Cancel) -> Result<Estima
         error: asked.error,
         absolute: asked.absolute,
         within: within.map_err(|_| Problem::invalid("within: seconds, at least 0"))?,
-        rows: asked.rows,
-        bytes: asked.bytes,
+        max_rows: asked.max_rows,
+        max_bytes: asked.max_bytes,
         confidence: asked.confidence,
         tails: asked.tails,
     })
@@ -85,6 +85,7 @@ fn about(estimate: &Estimate) -> Value {
         "stopped": estimate.stopped,
         "missed_group": estimate.missed_group,
         "warnings": estimate.warnings,
+        "outlook": estimate.outlook.as_ref().map(|outlook| outlook.to_string()),
         "stats": estimate.stats,
     })
 }

@@ -59,7 +59,9 @@ pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
-pub use kubist_estimate::{Estimate, EstimateOptions, Estimation, Figure, Own, Stop, in_words, texts_in_words};
+pub use kubist_estimate::{
+    Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
+};
 pub use kubist_expr::{ExprError, column_index};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
 use kubist::{
     Bound, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table, TableOptions,
@@ -237,6 +238,88 @@ fn groups_and_bins_add_up() {
 }
 
 #[test]
+fn outer_bins_say_what_they_hold() {
+    let world = world(4, ROWS, 1);
+    let snapshot = table(&world, &["row"], 0);
+    let known = |values: &[Option<f64>]| {
+        let known = values.iter().flatten().filter(|value| !value.is_nan());
+        known.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
+    };
+    let ends = |estimate: &Estimate| {
+        let bins = &estimate.figures;
+        (bins[0].bin[0].0, bins[bins.len() - 1].bin[0].1)
+    };
+    let (least, most) = known(&world.value);
+    // All were read: the smallest and the largest value.
+    let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"])).unwrap();
+    assert_eq!(ends(&exact), (least.min(0.0), most.max(0.25)));
+    // A sample: zone maps know it, unless NaN hides it; on the way nothing is known.
+    let of_sample = EstimateOptions { max_rows: Some(8_000), ..wish(&["histogram(x, 8, 0.25, 0.5)"]) };
+    let sample = snapshot.estimate(&of_sample).unwrap();
+    let xs: Vec<Option<f64>> = world.x.iter().copied().map(Some).collect();
+    assert!(!sample.figures[0].exact);
+    assert_eq!(ends(&sample), known(&xs));
+    assert_eq!(sample.figures[3].bin[0].0, 0.25 + 3.0 / 32.0);
+    let first = snapshot.estimates(&of_sample).unwrap().next().unwrap().unwrap();
+    assert_eq!((first.stopped, ends(&first)), (Stop::Progress, (f64::NEG_INFINITY, f64::INFINITY)));
+    // Of a computed number zone maps know nothing.
+    let computed = EstimateOptions { aggregates: vec!["histogram(x * 2, 8)".into()], ..of_sample };
+    assert_eq!(ends(&snapshot.estimate(&computed).unwrap()), (f64::NEG_INFINITY, f64::INFINITY));
+}
+
+#[test]
+fn edges_are_round_or_logarithmic_and_bins_hold_all() {
+    let world = world(5, ROWS, 1);
+    let snapshot = table(&world, &["row"], 0);
+    let edges = |text: &str| {
+        let estimate = snapshot.estimate(&all(&[text])).unwrap();
+        let rows: f64 = estimate.figures.iter().filter_map(|figure| figure.value).sum();
+        assert_eq!(rows, ROWS as f64, "{text}");
+        estimate.figures.iter().map(|figure| figure.bin[0]).collect::<Vec<_>>()
+    };
+    let round: Vec<f64> = edges("histogram(x, 10, round)").iter().skip(1).map(|bin| bin.0).collect();
+    assert_eq!(round, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]);
+    let log: Vec<f64> = edges("histogram(x, 3, 0.001, 1, LOG)").iter().skip(1).map(|bin| bin.0).collect();
+    assert!(log.iter().zip([0.01, 0.1]).all(|(edge, wanted)| (edge / wanted - 1.0).abs() < 1e-12), "{log:?}");
+    let decades = edges("histogram(x, 4, log, round)");
+    assert!(decades.iter().any(|bin| bin.0 == 0.1), "{decades:?}");
+    let wrong = snapshot.estimate(&all(&["histogram(x, 3, 0, 1, log)"])).unwrap_err().to_string();
+    assert!(wrong.contains("logarithmic bins begin above 0"), "{wrong}");
+}
+
+#[test]
+fn an_estimate_says_early_what_its_goal_takes() {
+    let rows = 300_000;
+    let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, false)]));
+    let around_zero: ArrayRef =
+        Arc::new(Float64Array::from_iter_values((0..rows).map(|row| ((row * 7919) % rows) as f64 - rows as f64 / 2.0)));
+    let batch = RecordBatch::try_new(schema.clone(), vec![around_zero]).unwrap();
+    let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
+    let options = TableOptions { dimensions, ..TableOptions::default() };
+    let table = Table::create_in(Arc::new(MemoryStore::new("zero")), schema, &options).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&batch).unwrap();
+    writer.commit().unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let mut told = Vec::new();
+    let relative = wish(&["mean(x)"]);
+    let read = snapshot.estimate_telling(&relative, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
+    assert_eq!((read.stopped, told.len()), (Stop::Exact, 1));
+    let said = told[0].to_string();
+    assert!(told[0].around_zero && told[0].rows == told[0].of, "{said}");
+    for part in ["records, because of mean(x)", "may be 0", "0.01 abs", "max_rows and within"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // An absolute goal is near, and nothing is to be said of it.
+    let mut told = Vec::new();
+    let near = EstimateOptions { error: None, absolute: Some(0.1 * rows as f64), ..wish(&["mean(x)"]) };
+    let read = snapshot.estimate_telling(&near, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
+    assert!(read.stats.rows_read < 50_000 && told.is_empty(), "{read:?}");
+    let bounded = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..relative }).unwrap();
+    assert!(bounded.stopped == Stop::Rows && bounded.stats.rows_read < 40_000, "{bounded:?}");
+}
+
+#[test]
 fn a_sample_says_what_its_records_say() {
     let world = world(3, ROWS, 10);
     let snapshot = table(&world, &["row"], 5);
@@ -305,7 +388,7 @@ fn goals_are_reached_with_few_records() {
     let estimate = snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }).unwrap();
     assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
     // Bounds hold.
-    let estimate = snapshot.estimate(&EstimateOptions { rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
     assert_eq!(estimate.stopped, Stop::Rows);
     assert!((5_000..=25_000).contains(&estimate.stats.rows_read), "{}", estimate.stats.rows_read);
     let within = Some(Duration::from_secs(3600));
@@ -438,7 +521,7 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");
     // And infinite values have no interval.
     let snapshot = pairs(x.clone(), x.iter().map(|x| if x % 9.0 == 0.0 { f64::INFINITY } else { *x }).collect());
-    let options = EstimateOptions { rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
+    let options = EstimateOptions { max_rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
     let estimate = snapshot.estimate(&options).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
@@ -460,7 +543,7 @@ fn questions_that_make_no_sense_are_refused() {
     for (options, part) in [
         (wish(&[]), "at least one aggregate"),
         (wish(&["mode(value)"]), "there is no aggregate \"mode\""),
-        (wish(&["mean(name)"]), "`name` of type Utf8 is no number"),
+        (wish(&["mean(name)"]), "`name` of type Utf8 is not a number"),
         (wish(&["mean(speed)"]), "no column `speed`"),
         (with(&|o| o.error = Some(0.0)), "error must be above 0, found 0"),
         (with(&|o| o.error = Some(f64::NAN)), "error must be above 0"),
@@ -474,7 +557,7 @@ fn questions_that_make_no_sense_are_refused() {
             EstimateOptions { group_by: vec!["pid".into()], ..wish(&["histogram(x, 65536)"]) },
             "would take too much memory",
         ),
-        (with(&|o| o.rows = Some(0)), "above 0"),
+        (with(&|o| o.max_rows = Some(0)), "above 0"),
         (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),
         (with(&|o| o.group_by = vec!["value".into()]), "a column \"value\" of its own"),

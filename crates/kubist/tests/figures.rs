@@ -179,7 +179,7 @@ fn formulas_of_aggregates_are_plain_arithmetic_once_all_is_read() {
         assert!((found - expected).abs() <= 1e-7 * expected.abs(), "{text}: {found} is not {expected}");
     }
     let figure = |text: &str| snapshot.estimate(&wish(&[text], &[], 1.0)).unwrap().figures[0].clone();
-    // Division by zero is no number.
+    // Division by zero is not a number.
     assert_eq!(figure("sum(diameter) / sum(diameter * 0)").value, None);
     for (text, message) in [
         ("sum(diameter) / max(diameter)", "max cannot be part of a formula: only sum, count, mean (avg) and share can"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data import need
+from .._libraries import need
 from .._directory import location_of
 from .._errors import InvalidInput, NotATable, TableExists
 from .._figures import Commit

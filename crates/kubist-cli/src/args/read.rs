@@ -7,7 +7,7 @@ use kubist::PerCell;
 
 use super::Region;
 use crate::location::Location;
-use crate::parse::{self, OrderBy};
+use crate::parse::{self, Goal, OrderBy};
 
 /// Get the records of a region, all or a sample
 ///
@@ -120,7 +120,7 @@ pub struct Explain {
 
 /// Estimate aggregates from a sample, with error bars
 ///
-/// Reads as little as the goal needs; what is read completely is exact, and says so.
+/// Reads as little as the goal needs; what is read completely is exact, and marked as exact.
 /// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
 /// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
 /// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
@@ -146,20 +146,19 @@ pub struct Estimate {
     #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
-    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
-    pub error: Option<f64>,
-    /// Stop when half of each interval is at most this, in the unit of the value
-    #[arg(long, value_name = "VALUE")]
-    pub absolute: Option<f64>,
+    ///
+    /// Or this much, in the unit of the value: '0.01 abs', for values that may be 0
+    #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
+    pub error: Option<Goal>,
     /// Answer in this time
     #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
     pub within: Option<std::time::Duration>,
     /// Read about this many records at most
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub rows: Option<u64>,
+    pub max_rows: Option<u64>,
     /// Read about this many bytes at most, like 64MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
-    pub bytes: Option<usize>,
+    pub max_bytes: Option<usize>,
     /// How often intervals hold the truth
     #[arg(long, value_name = "SHARE", value_parser = parse::share, default_value = "95%")]
     pub confidence: f64,

@@ -1,10 +1,12 @@
-//! Histograms: how many records lie in each of many equal bins, in one or two directions.
+//! Histograms: how many records lie in each of many bins, in one or two directions.
 //!
 //! The outermost bins hold what lies beyond them, so that bins add up to all records whose
-//! values are there. Each bin is a count like any other; where records of one identity come
+//! values are there. Their outer ends say how far that goes: to the smallest and largest value
+//! where all were read, else as far as zone maps know, or without end. Each bin is a count like any other; where records of one identity come
 //! together its spread is measured between random groups of identities.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::axis::{Axis, Bins, Form, MOST_BINS};
 use crate::call::Call;
 use crate::distribution::{population, student};
 use crate::interval::{Conditions, Interval};
@@ -12,8 +14,8 @@ use crate::interval::{Conditions, Interval};
 pub const DEFINITION: Definition = Definition {
     listed: "histogram(x, bins), histogram2d(x, y, bins_x, bins_y)",
     documented: [
-        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`",
-        "records in each bin; outer bins hold what lies beyond them",
+        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; `log` or `round` behind",
+        "records in each bin; outer bins hold what lies beyond them, and say how far that goes",
         "each bin is a count",
     ],
     is_named: |name| matches!(name, "histogram" | "histogram2d"),
@@ -23,50 +25,31 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Bins, at most.
-const MOST_BINS: f64 = 65_536.0;
-
-/// Bins in one direction, and where the first begins and the last ends.
-#[derive(Clone, Debug, PartialEq)]
-struct Bins {
-    count: usize,
-    range: Option<(f64, f64)>,
-}
-
 fn one_direction(call: &Call) -> Result<Vec<Bins>, String> {
-    call.takes(1..=4, "a value, a number of bins, and perhaps a lower and an upper end")?;
-    Ok(vec![match call.arguments.len() {
-        1 => Bins { count: 20, range: None },
-        2 => bins(call, 1, None)?,
-        4 => bins(call, 1, Some((call.number(2)?, call.number(3)?)))?,
+    call.takes(1..=6, "a value, a number of bins, perhaps a lower and an upper end, log and round")?;
+    let (form, count) = Form::of(call, 1);
+    Ok(vec![match count {
+        1 => Bins { count: 20, range: None, form },
+        2 => Bins::of(call, 1, None, form)?,
+        4 => Bins::of(call, 1, Some((call.number(2)?, call.number(3)?)), form)?,
         _ => return Err("give both ends, or none".into()),
     }])
 }
 
 fn two_directions(call: &Call) -> Result<Vec<Bins>, String> {
-    call.takes(2..=8, "two values, two numbers of bins, and perhaps the ends of both")?;
-    let (x, y) = match call.arguments.len() {
-        2 => return Ok(vec![Bins { count: 32, range: None }; 2]),
+    call.takes(2..=10, "two values, two numbers of bins, perhaps the ends of both, log and round")?;
+    let (form, count) = Form::of(call, 2);
+    let (x, y) = match count {
+        2 => return Ok(vec![Bins { count: 32, range: None, form }; 2]),
         4 => (None, None),
         8 => (Some((call.number(4)?, call.number(5)?)), Some((call.number(6)?, call.number(7)?))),
         _ => return Err("give histogram2d(x, y, bins_x, bins_y), and all ends or none".into()),
     };
-    let both = vec![bins(call, 2, x)?, bins(call, 3, y)?];
+    let both = vec![Bins::of(call, 2, x, form)?, Bins::of(call, 3, y, form)?];
     match (both[0].count * both[1].count) as f64 <= MOST_BINS {
         true => Ok(both),
         false => Err(format!("a histogram has at most {MOST_BINS} bins in all")),
     }
-}
-
-fn bins(call: &Call, argument: usize, range: Option<(f64, f64)>) -> Result<Bins, String> {
-    let bins = call.number(argument)?;
-    if !(1.0..=MOST_BINS).contains(&bins) || bins.fract() != 0.0 {
-        return Err(format!("a histogram has 1 to {MOST_BINS} bins, found {bins}"));
-    }
-    if range.is_some_and(|(low, high)| low >= high) {
-        return Err("the lower end must be below the upper end".into());
-    }
-    Ok(Bins { count: bins as usize, range })
 }
 
 #[derive(Clone, Debug)]
@@ -76,21 +59,17 @@ struct Binned {
 
 impl Aggregate for Binned {
     fn properties(&self) -> Properties {
-        Properties::default()
+        Properties { outer_bins: true, ..Properties::default() }
     }
 
     fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator> {
-        let axis = |(bins, ends): (&Bins, &Option<(f64, f64)>)| {
-            let (low, high) = bins.range.unwrap_or(match *ends {
-                Some((low, high)) if low < high => (low, high),
-                Some((only, _)) => (only - 0.5, only + 0.5),
-                None => (0.0, 1.0),
-            });
-            Axis { low, high, bins: bins.count }
-        };
-        Box::new(Histogram::new(self.bins.iter().zip(pilot.ends).map(axis).collect(), pilot.clustered))
+        let axes = self.bins.iter().enumerate().map(|(argument, bins)| bins.axis(pilot, argument));
+        Box::new(Histogram::new(axes.collect(), pilot.clustered))
     }
 }
+
+/// Between which values none lie.
+const NONE: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
 /// Random groups of identities in each bin.
 const GROUPS: usize = 32;
@@ -98,39 +77,18 @@ const GROUPS: usize = 32;
 #[derive(Clone, Debug)]
 struct Histogram {
     axes: Vec<Axis>,
+    /// In each direction, between which values those lie that it has met.
+    met: Vec<(f64, f64)>,
     groups: usize,
     /// `cells[bin * groups + group]` records.
     cells: Vec<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Axis {
-    low: f64,
-    high: f64,
-    bins: usize,
-}
-
-impl Axis {
-    fn bin(&self, value: f64) -> usize {
-        let bin = (value - self.low) / (self.high - self.low) * self.bins as f64;
-        (bin.max(0.0) as usize).min(self.bins - 1)
-    }
-
-    /// The ends of a bin.
-    fn ends(&self, bin: usize) -> (f64, f64) {
-        let edge = |bin: usize| match bin == self.bins {
-            true => self.high,
-            false => self.low + (self.high - self.low) * bin as f64 / self.bins as f64,
-        };
-        (edge(bin), edge(bin + 1))
-    }
-}
-
 impl Histogram {
     fn new(axes: Vec<Axis>, clustered: bool) -> Histogram {
         let groups = if clustered { GROUPS } else { 1 };
-        let bins: usize = axes.iter().map(|axis| axis.bins).product();
-        Histogram { axes, groups, cells: vec![0.0; bins * groups] }
+        let bins: usize = axes.iter().map(Axis::bins).product();
+        Histogram { met: vec![NONE; axes.len()], axes, groups, cells: vec![0.0; bins * groups] }
     }
 
     fn add_values(&mut self, values: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
@@ -138,22 +96,27 @@ impl Histogram {
             if values.iter().any(|values| values[row].is_nan()) {
                 continue;
             }
-            let bin =
-                self.axes.iter().zip(values).fold(0, |bin, (axis, values)| bin * axis.bins + axis.bin(values[row]));
+            let mut bin = 0;
+            for ((axis, met), values) in self.axes.iter().zip(&mut self.met).zip(values) {
+                let value = values[row];
+                *met = (met.0.min(value), met.1.max(value));
+                bin = bin * axis.bins() + axis.bin(value);
+            }
             let group = priorities.map_or(0, |priorities| priorities[row] as usize & (self.groups - 1));
             self.cells[bin * self.groups + group] += 1.0;
         }
     }
 
     /// The ends of each bin, by direction, and its number of records: value, low, high, and
-    /// how many were read.
+    /// how many were read. Outer bins reach to the last values once all records were met, else
+    /// to their edges.
     fn bins(&self, p: f64, alpha: f64) -> impl Iterator<Item = (Vec<(f64, f64)>, [f64; 4])> + '_ {
         self.cells.chunks_exact(self.groups).enumerate().map(move |(bin, cells)| {
             let mut ends = Vec::with_capacity(self.axes.len());
             let mut left = bin;
-            for axis in self.axes.iter().rev() {
-                ends.push(axis.ends(left % axis.bins));
-                left /= axis.bins;
+            for (axis, met) in self.axes.iter().zip(&self.met).rev() {
+                ends.push(axis.ends(left % axis.bins(), if p >= 1.0 { *met } else { NONE }));
+                left /= axis.bins();
             }
             ends.reverse();
             let found: f64 = cells.iter().sum();
@@ -182,11 +145,14 @@ impl Accumulator for Histogram {
     fn merge(&mut self, other: Box<dyn Accumulator>) {
         let other = same::<Histogram>(other);
         self.cells.iter_mut().zip(&other.cells).for_each(|(count, more)| *count += more);
+        let both = self.met.iter_mut().zip(&other.met);
+        both.for_each(|(met, more)| *met = (met.0.min(more.0), met.1.max(more.1)));
     }
 
     /// The same bins, with nothing in them.
     fn hollow(&self) -> Box<dyn Accumulator> {
-        Box::new(Histogram { cells: vec![0.0; self.cells.len()], axes: self.axes.clone(), ..*self })
+        let (cells, met) = (vec![0.0; self.cells.len()], vec![NONE; self.axes.len()]);
+        Box::new(Histogram { cells, met, axes: self.axes.clone(), ..*self })
     }
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
@@ -214,9 +180,14 @@ impl Accumulator for Histogram {
 mod tests {
     use super::*;
 
+    fn axis(count: usize, low: f64, high: f64) -> Axis {
+        let pilot = Pilot { shifts: &[], ends: &[], positive: &[], clustered: false, groups: 1 };
+        Bins { count, range: Some((low, high)), form: Form::default() }.axis(&pilot, 0)
+    }
+
     #[test]
     fn every_value_is_in_one_bin() {
-        let axes = vec![Axis { low: 0.0, high: 1.0, bins: 4 }, Axis { low: -1.0, high: 1.0, bins: 2 }];
+        let axes = vec![axis(4, 0.0, 1.0), axis(2, -1.0, 1.0)];
         let mut histogram = Histogram::new(axes, false);
         let x = [0.0, 0.25, 0.2499, 1.0, -5.0, 9.0, f64::NAN];
         let y = [-1.0, 0.0, -0.1, 1.0, 0.5, -7.0, 0.0];
@@ -224,13 +195,15 @@ mod tests {
         let counts: Vec<f64> = histogram.bins(1.0, 0.05).map(|(_, [value, ..])| value).collect();
         assert_eq!(counts, [2.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
         let ends: Vec<_> = histogram.bins(1.0, 0.05).map(|(ends, _)| ends).collect();
+        assert_eq!(ends[0], [(-5.0, 0.25), (-7.0, 0.0)]);
+        assert_eq!(ends[7], [(0.75, 9.0), (0.0, 1.0)]);
+        let ends: Vec<_> = histogram.bins(0.5, 0.05).map(|(ends, _)| ends).collect();
         assert_eq!(ends[0], [(0.0, 0.25), (-1.0, 0.0)]);
-        assert_eq!(ends[7], [(0.75, 1.0), (0.0, 1.0)]);
     }
 
     #[test]
     fn empty_bins_may_hold_something() {
-        let mut histogram = Histogram::new(vec![Axis { low: 0.0, high: 2.0, bins: 2 }], false);
+        let mut histogram = Histogram::new(vec![axis(2, 0.0, 2.0)], false);
         histogram.add_values(&[&[0.5; 30]], 0..30, Some(&[1; 30]));
         let bins: Vec<_> = histogram.bins(0.1, 0.05).collect();
         assert!(bins[0].1[1] >= 200.0 && bins[0].1[0] == 300.0 && bins[0].1[2] > 300.0);

@@ -130,6 +130,7 @@ impl Estimation {
     /// which ends all values lie.
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
+        self.bound_bins(&mut figures, true)?;
         for asked in &task.aggregates {
             let properties = asked.bound.properties;
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else {
@@ -187,6 +188,34 @@ impl Estimation {
         Ok(figures)
     }
 
+    /// How far the outer bins of histograms of a sample reach: as far as zone maps know, if they
+    /// are to be asked, or without end.
+    pub(super) fn bound_bins(&mut self, figures: &mut [Figure], ask_zones: bool) -> Result<()> {
+        let task = self.task.clone();
+        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.outer_bins) {
+            for (direction, argument) in asked.bound.arguments.iter().enumerate() {
+                let mine = |figure: &&mut Figure| figure.aggregate == asked.name && !figure.exact;
+                let mut bins: Vec<&mut (f64, f64)> =
+                    figures.iter_mut().filter(mine).filter_map(|figure| figure.bin.get_mut(direction)).collect();
+                let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
+                let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
+                let column = argument.column().filter(|_| ask_zones && !bins.is_empty());
+                let column = column.map(|column| self.snapshot.view.schema.stored_index[column]);
+                let known = match column {
+                    Some(column) => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
+                    None => None,
+                };
+                let (least, most) = known.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                for bin in &mut bins {
+                    let (is_first, is_last) = (bin.0 == first, bin.1 == last);
+                    bin.0 = if is_first { bin.0.min(least) } else { bin.0 };
+                    bin.1 = if is_last { bin.1.max(most) } else { bin.1 };
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Are all priorities asked for?
     fn whole_range(&self) -> bool {
         self.options.query.window.is_none()
@@ -241,6 +270,7 @@ impl Estimation {
             units: self.units.clone(),
             stats: self.stats,
             stopped,
+            outlook: self.outlook.take(),
             missed_group: grouped.then(|| match share > 0.0 {
                 true => missed_group(found.max(self.expected), share, self.alpha()) as u64,
                 false => u64::MAX,

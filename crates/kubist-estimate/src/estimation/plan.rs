@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Estimation;
-use crate::figure::{Figure, Stop};
+use crate::figure::{Figure, Outlook, Stop};
 
 /// A stage reads this much further than the spread so far calls for, because the spread is itself
 /// an estimate.
@@ -21,6 +21,9 @@ const PART_OF_TIME: f64 = 0.5;
 /// The part of the rows or bytes left that is planned for: deeper in the tree more are examined
 /// for each row that is used.
 const PART_OF_REST: f64 = 0.75;
+
+/// A way of fewer records than this is not worth a word.
+const MUCH_READING: f64 = 250_000.0;
 
 /// Records that are read before accumulators that keep every value are thinned, at most.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
@@ -72,30 +75,62 @@ impl Estimation {
     /// By how much the share that was read should grow.
     fn growth(&self, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
-            let bounded = self.deadline.is_some() || self.options.rows.is_some() || self.options.bytes.is_some();
+            let bounded =
+                self.deadline.is_some() || self.options.max_rows.is_some() || self.options.max_bytes.is_some();
             // With nothing to stop for there is nothing to look for on the way.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
-        let (shortfall, p) = (self.shortfall(figures), self.share());
-        // Half an interval is k sqrt((1 - p) / p): the share at which it is what is asked for.
-        let spread = shortfall * shortfall * p / (1.0 - p);
-        let needed = match spread.is_finite() {
-            true => spread / (1.0 + spread) * (1.0 / p) * (1.0 - p + p) * MARGIN,
-            false => 8.0,
+        let needed = match self.needed(self.shortfall(figures)) {
+            Some(needed) => needed / self.share() * MARGIN,
+            None => 8.0,
         };
         let needed = needed.clamp(LEAST_GROWTH, MOST_GROWTH);
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
+    /// The share at which intervals are as narrow as was asked for, if they are `shortfall`
+    /// times as wide now: half an interval is k sqrt((1 - p) / p). `None` if that is not known.
+    fn needed(&self, shortfall: f64) -> Option<f64> {
+        let p = self.share();
+        let spread = shortfall * shortfall * p / (1.0 - p);
+        spread.is_finite().then(|| spread / (1.0 + spread))
+    }
+
+    /// What the pilot says of the way to the goal; nothing where that is short.
+    pub(super) fn outlook(&self, figures: &[Figure]) -> Option<Outlook> {
+        if !self.has_goal() {
+            return None;
+        }
+        let widest = self.shortfalls(figures).max_by(|one, other| one.0.total_cmp(&other.0));
+        let (shortfall, figure) = widest?;
+        let width = self.end - self.low;
+        let needed = self.needed(shortfall).map_or(width, |needed| needed * MARGIN);
+        let share = if needed >= NEARLY_ALL * width { width } else { needed };
+        let all = self.expected * width;
+        let (rows, around_zero) = (self.expected * share, figure.low < 0.0 && figure.high > 0.0);
+        (rows >= MUCH_READING).then(|| Outlook {
+            rows: rows as u64,
+            of: all as u64,
+            aggregate: figure.aggregate.clone(),
+            around_zero: around_zero && self.options.error.is_some(),
+        })
+    }
+
     /// The widest interval over what was asked for; at most 1 where all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
+        let most = self.shortfalls(figures).map(|(shortfall, _)| shortfall).fold(0.0, f64::max);
+        if figures.is_empty() { f64::INFINITY } else { most }
+    }
+
+    /// Each interval that is not exact over what was asked for.
+    fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // Of the bins of a histogram the largest counts: a rare one need not be read to the end.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
         for figure in figures.iter().filter(|figure| !figure.bin.is_empty()) {
             let most = largest.entry((&figure.aggregate, figure.group)).or_insert(f64::MIN_POSITIVE);
             *most = most.max(figure.value.unwrap_or(0.0));
         }
-        let each = figures.iter().filter(|figure| !figure.exact).map(|figure| {
+        figures.iter().filter(|figure| !figure.exact).map(move |figure| {
             let half = figure.value.map_or(f64::INFINITY, |value| (value - figure.low).max(figure.high - value));
             // A sample that is all alike knows no error.
             let half = if half.is_nan() || half == 0.0 { f64::INFINITY } else { half };
@@ -106,25 +141,24 @@ impl Estimation {
             let relative = self.options.error.map_or(0.0, |error| half / scale / error);
             let absolute = self.options.absolute.map_or(0.0, |absolute| half / absolute);
             let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
-            match asked.and_then(|asked| asked.bound.properties.end) {
+            let shortfall = match asked.and_then(|asked| asked.bound.properties.end) {
                 // A sample bounds them, and no interval narrows.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,
                 _ => relative.max(absolute),
-            }
-        });
-        let most = each.fold(0.0, f64::max);
-        if figures.is_empty() { f64::INFINITY } else { most }
+            };
+            (shortfall, figure)
+        })
     }
 
     /// By how much the share can grow within each bound.
     fn bounds(&self) -> Vec<(f64, Stop)> {
         let mut bounds = Vec::new();
         let p = self.share();
-        if let Some(rows) = self.options.rows {
+        if let Some(rows) = self.options.max_rows {
             bounds.push((rest(rows, self.stats.rows_read), Stop::Rows));
         }
-        if let Some(bytes) = self.options.bytes {
+        if let Some(bytes) = self.options.max_bytes {
             bounds.push((rest(bytes, self.stats.bytes_read), Stop::Bytes));
         }
         if let Some(deadline) = self.deadline {

@@ -2,7 +2,7 @@
 
 use crate::bound::Period;
 use crate::moment::{days_since_epoch, month_of};
-use crate::number::Width;
+use crate::number::BinWidth;
 
 /// The edges of bins as floats: whole multiples of a decimal, each rounded once, so that an
 /// edge is the number that is written so (0.3, where 3 * 0.1 is more).
@@ -13,7 +13,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    pub(super) fn new(width: Width) -> Edges {
+    pub(super) fn new(width: BinWidth) -> Edges {
         let power = 10f64.powi(width.exponent.abs());
         Edges { mantissa: width.mantissa as f64, power, divides: width.exponent < 0 }
     }

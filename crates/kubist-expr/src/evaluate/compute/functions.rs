@@ -3,7 +3,7 @@
 use super::buckets::{Edges, beginning};
 use crate::bound::Function;
 use crate::error::ExprError;
-use crate::number::Width;
+use crate::number::BinWidth;
 use crate::vector::{Values, Vector};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
@@ -114,7 +114,7 @@ fn integer(function: Function, value: i128) -> Option<i128> {
         Function::Negate => value.checked_neg(),
         Function::Abs => value.checked_abs(),
         Function::Sign => Some(value.signum()),
-        Function::Bin(Width { mantissa, .. }) => value.div_euclid(mantissa).checked_mul(mantissa),
+        Function::Bin(BinWidth { mantissa, .. }) => value.div_euclid(mantissa).checked_mul(mantissa),
         Function::Truncate(period) => Some(beginning(period, value)),
         Function::RoundTo(digits @ ..0) => match 10i128.checked_pow(digits.unsigned_abs()) {
             // Halves go away from zero.

@@ -1,0 +1,29 @@
+"""Histograms as arrays, in the form of NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._data import need
+from ._errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def arrays(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Counts and edges from the figures of one histogram: a row a bin."""
+    numpy = need("numpy", "to_numpy()")
+    if not rows or any(row.get("bin_low") is None for row in rows):
+        raise InvalidInput("to_numpy() is of one histogram: see to_arrow() or to_pandas()")
+    axes = [axis for axis in ("bin", "bin2") if rows[0].get(f"{axis}_low") is not None]
+    edges = []
+    for axis in axes:
+        bins = sorted({(row[f"{axis}_low"], row[f"{axis}_high"]) for row in rows})
+        edges.append(numpy.array([low for low, _ in bins] + [bins[-1][1]]))
+    shape = [len(of_axis) - 1 for of_axis in edges]
+    if len({row["aggregate"] for row in rows}) > 1 or numpy.prod(shape) != len(rows):
+        raise InvalidInput("to_numpy() is of one histogram, without groups: see to_pandas()")
+    # Bins come in ascending order, those of the last direction first.
+    return (numpy.array([row["value"] for row in rows]).reshape(shape), *edges)

@@ -1,0 +1,41 @@
+/** How crowded points are on the screen, from some of them. */
+
+import { Vector3 } from "three";
+import type { PointCloud } from "./cloud";
+import type { Scene } from "./scene";
+
+/** How many points are looked at. */
+const SOME = 8000;
+/** The side of the squares in which they are counted, in pixels. */
+const SIDE = 16;
+
+const at = new Vector3();
+let counts = new Uint32Array(0);
+
+/** Points per square pixel around a point of the picture, in the mean; 0: there are none. */
+export function crowdOf(scene: Scene, cloud: PointCloud): number {
+  const [wide, tall] = [Math.ceil(scene.width / SIDE), Math.ceil(scene.height / SIDE)];
+  if (counts.length < wide * tall) counts = new Uint32Array(wide * tall);
+  counts.fill(0);
+  const every = Math.max(1, Math.ceil((cloud.choice?.rows ?? 0) / SOME));
+  let skip = 0;
+  let seen = 0;
+  cloud.each((cell) => {
+    const axes = cell.low.length;
+    for (; skip < cell.count; skip += every) {
+      for (let k = 0; k < 3; k++) {
+        at.setComponent(k, k < axes ? scene.frame.along(cell.low[k] + cell.positions[skip * axes + k], k) : 0);
+      }
+      const place = scene.project(at);
+      if (!place || place[0] < 0 || place[1] < 0 || place[0] >= scene.width || place[1] >= scene.height) continue;
+      counts[Math.floor(place[1] / SIDE) * wide + Math.floor(place[0] / SIDE)]++;
+      seen++;
+    }
+    skip -= cell.count;
+  });
+  if (seen === 0) return 0;
+  // Around each point those beside itself.
+  let others = 0;
+  for (const count of counts) others += count * (count - 1);
+  return (others / seen) * (every / (SIDE * SIDE));
+}

@@ -1,0 +1,70 @@
+/** How sums of weights become a picture on the graphics card. */
+
+import { GLSL3, RawShaderMaterial, type Color, type DataTexture, type Texture } from "three";
+
+const vertex = /* glsl */ `
+in vec3 position;
+void main() {
+  gl_Position = vec4(position.xy, 0.0, 1.0);
+}`;
+
+const fragment = /* glsl */ `
+precision highp float;
+uniform sampler2D sums, shades, map;
+uniform vec2 places, screen;
+uniform float low, high;
+uniform int colors;
+uniform vec3 background;
+out vec4 pixel;
+
+vec4 at(ivec2 place) {
+  return texelFetch(sums, clamp(place, ivec2(0), ivec2(places) - 1), 0);
+}
+
+void main() {
+  // Between the middles of the four nearest places of the raster.
+  vec2 where = gl_FragCoord.xy / screen * places - 0.5;
+  ivec2 corner = ivec2(floor(where));
+  vec2 on = where - vec2(corner);
+  vec4 sum = mix(
+    mix(at(corner), at(corner + ivec2(1, 0)), on.x),
+    mix(at(corner + ivec2(0, 1)), at(corner + ivec2(1, 1)), on.x), on.y);
+  if (places == screen) sum = at(ivec2(gl_FragCoord.xy));
+  pixel = vec4(background, 1.0);
+  if (sum.a <= 0.0) return;
+  float step = clamp((log(sum.a) - low) / (high - low), 0.0, 1.0);
+  float shade = texelFetch(shades, ivec2(int(step * 255.0 + 0.5), 0), 0).r;
+  // A trace of records beside a place is not as much as the least of a place.
+  float trace = min(1.0, sum.a / exp(low));
+  if (colors == 0) {
+    vec3 shown = texture(map, vec2(clamp(shade, 0.002, 0.998), 0.5)).rgb;
+    pixel.rgb = mix(background, shown, trace);
+    return;
+  }
+  vec3 shown = sum.rgb / sum.a;
+  if (colors == 1) {
+    // Records without a value have no part in the mean.
+    float mean = sum.r / max(sum.g, 1e-30);
+    shown = sum.g > 0.0 ? texture(map, vec2(clamp(mean, 0.002, 0.998), 0.5)).rgb : mix(background, 1.0 - background, 0.4);
+  }
+  pixel.rgb = mix(background, shown, trace * (0.12 + 0.88 * shade));
+}`;
+
+/** What colours mean: the density, the mean of a column by the colour map, or the mean of categories' colours. */
+export const COLORS = { density: 0, mean: 1, categories: 2 };
+
+export function makeResolve(map: Texture, shades: DataTexture, background: Color) {
+  const uniforms = {
+    sums: { value: null as Texture | null },
+    shades: { value: shades },
+    map: { value: map },
+    places: { value: [1, 1] },
+    screen: { value: [1, 1] },
+    low: { value: 0 },
+    high: { value: 1 },
+    colors: { value: 0 },
+    background: { value: background },
+  };
+  const shaders = { vertexShader: vertex, fragmentShader: fragment };
+  return new RawShaderMaterial({ glslVersion: GLSL3, ...shaders, uniforms, depthTest: false, depthWrite: false });
+}

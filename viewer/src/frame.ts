@@ -1,0 +1,61 @@
+/** The box that is looked at: from a table's coordinates to the scene's, and its edges. */
+
+import { BufferAttribute, BufferGeometry, type Vector3 } from "three";
+
+/** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
+export class Frame {
+  readonly center: number[];
+  readonly scale: number[];
+
+  constructor(
+    readonly low: number[],
+    readonly high: number[],
+    stretch: boolean,
+    /** The ratio of width to height of a stretched view. */
+    aspect = 1,
+    /** Whether the third axis points away from the viewer, so that space is not seen in a mirror. */
+    mirrored = false,
+  ) {
+    const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
+    const widest = Math.max(...spans);
+    this.center = low.map((value, k) => (value + high[k]) / 2);
+    this.scale = spans.map((span, k) => (2 / (stretch ? span : widest)) * (stretch && k === 0 ? aspect : 1) * (mirrored && k === 2 ? -1 : 1));
+  }
+
+  /** The scene's coordinate of a table's one. */
+  along(value: number, axis: number): number {
+    return (value - this.center[axis]) * this.scale[axis];
+  }
+
+  toScene(point: number[], into: Vector3): Vector3 {
+    for (let k = 0; k < 3; k++) into.setComponent(k, k < point.length ? this.along(point[k], k) : 0);
+    return into;
+  }
+
+  /** The table's coordinate of a point in the scene. */
+  toTable(at: Vector3, axis: number): number {
+    return at.getComponent(axis) / this.scale[axis] + this.center[axis];
+  }
+
+  half(axis: number): number {
+    return axis < this.low.length ? ((this.high[axis] - this.low[axis]) / 2) * Math.abs(this.scale[axis]) : 0;
+  }
+}
+
+/** The edges of the cube from -1 to 1. */
+export function edges(): BufferGeometry {
+  const corners: number[] = [];
+  for (let axis = 0; axis < 3; axis++)
+    for (const p of [-1, 1])
+      for (const q of [-1, 1])
+        for (const end of [-1, 1]) {
+          const corner = [0, 0, 0];
+          corner[axis] = end;
+          corner[(axis + 1) % 3] = p;
+          corner[(axis + 2) % 3] = q;
+          corners.push(...corner);
+        }
+  const geometry = new BufferGeometry();
+  geometry.setAttribute("position", new BufferAttribute(new Float32Array(corners), 3));
+  return geometry;
+}

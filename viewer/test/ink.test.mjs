@@ -1,0 +1,227 @@
+// The ink on the screen follows the number of records: pixels against fields of known density,
+// as points and as densities, by the processor and by the graphics card, while points arrive and after.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { found, launch, serve } from "./browser.mjs";
+import { close, run, settled } from "./visit.mjs";
+
+const COUNT = 300_000;
+const BLOCK = 32;
+/** The area of a point of size 1.2. */
+const POINT = (Math.PI / 4) * 1.2 ** 2;
+const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
+
+/** Numbers that are the same in every run. */
+function random(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const draw = random(3);
+const FIELDS = {
+  uniform: () => [draw(), draw()],
+  gradient: () => [Math.sqrt(draw()), draw()],
+  clusters: () => {
+    if (draw() < 0.35) return [draw(), draw()];
+    const center = [0.27, 0.68, 0.5][Math.floor(3 * draw())];
+    const [away, angle] = [0.3 * draw() ** 1.3, 2 * Math.PI * draw()];
+    const at = [center + away * Math.cos(angle), 1 - center + away * Math.sin(angle)];
+    return at.every((value) => value > 0 && value < 1) ? at : [draw(), draw()];
+  },
+};
+
+function correlation(a, b) {
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [ma, mb] = [mean(a), mean(b)];
+  let [ab, aa, bb] = [0, 0, 0];
+  a.forEach((value, k) => {
+    ab += (value - ma) * (b[k] - mb);
+    aa += (value - ma) ** 2;
+    bb += (b[k] - mb) ** 2;
+  });
+  return ab / Math.sqrt(aa * bb);
+}
+
+/** The mean square of deviations from the mean, as a share of it. */
+const spread = (values) => {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return values.reduce((sum, value) => sum + (value / mean - 1) ** 2, 0) / values.length;
+};
+
+describe("the ink", { skip }, () => {
+  let directory, server, browser;
+  const records = {};
+  const pages = [];
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "kubist-ink-"));
+    const tables = [];
+    for (const [name, of] of Object.entries(FIELDS)) {
+      records[name] = Array.from({ length: COUNT }, of);
+      const file = join(directory, `${name}.csv`);
+      writeFileSync(file, `id,x,y\n${records[name].map(([x, y], k) => `${k},${x},${y}`).join("\n")}\n`);
+      tables.push(join(directory, `${name}.kubist`));
+      run("ingest", tables.at(-1), file, "--dimensions", "x,y", "--identity", "id");
+    }
+    server = await serve(tables);
+    browser = await launch();
+  });
+
+  after(async () => {
+    for (const page of pages) page.free = Infinity;
+    await browser?.close();
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /**
+   * Ink in blocks of the picture that lie inside the field, where their corners lie, and how many
+   * points were drawn. The ink of a density is what the legend says of its grey.
+   */
+  const inked = (page) =>
+    page.evaluate((block) => {
+      const { scene, drawing, requests, state } = window.kubist;
+      scene.box.visible = false;
+      drawing.paint();
+      const { canvas } = scene;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const place = (x, y) => scene.project(scene.frame.toScene([x, y], scene.camera.position.clone()));
+      const [low, high] = [place(0, 0), place(1, 1)];
+      const table = (px, axis) => (px - low[axis]) / (high[axis] - low[axis]);
+      const bare = Math.round(255 * scene.material.uniforms.background.value.r);
+      const dark = drawing.colors()[0];
+      const { low: least, high: most } = drawing.density.toning;
+      const told = (grey) =>
+        grey < dark ? (Math.exp(least) * (grey - bare)) / (dark - bare) : (Math.exp(most) * (grey - dark)) / (255 - dark);
+      const inkOf = state.shown.dense ? told : (grey) => grey - bare;
+      const blocks = [];
+      for (let top = Math.max(0, Math.ceil(high[1])); top + block <= Math.min(height, low[1]); top += block) {
+        for (let left = Math.max(0, Math.ceil(low[0])); left + block <= Math.min(width, high[0]); left += block) {
+          let ink = 0;
+          for (let y = top; y < top + block; y++) {
+            for (let x = left; x < left + block; x++) ink += Math.max(0, inkOf(data[4 * (y * width + x)]));
+          }
+          blocks.push({ ink, low: [table(left, 0), table(top + block, 1)], high: [table(left + block, 0), table(top, 1)] });
+        }
+      }
+      return { blocks, rows: requests.current.choice.rows, precision: [...requests.current.choice.precision] };
+    }, BLOCK);
+
+  /** How many of these records each block has. */
+  function counted(points, blocks) {
+    const counts = new Array(blocks.length).fill(0);
+    const lows = [...new Set(blocks.map(({ low }) => low[0]))].sort((a, b) => a - b);
+    const tops = [...new Set(blocks.map(({ high }) => high[1]))].sort((a, b) => b - a);
+    const { low, high } = blocks[0];
+    const [wide, tall] = [high[0] - low[0], high[1] - low[1]];
+    for (const [x, y] of points) {
+      const column = Math.floor((x - lows[0]) / wide);
+      const line = Math.floor((tops[0] - y) / tall);
+      if (column >= 0 && line >= 0 && column < lows.length && line < tops.length) counts[line * lows.length + column]++;
+    }
+    return counts;
+  }
+
+  async function opened(view) {
+    const page = await browser.newPage({ viewport: { width: 1036, height: 740 } });
+    page.failures = [];
+    page.on("pageerror", (error) => page.failures.push(String(error)));
+    page.free = Infinity;
+    page.asked = 0;
+    pages.push(page);
+    await page.route("**/points", async (route) => {
+      const turn = ++page.asked;
+      while (turn > page.free) await new Promise((done) => setTimeout(done, 15));
+      await route.continue().catch(() => {});
+    });
+    page.first = () => page.goto(`${server.url}#theme=dark&axes=x,y&color=&map=gray&tone=linear&live=0&${view}`);
+    return page;
+  }
+
+  const zoom = (page, factor) =>
+    page.evaluate((factor) => {
+      const { scene, drawing } = window.kubist;
+      scene.camera.zoom = factor;
+      scene.camera.position.x = scene.controls.target.x = 0.13;
+      scene.camera.updateProjectionMatrix();
+      scene.controls.update();
+      scene.isPlaced = true;
+      drawing.invalidate();
+    }, factor);
+
+  for (const name of Object.keys(FIELDS)) {
+    for (const mode of ["points", "density"]) {
+      test(`${mode} of a field: ${name}`, async (t) => {
+        for (const budget of mode === "points" ? [50_000, 90_000] : [150_000]) {
+          const page = await opened(`table=${name}&mode=${mode}&size=1.2&budget=${budget}`);
+          page.free = 1;
+          await page.first();
+          await page.waitForFunction(() => window.kubist?.status().firstPoints != null);
+          for (const moment of ["first", "some", "all", "zoomed"]) {
+            page.free = { first: 1, some: 2 }[moment] ?? Infinity;
+            if (moment === "zoomed") await zoom(page, 1.8);
+            if (page.free === Infinity) await settled(page);
+            else await page.waitForFunction((least) => window.kubist.status().received > least, moment === "some" ? 30_000 : 10_000);
+            for (const card of mode === "density" && moment === "all" ? [false, true] : [false]) {
+              await page.evaluate((card) => (window.kubist.drawing.density.onCard = card), card);
+              const { blocks: all, rows, precision } = await inked(page);
+              const share = precision[0];
+              // Where points cover the ground more of them are no more ink: there densities are shown.
+              const isCovered = (count) => mode === "points" && count * share * POINT > 0.4 * BLOCK ** 2;
+              const inAll = counted(records[name], all);
+              const blocks = all.filter((_, k) => !isCovered(inAll[k]));
+              const truth = inAll.filter((count) => !isCovered(count));
+              assert(blocks.length > 0.5 * all.length && all.length > 150, `${blocks.length} blocks of ${all.length}`);
+              const sample = counted(records[name].filter(() => draw() < share), all).filter((_, k) => !isCovered(inAll[k]));
+              const ink = blocks.map(({ ink }) => ink);
+              const what = `${name}, ${mode}${card ? " by the card" : ""}, ${moment}, ${rows} points, precision ${precision.map((end) => end.toFixed(3))}`;
+              if (name === "uniform") {
+                // Blocks differ as much as a sample's do: by chance, not by precision.
+                const [seen, chance] = [spread(ink), spread(sample)];
+                t.diagnostic(`${what}: spread ${seen.toExponential(2)}, of a sample ${chance.toExponential(2)}`);
+                assert(seen < 1.6 * chance + 1e-4, what);
+              } else {
+                const [seen, best] = [correlation(ink, truth), correlation(sample, truth)];
+                t.diagnostic(`${what}: correlation ${seen.toFixed(4)}, of a sample ${best.toFixed(4)}`);
+                assert(seen >= Math.min(0.99, best - 0.015), `${what}: ${seen} beside ${best}`);
+              }
+            }
+          }
+          await close(page);
+        }
+      });
+    }
+  }
+
+  test("even detail does not follow it", async () => {
+    const page = await opened("table=clusters&mode=points&size=1.2&budget=70000&even=1");
+    await page.first();
+    await settled(page);
+    const { blocks } = await inked(page);
+    assert(correlation(blocks.map(({ ink }) => ink), counted(records.clusters, blocks)) < 0.97);
+    await close(page);
+  });
+
+  test("crowded points become densities, and points again", async () => {
+    const page = await opened("table=clusters&budget=300000");
+    await page.first();
+    await settled(page, (status) => status.rows > 0 && status.dense);
+    await page.waitForFunction(() => /as densities/.test(document.querySelector(".readout").textContent));
+    await zoom(page, 60);
+    await settled(page, (status) => status.rows > 0 && !status.dense);
+    await close(page);
+  });
+});

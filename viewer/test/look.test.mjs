@@ -1,0 +1,264 @@
+// What a new user sees first, and does next.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { found, launch, root, serve } from "./browser.mjs";
+import { close, run, settled, status, visit } from "./visit.mjs";
+
+const steps = join(root, "examples/airway/steps");
+const files = readdirSync(steps).sort().map((name) => join(steps, name));
+const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
+
+describe("the first look", { skip }, () => {
+  let directory, server, browser;
+  const made = (name) => join(directory, `${name}.kubist`);
+  const open = (view, options) => visit(browser, server.url, view, options);
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "kubist-look-"));
+    const dimensions = ["--dimensions", "x,y,z", "--identity", "pid,time"];
+    run("ingest", made("airway"), ...files.slice(-3), ...dimensions);
+    run("ingest", made("young"), files[0], ...dimensions);
+    // A series: identified by large whole numbers, in time.
+    const line = (_, k) => `${9223372036854775807n + BigInt(7919 * k)},2023-11-${14 + (k % 5)}T0${k % 10}:00:00,${(k * 0.37) % 11},${"abcdefghijkl"[k % 12]}`;
+    const lines = Array.from({ length: 3000 }, line);
+    writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
+    run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[s]");
+    server = await serve(["airway", "young", "series"].map(made));
+    browser = await launch();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const frame = (page) => page.evaluate(() => ({ low: window.kubist.scene.frame.low, high: window.kubist.scene.frame.high }));
+
+  /** The extremes of a column, from its records. */
+  function extremes(table, column) {
+    const values = run("query", made(table), "--columns", column, "--format", "csv").trim().split("\n").slice(1).map(Number);
+    return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
+  }
+
+  test("a table that grows stays in view until somebody moves the camera", async () => {
+    const page = await open("table=young");
+    const young = await frame(page);
+    const grows = async (file) => {
+      const { rows } = await status(page);
+      run("ingest", made("young"), file);
+      await settled(page, (status) => status.rows > rows);
+    };
+    await grows(files.at(-1));
+    const [least, most] = extremes("young", "x");
+    await page.waitForFunction((most) => window.kubist.scene.frame.high[0] >= most, most);
+    const grown = await frame(page);
+    assert(grown.high[0] > young.high[0] + 0.05);
+    // The data, not the table's padded domain.
+    assert(grown.low[0] <= least && grown.high[0] - most < 0.05 * (most - least), JSON.stringify(grown));
+    await page.mouse.move(500, 400);
+    await page.mouse.wheel(0, -300);
+    await page.waitForFunction(() => window.kubist.scene.isPlaced);
+    const moved = await frame(page);
+    await grows(files.at(-2));
+    assert.deepEqual(await frame(page), moved);
+    await close(page);
+  });
+
+  test("all of a table is seen at once", async () => {
+    const page = await open("table=airway");
+    const out = await page.evaluate(() => {
+      const { scene, requests: { current } } = window.kubist;
+      let out = 0;
+      for (const cell of current.tree.cells) {
+        for (let row = 0; row < cell.count; row++) {
+          const point = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
+          const at = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+          if (!at || at[0] < 0 || at[1] < 0 || at[0] > scene.width || at[1] > scene.height) out++;
+        }
+      }
+      return out;
+    });
+    assert.equal(out, 0);
+    await close(page);
+  });
+
+  test("a series is drawn over its time, and no identity is an axis", async () => {
+    const page = await open("table=series&color=kind");
+    const { view, rows } = await status(page);
+    assert.deepEqual(view.axes, ["time", "level"]);
+    assert.equal(rows, 3000);
+    const colors = await page.evaluate(() => [...document.querySelectorAll(".swatches i")].map((mark) => mark.style.background));
+    assert.equal(new Set(colors).size, 12, "each kind has its colour");
+    const hint = await page.getByLabel("where").getAttribute("placeholder");
+    assert.match(hint, /^where: level > /);
+    await close(page);
+  });
+
+  test("what is up is drawn upwards, and not in a mirror", async () => {
+    const page = await open("table=airway");
+    for (const [k, column] of [["2", "z"], ["1", "y"]]) {
+      await page.getByLabel(`axis ${k}`).selectOption(column);
+      await settled(page, (status) => status.rows > 0 && status.view.axes[k - 1] === column);
+      const { axes } = (await status(page)).view;
+      assert.equal(new Set(axes).size, 3, "no column is drawn twice");
+      const seen = await page.evaluate((axes) => {
+        const { scene } = window.kubist;
+        const { low, high } = scene.frame;
+        const middle = low.map((end, k) => (end + high[k]) / 2);
+        // Where a step along the column of this name goes: right, up, toward the viewer.
+        const along = (name) => {
+          const k = axes.indexOf(name);
+          const to = middle.map((value, at) => (at === k ? high[k] : value));
+          return scene.frame.toScene(to, scene.camera.position.clone()).applyQuaternion(scene.camera.quaternion.clone().invert()).toArray();
+        };
+        return ["x", "y", "z"].map(along);
+      }, axes);
+      const [x, y, z] = seen;
+      const upwards = seen[["x", "y", "z"].indexOf(axes[1])];
+      assert(upwards[1] > 0.8 * Math.hypot(...upwards), `${axes}: ${upwards}`);
+      const cross = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]];
+      assert(cross.reduce((sum, value, k) => sum + value * z[k], 0) > 0, `${axes} are seen in a mirror`);
+    }
+    await close(page);
+  });
+
+  test("a record is told while its point is there", async () => {
+    const page = await open("table=series");
+    const card = page.locator(".card");
+    const show = async () => {
+      const at = await page.evaluate(() => {
+        const { scene, requests: { current } } = window.kubist;
+        const cell = [...current.tree.cells].find((cell) => cell.count > 0);
+        const point = cell.low.map((low, k) => low + cell.positions[k]);
+        return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+      });
+      await page.mouse.click(at[0], at[1]);
+      await card.waitFor({ state: "visible" });
+    };
+    await show();
+    // All digits of a whole number that no float holds.
+    assert.match(await card.innerText(), /id\s+922\d{16}\b/);
+    await page.keyboard.press("Escape");
+    await card.waitFor({ state: "hidden" });
+    await show();
+    await page.mouse.wheel(0, -200);
+    await card.waitFor({ state: "hidden" });
+    await close(page);
+  });
+
+  test("a box opens where records are, and trails stand out", async () => {
+    const page = await open("table=airway");
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("b");
+    const { inRoi } = await settled(page, (status) => status.inRoi !== null);
+    assert(inRoi > 0);
+    await page.keyboard.press("b");
+    const colors = () => page.evaluate(() => window.kubist.scene.material.uniforms.dim.value);
+    assert.equal(await colors(), 0);
+    await page.keyboard.press("t");
+    await settled(page, (status) => !status.trails.busy && status.trails.paths > 0);
+    assert((await colors()) > 0.5, "points give way to lines");
+    await page.keyboard.press("t");
+    await settled(page, (status) => status.trails.paths === 0);
+    assert.equal(await colors(), 0);
+    await close(page);
+  });
+
+  /** The brightness of the pixels where something is drawn, and of the corner where nothing is. */
+  const brightness = (page) =>
+    page.evaluate(() => {
+      const { scene, drawing } = window.kubist;
+      scene.box.visible = false;
+      drawing.paint();
+      const { canvas } = scene;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const night = [...data.slice(0, 3)];
+      let [sum, lit] = [0, 0];
+      for (let at = 0; at < data.length; at += 4) {
+        const off = [0, 1, 2].reduce((sum, k) => sum + Math.abs(data[at + k] - night[k]), 0);
+        if (off < 8) continue;
+        sum += data[at] + data[at + 1] + data[at + 2];
+        lit++;
+      }
+      return { mean: sum / lit, lit, night, isShaded: scene.isShaded };
+    });
+
+  test("forms are shaded by their depth, and what is empty is not", async () => {
+    const page = await open("table=airway&shaded=1&color=&size=4");
+    const shaded = await brightness(page);
+    assert(shaded.isShaded);
+    await page.getByLabel("depth shading").uncheck();
+    await page.waitForFunction(() => !window.kubist.scene.isShaded);
+    const plain = await brightness(page);
+    assert(shaded.mean < 0.96 * plain.mean, `${shaded.mean} beside ${plain.mean}`);
+    assert.deepEqual(shaded.night, plain.night);
+    assert(shaded.lit > 0.9 * plain.lit, "nothing vanishes in its shade");
+    await close(page);
+  });
+
+  test("a graphics card draws the same places, with smooth rims", async () => {
+    const plain = await open("table=airway&budget=20000000&size=5&color=&shaded=0");
+    const software = await brightness(plain);
+    await close(plain);
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.failures = [];
+    page.on("pageerror", (error) => page.failures.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && page.failures.push(message.text()));
+    // The page takes the browser's software for a card.
+    await page.addInitScript(() => {
+      const { prototype } = WebGL2RenderingContext;
+      const real = prototype.getParameter;
+      prototype.getParameter = function (name) {
+        const value = real.call(this, name);
+        return typeof value === "string" && /swiftshader/i.test(value) ? "a card" : value;
+      };
+    });
+    await page.goto(`${server.url}#theme=dark&table=airway&budget=20000000&size=5&color=&shaded=0`);
+    await settled(page);
+    assert.equal(await page.evaluate(() => window.kubist.scene.software), false);
+    const card = await brightness(page);
+    assert(Math.abs(card.lit / software.lit - 1) < 0.15, `${card.lit} pixels beside ${software.lit}`);
+    await page.evaluate(() => {
+      window.kubist.state.view.mode = "density";
+      window.kubist.recolor();
+    });
+    await page.waitForFunction(() => window.kubist.state.shown.dense && window.kubist.drawing.density.onCard);
+    assert((await brightness(page)).lit > 1000);
+    await close(page);
+  });
+
+  test("on a phone nothing is cut or wrapped", async () => {
+    const page = await open("table=airway", { viewport: { width: 390, height: 844 }, hasTouch: true });
+    const boxes = await page.evaluate(() => {
+      const box = (selector) => document.querySelector(selector).getBoundingClientRect().toJSON();
+      return { readout: box(".readout"), player: box(".player"), head: box(".head"), toggle: box(".toggle"), side: box(".side") };
+    });
+    const { readout, player, head, toggle, side } = boxes;
+    for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
+    assert(readout.height < 26 && head.height < 34, "one line each");
+    assert(readout.bottom <= player.top || readout.top >= player.bottom || readout.right <= player.left);
+    assert(head.right <= toggle.left + 1);
+    assert.equal(side.height, 0, "the picture comes first");
+    await page.getByLabel("panel").first().tap();
+    const sheet = await page.evaluate(() => document.querySelector(".side").getBoundingClientRect().toJSON());
+    assert(sheet.width === 390 && sheet.top > 300 && sheet.bottom <= 844, JSON.stringify(sheet));
+    await close(page);
+  });
+
+  test("all points of a small table are drawn, and the line below says so", async () => {
+    const page = await open("table=airway&budget=20000000");
+    const { rows, total } = await status(page);
+    assert.equal(rows, total);
+    await page.waitForFunction(() => /every record in view/.test(document.querySelector(".readout").textContent));
+    await close(page);
+  });
+});

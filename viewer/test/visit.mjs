@@ -1,0 +1,39 @@
+// The page in a tab of its own: opened, waited for, closed.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { kubist } from "./browser.mjs";
+
+/** Runs the command and returns what it prints. */
+export function run(...argumentsOf) {
+  const done = spawnSync(kubist, argumentsOf, { encoding: "utf8" });
+  assert.equal(done.status, 0, done.stderr);
+  return done.stdout;
+}
+
+/** The page at this address with this view, once all of it has come. */
+export async function visit(browser, url, view = "", options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+  page.failures = [];
+  page.on("pageerror", (error) => page.failures.push(String(error)));
+  await page.goto(`${url}#theme=dark&${view}`);
+  await settled(page);
+  return page;
+}
+
+/** The page's state once nothing more is to come, and `what` is so. */
+export async function settled(page, what = (status) => status.rows > 0) {
+  for (const begin = Date.now(); ; ) {
+    const status = await page.evaluate(() => window.kubist?.status());
+    if (status && !status.busy && !status.message && status.total !== null && what(status)) return status;
+    if (Date.now() - begin > 30000) assert.fail(`still waiting: ${JSON.stringify({ ...status, drawnCells: 0 })} ${page.failures}`);
+    await page.waitForTimeout(40);
+  }
+}
+
+export const status = (page) => page.evaluate(() => window.kubist.status());
+
+export async function close(page) {
+  assert.deepEqual(page.failures, []);
+  await page.close();
+}
