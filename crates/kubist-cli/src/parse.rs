@@ -153,6 +153,18 @@ enum Shape {
     Linear(String, String),
 }
 
+impl Domains {
+    /// Each column with its domain as it is written on the command line.
+    pub fn as_text(&self) -> Vec<(String, String)> {
+        let text = |shape: &Shape| match shape {
+            Shape::Learned => "learned".to_string(),
+            Shape::Quantile => "quantile".to_string(),
+            Shape::Linear(low, high) => format!("{low}..{high}"),
+        };
+        self.0.iter().map(|(column, shape)| (column.clone(), text(shape))).collect()
+    }
+}
+
 impl FromStr for Domains {
     type Err = String;
 
