@@ -15,10 +15,6 @@ from typing import Any
 import numpy as np
 
 from . import _table
-<<<<<<< HEAD
-=======
-from ._libraries import need
->>>>>>> main
 from ._errors import InvalidInput
 from ._libraries import need
 from ._md.append import FrameWriter
