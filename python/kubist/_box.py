@@ -104,9 +104,7 @@ def _column(what: str, value: Any) -> str:
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
     """Both ends of a range; a single value is both."""
     ends = _scalar(ends)
-    single = ends is not None and (
-        isinstance(ends, (str, bytes)) or not isinstance(ends, (Iterable, Mapping))
-    )
+    single = isinstance(ends, (str, bytes)) or not isinstance(ends, Iterable)
     low, high = (ends, ends) if single else map(_scalar, pair(f"box: {column}", ends))
     if _is_above(low, high):
         message = f"box: {column}: the lower end {low} is above the upper end {high}"

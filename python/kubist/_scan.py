@@ -72,7 +72,11 @@ class Source:
         if asked is None:
             self.columns = [column["name"] for column in described]
         else:
-            self.columns = _box.names("columns", asked)
+            # By the engine's rule for names: as written, or else ignoring letter case.
+            names = [column["name"] for column in described]
+            own = {name.lower(): name for name in names} | {name: name for name in names}
+            wanted = _box.names("columns", asked)
+            self.columns = [own.get(name, own.get(name.lower(), name)) for name in wanted]
         self.kinds = {
             name: kind for name, kind in kinds(described).items() if name in set(self.columns)
         }

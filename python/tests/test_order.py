@@ -112,9 +112,8 @@ def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.D
     found = slow.filter(polars.col("kind") == "oil").collect()
     lowest = frame.sort_values("x").head(100)
     assert found["HIP"].to_list() == lowest.loc[lowest["kind"] == "oil", "HIP"].tolist()
-    with pytest.raises(kubist.InvalidInput, match="cannot be cut"):
-        table._question(order_by="x")
-        table._pinned().splits(table._question(order_by="x"), 3, False)
+    named = table.scan(columns=["hip", "X"]).filter(polars.col("HIP") == 7).collect()
+    assert named.columns == ["HIP", "x"] and len(named) == 1
 
 
 def test_integers_go_into_float_columns_where_exact(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_steps_say_what_they_wait_for(tmp_path: Path) -> None:
                 writer.commit(step=4)
     expected = r"step 4 is not complete: waiting for writer rank-2 \(3 of 4 have finished\)"
     with pytest.raises(kubist.InvalidInput, match=expected):
-        table.snapshot().at_step(4)
+        table.snapshot(4)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

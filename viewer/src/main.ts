@@ -3,8 +3,9 @@
 import "./app.css";
 import type { TableInfo } from "./api";
 import { App } from "./app";
+import { Foot } from "./foot";
 import { grouped, signed } from "./numbers";
-import { Foot, Panel } from "./panel";
+import { Panel } from "./panel";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [

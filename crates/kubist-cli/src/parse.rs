@@ -135,8 +135,8 @@ pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
         _ => match (text.parse(), text.parse::<f64>()) {
             (Ok(whole), _) => Some(Value::Int(whole)),
             (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
-            // With a unit, perhaps: the engine reads it.
-            _ => Some(Value::Text(text.to_string())),
+            // With a unit: the engine reads it.
+            _ => text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)).then(|| Value::Text(text.to_string())),
         },
     };
     value.ok_or_else(|| Failure::usage(format!("{text:?} is not a value for column {:?} ({data_type})", field.name())))
@@ -151,6 +151,18 @@ enum Shape {
     Learned,
     Quantile,
     Linear(String, String),
+}
+
+impl Domains {
+    /// Each column with its domain as it is written on the command line.
+    pub fn as_text(&self) -> Vec<(String, String)> {
+        let text = |shape: &Shape| match shape {
+            Shape::Learned => "learned".to_string(),
+            Shape::Quantile => "quantile".to_string(),
+            Shape::Linear(low, high) => format!("{low}..{high}"),
+        };
+        self.0.iter().map(|(column, shape)| (column.clone(), text(shape))).collect()
+    }
 }
 
 impl FromStr for Domains {

@@ -363,7 +363,7 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
         ("query t --box w=0:1", "no column `w`; the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
-        ("query t --box x=low:high", "column `x` of type Float32 cannot be compared with the text 'low'"),
+        ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
         ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
         ("query t --columns w", "w"),
         ("query t --where w>1", "w"),
@@ -474,8 +474,8 @@ fn damaged_files_are_errors_that_name_them() {
     }
     workdir.write("a.csv", "");
     workdir.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
-    workdir.write("a.h5", "\x01HDF");
-    workdir.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
+    workdir.write("a.ipc", "\x01HDF");
+    workdir.run("ingest t a.ipc --dimensions x").fails(2, &["a.ipc: not a file that can be read here"]);
     assert!(!workdir.path("t").exists());
 }
 

@@ -133,7 +133,10 @@ impl<'a> Lexer<'a> {
         self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
         let Some(number) = Decimal::parse(text) else {
-            return match Quantity::parse(text).filter(|quantity| !quantity.unit.contains(['_', '.'])) {
+            // A unit is of letters; an `e` begins an exponent.
+            let is_unit = |unit: &str| !unit.contains(|c: char| "_.".contains(c) || c.is_ascii_digit());
+            let is_glued = |unit: &str| is_unit(unit) && !["e", "E"].contains(&unit);
+            return match Quantity::parse(text).filter(|quantity| is_glued(&quantity.unit)) {
                 Some(quantity) => Ok(Token::Quantity(quantity)),
                 None => Err(mistake(self.text, start, format!("`{}` is not a number", shortened(text)))),
             };

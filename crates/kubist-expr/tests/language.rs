@@ -155,7 +155,7 @@ fn mistakes_name_what_is_wrong() {
     for (sql, message) in [
         ("", "at character 1: the expression is empty"),
         ("  ", "at character 1: the expression is empty"),
-        ("x >", "at character 4: found the end"),
+        ("x >", "expected a value after `>` at character 4"),
         ("x > 1 AND", "at character 10: found the end"),
         ("x 5", "at character 3: found the number 5"),
         ("(x > 1", "at character 7: expected `)`, found the end"),

@@ -98,7 +98,7 @@ pub fn vacant_for_copy(location: &TableLocation) -> Result<Arc<dyn Store>> {
             let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
             (there(UNFINISHED)? && !there(TABLE)? && !there(DROPPED)?).then_some(store)
         }
-        Err(Error::NotATable { .. }) => None,
+        Err(Error::NotATable { .. } | Error::Missing { .. }) => None,
         Err(error) => return Err(error),
     };
     if let Some(left) = left {

@@ -88,7 +88,7 @@ described! {
         /// Equal records follow each other by priority. Without it records come in no order, but
         /// under `limit` and `per_cell` by priority. A `limit` draws its sample first.
         #[serde(skip_serializing_if = "Option::is_none")]
-        "order_by": pub order_by: Option<Vec<String>> = {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "order_by": pub order_by: Option<Vec<String>> = {"type": "array", "items": {"type": "string"}},
         /// Only the first so many records in the order of `order_by`, which it needs: the largest,
         /// the earliest. Unlike those of `limit` they are no sample.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,8 @@ fn full() -> QuerySpec {
         .columns(["y", "x"])
         .steps(None, 3)
         .inclusion("p")
+        .order_by(["x desc", "y"])
+        .first(3)
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn formulas_of_aggregates_are_plain_arithmetic_once_all_is_read() {
         ("sum(diameter) / diameter", "no column `diameter`"),
         ("sum(diameter) > 3", "it is a condition"),
         ("sum(diameter", "is not closed"),
-        ("sum(diameter) +", "found the end"),
+        ("sum(diameter) +", "expected a value after `+`"),
         ("sum(nope) / count()", "no column `nope`"),
         ("sum(mean(diameter)) / 2", "the function `mean` is not supported"),
     ] {

@@ -170,7 +170,6 @@ pub mod bounds {
                 for range in ranges {
                     let ends = match range {
                         Json::Array(ends) => <[Json; 2]>::try_from(ends).map_err(|ends| ends.len().to_string()),
-                        Json::Null => Err("null".to_string()),
                         value => Ok([value.clone(), value]),
                     };
                     let found = |found| wrong(format!("it needs [low, high] or a value, not {found}"));
