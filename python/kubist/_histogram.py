@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._data import need
+from ._libraries import need
 from ._errors import InvalidInput
 
 if TYPE_CHECKING:
