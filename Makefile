@@ -8,15 +8,18 @@
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
+# make bench-insitu   what output costs an MPI program, in seven ways; RANKS="1 2 4", PARTICLES=n, STEPS=n
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -41,7 +44,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -108,10 +111,20 @@ bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
 
+pictures: page
+	cargo build --release --locked --workspace --target-dir target --bin kubist
+	node scripts/pictures.mjs
+
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
+
+# STORES=folder says on which disk.
+bench-insitu:
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
@@ -175,6 +188,10 @@ stress:
 	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
+
+stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
+stress-simulations: build $(VENV)/.for-test
+	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q python/tests/test_simulations.py -k killed
 
 # Whatever a stranger or a bad disk hands over, for longer than in the tests.
 TRIES ?= 20000

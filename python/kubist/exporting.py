@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _forms
-from ._libraries import need
 from ._errors import InvalidInput
+from ._libraries import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,9 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     positions = [_forms.plain(table.column(axis)).astype(np.float64) for axis in AXES]
     for axis, values in zip(AXES, positions, strict=True):
         if not np.isfinite(values).all():
-            raise InvalidInput(f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}")
+            raise InvalidInput(
+                f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}"
+            )
     header.scales, header.offsets = (
         (about["scales"], about["offsets"]) if about else _scaling(positions)
     )
@@ -90,7 +92,9 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
         if values.dtype.kind == "b":
             plain[name] = values = values.astype(np.uint8)
         if values.dtype.kind not in "iuf" or values.dtype == np.float16:
-            raise InvalidInput(f"column {name}: LAS has no place for {table.schema.field(name).type}")
+            raise InvalidInput(
+                f"column {name}: LAS has no place for {table.schema.field(name).type}"
+            )
         header.add_extra_dim(laspy.ExtraBytesParams(name, values.dtype.str[1:]))
     out = laspy.LasData(header)
     out.x, out.y, out.z = positions
@@ -149,7 +153,9 @@ def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     try:
         numbers = _values(table, "iteration") or [0]
         for number in numbers:
-            rows = _where(table, "iteration", number) if "iteration" in table.column_names else table
+            rows = (
+                _where(table, "iteration", number) if "iteration" in table.column_names else table
+            )
             iteration = series.iterations[number]
             if "time" in rows.column_names and rows.num_rows:
                 iteration.time, iteration.time_unit_SI = float(pc.min(rows["time"]).as_py()), 1.0

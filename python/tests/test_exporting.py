@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,9 @@ def points(path: Path, **more: Any) -> kubist.Table:
         "id": np.arange(500),
         **more,
     }
-    return kubist.create(path, columns, dimensions=["x", "y", "z"], units={"x": "m", "y": "m", "z": "m"})
+    return kubist.create(
+        path, columns, dimensions=["x", "y", "z"], units={"x": "m", "y": "m", "z": "m"}
+    )
 
 
 @pytest.mark.parametrize("ending", ["las", "laz"])

@@ -10,9 +10,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import kubist
 import pytest
 from servers import COMMAND
+
+import kubist
 
 DATA = Path(__file__).parent / "data"
 MELT = DATA / "lammps" / "melt.dump.gz"
@@ -29,7 +30,9 @@ def test_the_command_reads_what_python_reads(path: Path) -> None:
     assert "format      lammps" in shown.stdout
     assert "steps       3, 0 of them in the table already" in shown.stdout
     assert not path.exists()
-    done = run("ingest", path, MELT, "--json", "--unit", "x=sigma", "--domain", "x=-1:5", "--set", "run=7")
+    done = run(
+        "ingest", path, MELT, "--json", "--unit", "x=sigma", "--domain", "x=-1:5", "--set", "run=7"
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["rows"], report["created"], report["skipped"]) == (96, True, 0)
@@ -72,6 +75,8 @@ def test_a_query_goes_to_a_file_of_others(path: Path, tmp_path: Path) -> None:
     failed = run("query", path, "--columns", "x,y", "-o", tmp_path / "out.vtp")
     assert failed.returncode == 2 and "there is no column z" in failed.stderr
     laspy = pytest.importorskip("laspy", reason="laspy is not installed")
-    done = run("query", path, "--box", "step=10:10", "-o", tmp_path / "out.las", "--columns", "x,y,z,id")
+    done = run(
+        "query", path, "--box", "step=10:10", "-o", tmp_path / "out.las", "--columns", "x,y,z,id"
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(laspy.read(tmp_path / "out.las")["id"]) == list(range(1, 33))

@@ -47,7 +47,9 @@ def test_numpy_by_frame_and_atom(table: kubist.Table) -> None:
     assert found["pid"].tolist() == [0, 10, 20, 30, 40]
     expected = sorted_rows(table).column("x").to_numpy().reshape(FRAMES, ATOMS)
     np.testing.assert_array_equal(found["x"], expected)
-    with pytest.raises(kubist.InvalidInput, match="time 1.5, pid 20 has 0 rows, and 1 of 35 places"):
+    with pytest.raises(
+        kubist.InvalidInput, match="time 1.5, pid 20 has 0 rows, and 1 of 35 places"
+    ):
         table.query(where="NOT (time = 1.5 AND pid = 20)").to_numpy(frames="time", atoms="pid")
     with pytest.raises(kubist.InvalidInput, match="there is no column 'atom'; there are x"):
         table.query(columns=["x"]).to_numpy(frames="x", atoms="atom")
@@ -89,7 +91,12 @@ def test_astropy(table: kubist.Table) -> None:
     assert str(found["z"].unit) == "furlong"
     assert found["hits"].dtype == np.int16
     assert found["hits"].mask.sum() == rows.column("hits").null_count
-    hits = {(p, t): h for p, t, h in zip(*(rows.column(n).to_pylist() for n in ("pid", "time", "hits")), strict=True)}
+    hits = {
+        (p, t): h
+        for p, t, h in zip(
+            *(rows.column(n).to_pylist() for n in ("pid", "time", "hits")), strict=True
+        )
+    }
     for row in found:
         value: Any = hits[int(row["pid"]), float(row["time"])]
         assert np.ma.is_masked(row["hits"]) if value is None else row["hits"] == value
@@ -99,7 +106,12 @@ def test_astropy(table: kubist.Table) -> None:
 def test_pyvista(table: kubist.Table) -> None:
     pytest.importorskip("pyvista", reason="pyvista is not installed")
     mesh = table.query().to_pyvista()
-    rows = {tuple(point): pid for *point, pid in zip(*(table.query().to_numpy()[n].tolist() for n in ("x", "y", "z", "pid")), strict=True)}
+    rows = {
+        tuple(point): pid
+        for *point, pid in zip(
+            *(table.query().to_numpy()[n].tolist() for n in ("x", "y", "z", "pid")), strict=True
+        )
+    }
     assert mesh.n_points == FRAMES * ATOMS
     for point, pid in zip(mesh.points.tolist(), mesh.point_data["pid"], strict=True):
         assert rows[tuple(point)] == pid

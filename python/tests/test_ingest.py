@@ -115,7 +115,9 @@ def test_fits(tmp_path: Path) -> None:
     table["ra"] = RNG.uniform(0, 360, count) * units.deg
     table["dec"] = RNG.uniform(-90, 90, count) * units.deg
     table["mag"] = RNG.normal(15, 2, count).astype(np.float32) * units.mag
-    table["hits"] = MaskedColumn(RNG.integers(0, 99, count).astype(np.int16), mask=np.arange(count) % 7 == 0)
+    table["hits"] = MaskedColumn(
+        RNG.integers(0, 99, count).astype(np.int16), mask=np.arange(count) % 7 == 0
+    )
     table["name"] = [f"star {i}" for i in range(count)]
     table["pm"] = RNG.normal(size=(count, 2)) * units.mas / units.yr
     table["variable"] = np.arange(count) % 2 == 0
@@ -144,7 +146,9 @@ def test_fits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [True, False])
 def test_ply(tmp_path: Path, text: bool) -> None:
     plyfile = need("plyfile")
-    vertices = np.zeros(400, [("x", "f4"), ("y", "f4"), ("z", "f4"), ("red", "u1"), ("quality", "f8")])
+    vertices = np.zeros(
+        400, [("x", "f4"), ("y", "f4"), ("z", "f4"), ("red", "u1"), ("quality", "f8")]
+    )
     for name in ("x", "y", "z", "quality"):
         vertices[name] = RNG.normal(size=400)
     vertices["red"] = RNG.integers(0, 255, 400)
@@ -259,7 +263,9 @@ def test_gadget_and_swift(tmp_path: Path) -> None:
         with h5py.File(file) as theirs:
             for kind in (0, 1, 4):
                 group = theirs[f"PartType{kind}"]
-                ours = rows(table, "ParticleIDs", box={"time": (time, time)}, where=f"type = {kind}")
+                ours = rows(
+                    table, "ParticleIDs", box={"time": (time, time)}, where=f"type = {kind}"
+                )
                 assert_same(ours["z"], group["Coordinates"][:, 2])
                 assert_same(ours["vx"], group["Velocities"][:, 0])
                 assert_same(ours["ParticleIDs"], group["ParticleIDs"][:])
@@ -337,14 +343,22 @@ def test_openpmd(tmp_path: Path, ending: str) -> None:
         for species, count in (("electrons", 300), ("ions", 80)):
             particles = iteration.particles[species]
             for axis in ("x", "y", "z"):
-                write(io, series, particles["position"], axis, RNG.normal(size=count).astype(np.float32), 1e-6)
+                write(
+                    io,
+                    series,
+                    particles["position"],
+                    axis,
+                    RNG.normal(size=count).astype(np.float32),
+                    1e-6,
+                )
                 write(io, series, particles["positionOffset"], axis, np.full(count, 3.0), 1e-3)
                 write(io, series, particles["momentum"], axis, RNG.normal(size=count), 1e-22)
             ids = np.arange(count, dtype=np.uint64)
             write(io, series, particles["id"], io.Record_Component.SCALAR, ids, 1.0)
-        for record, powers in (("position", {io.Unit_Dimension.L: 1}), ("momentum", {
-            io.Unit_Dimension.L: 1, io.Unit_Dimension.M: 1, io.Unit_Dimension.T: -1
-        })):
+        for record, powers in (
+            ("position", {io.Unit_Dimension.L: 1}),
+            ("momentum", {io.Unit_Dimension.L: 1, io.Unit_Dimension.M: 1, io.Unit_Dimension.T: -1}),
+        ):
             for species in ("electrons", "ions"):
                 iteration.particles[species][record].unit_dimension = powers
         iteration.close()
@@ -400,7 +414,9 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
     assert set(ours["time"]) == {0.04 if how == "collated" else 0.12}
 
 
-@pytest.mark.parametrize(("how", "cut"), [("binary", "d"), ("ascii", "U"), ("collated", "positions")])
+@pytest.mark.parametrize(
+    ("how", "cut"), [("binary", "d"), ("ascii", "U"), ("collated", "positions")]
+)
 def test_an_openfoam_file_that_ends_early(tmp_path: Path, how: str, cut: str) -> None:
     case = shutil.copytree(DATA / "openfoam" / how, tmp_path / "case")
     file = next(case.rglob(cut))
@@ -426,7 +442,9 @@ def test_lammps_text(tmp_path: Path, which: str) -> None:
     assert len(ours["id"]) == theirs.n_atoms * theirs.n_frames
     # MDAnalysis moves the box to the origin.
     low = [bounds[0] for bounds in kubist.open(tmp_path / "t.kubist").metadata["lammps"]["box"]]
-    names = next(n for n in (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs")) if n[0] in ours)
+    names = next(
+        n for n in (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs")) if n[0] in ours
+    )
     for axis, name in enumerate(names):
         found = ours[name].reshape(theirs.n_frames, -1)
         steps = ours["step"].reshape(theirs.n_frames, -1)[:, 0]
@@ -434,7 +452,9 @@ def test_lammps_text(tmp_path: Path, which: str) -> None:
             assert steps[ts.frame] == ts.data["step"]
             if names[0] == "xs":
                 continue
-            np.testing.assert_allclose(found[ts.frame] - low[axis], ts.positions[:, axis], atol=1e-5)
+            np.testing.assert_allclose(
+                found[ts.frame] - low[axis], ts.positions[:, axis], atol=1e-5
+            )
 
 
 def test_lammps_binary_is_what_lammps_wrote_as_text(tmp_path: Path) -> None:
@@ -543,7 +563,9 @@ def test_a_trajectory_that_grows(tmp_path: Path) -> None:
         kubist.ingest(table, file, topology=data.PSF)
         assert len(kubist.open(table)) == frames * len(universe.atoms)
     importlib.import_module("kubist.mdanalysis")
-    ours, theirs = (mda.Universe(*files, to_guess=()) for files in ((str(table),), (data.PSF, str(file))))
+    ours, theirs = (
+        mda.Universe(*files, to_guess=()) for files in ((str(table),), (data.PSF, str(file)))
+    )
     np.testing.assert_array_equal(
         ours.trajectory.timeseries(order="fac"), theirs.trajectory.timeseries(order="fac")
     )
@@ -605,7 +627,9 @@ def test_a_missing_library_is_named(tmp_path: Path, run_python: Callable[..., An
         file,
         Path(kubist.__file__).parents[1],
     )
-    assert done.stdout == f"{file}: LAS is read with laspy: pip install 'kubist[lidar]'\n", done.stderr
+    assert done.stdout == f"{file}: LAS is read with laspy: pip install 'kubist[lidar]'\n", (
+        done.stderr
+    )
 
 
 def test_what_is_of_no_known_format(tmp_path: Path) -> None:

@@ -202,12 +202,14 @@ def ended(*processes: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rank", "node"])
-@pytest.mark.parametrize("victim", ["a rank", "all"])
+@pytest.mark.parametrize("victim", ["a rank", "the leader", "all"])
+@pytest.mark.parametrize("turn", range(int(os.environ.get("ROUNDS", "1"))))
 def test_killed_jobs_go_on_from_a_checkpoint(
-    prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str
+    prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str, turn: int
 ) -> None:
     """What was acknowledged stays, and the table equals that of an undisturbed run."""
     program = compiled("C", prefix, programs)
+    wanted = 3 + 7 * turn % 40
     job = subprocess.Popen(
         mpirun(2, program, path, 100_000, 200, mode),
         env=os.environ | MPI,
@@ -217,13 +219,13 @@ def test_killed_jobs_go_on_from_a_checkpoint(
     ranks: list[int] = []
     try:
         deadline = time.monotonic() + 60
-        while not (path / "table").exists() or not complete(path) >= 3:
+        while not (path / "table").exists() or not complete(path) >= wanted:
             assert job.poll() is None
             assert time.monotonic() < deadline
         ranks = ranks_of(job.pid, program)
         assert len(ranks) == 2
-        if victim == "a rank":
-            ended(ranks[-1])
+        if victim != "all":
+            ended(ranks[0 if victim == "the leader" else -1])
             # mpirun ends the others.
             job.wait(60)
     finally:
@@ -231,7 +233,7 @@ def test_killed_jobs_go_on_from_a_checkpoint(
         job.wait(60)
     table = kubist.open(path)
     last = complete(path)
-    assert last >= 3
+    assert last >= wanted
     assert table.verify(deep=True).ok
     found, expected = written(table, (1, last)), simulated(2, last, 200)
     for name in NAMES:
@@ -252,10 +254,12 @@ def complete(path: Path) -> int:
 
 
 def ranks_of(parent: int, program: Path) -> list[int]:
-    """The processes of a program that this one started."""
+    """The processes of a program that this one started, the first rank first."""
     listed = run("ps", "-o", "pid=,ppid=,args=", "-e").splitlines()
     rows = [line.split(None, 2) for line in listed]
-    return [int(pid) for pid, ppid, args in rows if int(ppid) == parent and str(program) in args]
+    return sorted(
+        int(pid) for pid, ppid, args in rows if int(ppid) == parent and str(program) in args
+    )
 
 
 def test_an_mpi_that_another_started_is_named(
@@ -281,3 +285,19 @@ def test_an_mpi_that_another_started_is_named(
         said = done.stderr.split("this program is of", 1)[1].split("\n")[0]
         assert of in said.split("started")[0] and started in said.split("started")[1]
     assert not path.exists()
+
+
+def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> None:
+    need("mpicc.openmpi", "mpirun.openmpi")
+    small = {"PARTICLES": "2000", "RANKS": "2", "STEPS": "3", "STORES": str(tmp_path)}
+    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | small)
+    rows = [line.split("|") for line in told.splitlines() if line.startswith("| ")][1:]
+    files = {row[1].strip(): int(row[8]) for row in rows}
+    assert list(files)[:4] == ["memcpy", "gathered-csv", "gathered-binary", "file-per-rank"]
+    assert (files["gathered-csv"], files["file-per-rank"]) == (3, 6)
+    assert len(files) == 8
+    # With more steps there are no more files of a table, and with more ranks none per node.
+    more = small | {"RANKS": "4", "STEPS": "6"}
+    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | more)
+    rows = [line.split("|") for line in told.splitlines() if line.startswith("| kubist-node")]
+    assert [int(row[8]) for row in rows] == [files[row[1].strip()] for row in rows]

@@ -106,8 +106,8 @@ export class Drawing {
     if (!current?.choice) return;
     // In depth points that hide others are what is to be seen.
     const isOpen = view.mode === "auto" && view.axes.length === 2;
-    const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : 0;
-    const overlap = (crowd * Math.PI * view.size ** 2) / 4;
+    const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
+    const overlap = (crowd.around * Math.PI * view.size ** 2) / 4;
     const dense = view.mode === "density" || (isOpen && overlap > (shown.dense ? SPARSE : CROWDED));
     if (dense !== shown.dense) {
       shown.dense = dense;
@@ -115,7 +115,7 @@ export class Drawing {
     }
     current.group.visible = !shown.dense;
     if (shown.dense) {
-      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd / scene.renderer.getPixelRatio() ** 2);
+      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd.middle / scene.renderer.getPixelRatio() ** 2);
       return;
     }
     this.density.hide();

@@ -474,8 +474,8 @@ fn damaged_files_are_errors_that_name_them() {
     }
     workdir.write("a.csv", "");
     workdir.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
-    workdir.write("a.h5", "\x01HDF");
-    workdir.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
+    workdir.write("a.ipc", "\x01HDF");
+    workdir.run("ingest t a.ipc --dimensions x").fails(2, &["a.ipc: not a file that can be read here"]);
     assert!(!workdir.path("t").exists());
 }
 

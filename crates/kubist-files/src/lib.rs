@@ -153,6 +153,12 @@ impl Input {
 /// Whether a file is there that this crate has no reader for: another crate's business.
 /// A file that cannot be opened is not; reading it says why.
 pub fn is_foreign(path: &Path) -> bool {
+    const OURS: [&str; 6] = ["parquet", "arrow", "arrows", "feather", "ipc", "npz"];
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    if ending.is_some_and(|ending| OURS.contains(&ending.as_str())) {
+        // Whatever it begins with: then it is damaged.
+        return false;
+    }
     let Ok(mut file) = open(path) else { return path.is_dir() };
     let Ok(head) = head(path, &mut file) else { return false };
     !head.is_empty() && magic(path, &head).is_none()

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+<<<<<<< HEAD
+=======
 from .._libraries import need
+>>>>>>> main
 from .._directory import location_of
 from .._errors import InvalidInput, NotATable, TableExists
 from .._figures import Commit
+from .._libraries import need
 from .._table import Table, create, open
 from .._writer import Writer
 from . import layout, topology

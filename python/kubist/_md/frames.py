@@ -157,9 +157,7 @@ class Frames:
         """
         numbers = np.asarray(frames, dtype=np.int64)
         wanted = self.atoms if atoms is None else self.atoms[atoms]
-        arrays = {
-            name: np.empty((len(numbers), len(wanted), 3), dtype=np.float32) for name in what
-        }
+        arrays = {name: np.empty((len(numbers), len(wanted), 3), dtype=np.float32) for name in what}
         at_once = max(1, ROWS_AT_ONCE // max(len(wanted), 1))
         for start in range(0, len(numbers), at_once):
             part = slice(start, start + at_once)
@@ -247,4 +245,3 @@ class Frames:
             found = {name: values[chosen] for name, values in found.items()}
         order = np.lexsort((found["atom"], found["frame"]))
         return {name: found[name][order] for name in columns}
-

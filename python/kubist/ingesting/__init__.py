@@ -1,4 +1,4 @@
-"""Files of particle codes and instruments into tables: `kubist.ingest`, and the command's other half.
+"""Files of particle codes and instruments into tables: `kubist.ingest`, half of the command.
 
 Each format is a module in `kubist.ingesting.formats`: it says what a file holds (columns, units,
 time, identity, dimensions) and reads it step by step, through the library that its community
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidInput
-from .driver import Asked, Ingestion, Plan, Report, checked, follow, on_terminal
+from .driver import Ingestion, checked, follow, on_terminal
+from .report import Asked, Plan, Report
 
 if TYPE_CHECKING:
     from .._arguments import Domain

@@ -7,122 +7,26 @@ import os
 import re
 import sys
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _box, _table
-from .._libraries import need
 from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
+from .._libraries import need
 from .._writer import Writer
 from . import formats
+from .report import Asked, Plan, Report
 from .source import Options, Source, State, Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .._arguments import Domain
 
 # How often a folder is looked at for something new.
 LOOK_SECONDS = 1.0
 WRITER = "ingest"
-
-
-@dataclass
-class Asked:
-    """What the user wants otherwise than files say it."""
-
-    format: str | None = None
-    topology: Path | None = None
-    time: float | None = None
-    dimensions: Sequence[str] = ()
-    identity: Sequence[str] | None = None
-    lookup: Sequence[str] = ()
-    domains: Mapping[str, Domain] = field(default_factory=dict)
-    capacity: int | None = None
-    seed: int | None = None
-    replication: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    columns: Sequence[str] | None = None
-    writer: str | None = None
-    optimize: bool = False
-    memory_bytes: int | None = None
-
-
-@dataclass
-class Plan:
-    """What an ingestion would take, and how: what ``dry_run`` returns.
-
-    Attributes:
-        files: The files and series, in the order in which they are taken.
-        columns: Name, type and unit of each column.
-        dimensions, identity, lookup: Of the table, as the format suggests or you said.
-        steps: How many steps there are, and how many of them the table has already.
-        rows: How many rows, where the format says so beforehand.
-        times: The first and the last time, where the format says it.
-    """
-
-    format: str
-    files: list[str]
-    columns: list[tuple[str, str, str | None]]
-    dimensions: list[str]
-    identity: list[str]
-    lookup: list[str]
-    steps: int
-    known: int
-    rows: int | None
-    times: tuple[float, float] | None
-    metadata: dict[str, Any]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _, _ in self.columns)
-        rows = "rows not known beforehand" if self.rows is None else f"{self.rows:,} rows"
-        lines = [
-            f"format      {self.format}",
-            f"files       {len(self.files)}: {self.files[0]}"
-            + (f" to {self.files[-1]}" if len(self.files) > 1 else ""),
-            f"steps       {self.steps}, {self.known} of them in the table already; {rows}",
-        ]
-        if self.times is not None:
-            lines.append(f"time        {self.times[0]:g} to {self.times[1]:g}")
-        lines += [
-            f"dimensions  {', '.join(self.dimensions) or 'none: say --dimensions'}",
-            f"identity    {', '.join(self.identity) or 'each row by itself'}",
-        ]
-        if self.lookup:
-            lines.append(f"lookup      {', '.join(self.lookup)}")
-        lines.append("columns")
-        for name, kind, unit in self.columns:
-            lines.append(f"  {name:{width}}  {kind}" + (f" [{unit}]" if unit else ""))
-        for name, value in self.metadata.items():
-            text = str(value)
-            lines.append(f"metadata    {name} = {text if len(text) < 60 else text[:57] + '...'}")
-        return "\n".join(lines)
-
-
-@dataclass
-class Report:
-    """What an ingestion did.
-
-    Attributes:
-        files: What was taken of each file: rows, commits.
-        rows, bytes_written: In all.
-        skipped: Steps that the table had already.
-        failed: Files that could not be read, and why; nothing of them was written.
-    """
-
-    table: str
-    created: bool = False
-    files: dict[str, dict[str, int]] = field(default_factory=dict)
-    rows: int = 0
-    bytes_written: int = 0
-    skipped: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 class Ingestion:
@@ -201,9 +105,10 @@ class Ingestion:
             committed = self._writer.committed
         steps = known = 0
         for source in sources:
-            for step in source.steps(lambda label, key=source.key(): committed(f"{key}/{label}")):
+            key = source.key()
+            for step in source.steps(_under(key, committed)):
                 steps += 1
-                known += committed(f"{source.key()}/{step.label}") is not None
+                known += committed(f"{key}/{step.label}") is not None
         times = [t for source in sources for t in source.times]
         rows = [source.rows for source in sources]
         return Plan(
@@ -236,7 +141,8 @@ class Ingestion:
         for name in (*wanted, *self.asked.types, *self.asked.units):
             if name not in fields:
                 raise InvalidInput(
-                    f"{source.path}: there is no column {name!r}; the columns are {', '.join(fields)}"
+                    f"{source.path}: there is no column {name!r}; "
+                    f"the columns are {', '.join(fields)}"
                 )
         chosen = []
         for name in wanted:
@@ -321,7 +227,7 @@ class Ingestion:
         writer = self._writer
         assert writer is not None and self._state is not None
         key, taken = source.key(), 0
-        steps = iter(source.steps(lambda label: writer.committed(f"{key}/{label}")))
+        steps = iter(source.steps(_under(key, writer.committed)))
         while (step := _next(steps, source.path)) is not None:
             if step.time is not None:
                 other = seen.setdefault((step.time, step.part), source)
@@ -372,7 +278,9 @@ class Ingestion:
                 part = part.append_column("time", pa.array([when] * part.num_rows, pa.float64()))
         unknown = set(part.column_names) - set(self._schema.names)
         if unknown and self.asked.columns is None:
-            raise InvalidInput(f"{step.label}: the table has no column {', '.join(sorted(unknown))}")
+            raise InvalidInput(
+                f"{step.label}: the table has no column {', '.join(sorted(unknown))}"
+            )
         columns = []
         for field_ in self._schema:
             if field_.name not in part.column_names:
@@ -400,8 +308,13 @@ class Ingestion:
         return self._dimension_names
 
 
+def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:
+    """How many rows were committed of a step of this source."""
+    return lambda label: committed(f"{key}/{label}")
+
+
 def _next(items: Iterator[Any], where: Path | str) -> Any:
-    """The next of them, or None. Whatever a format's library raises means a file that is not sound."""
+    """The next, or None. Whatever a format's library raises means a file that is not sound."""
     try:
         return next(items, None)
     except Exception as error:

@@ -104,8 +104,9 @@ class Format:
             try:
                 __import__(module)
             except ImportError as error:
+                command = f"pip install 'kubist[{self.extra}]'"
                 raise ImportError(
-                    f"{path}: {self.about} is read with {module}: pip install 'kubist[{self.extra}]'"
+                    f"{path}: {self.about} is read with {module}: {command}"
                 ) from error
 
 
@@ -165,9 +166,7 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
     if schema is None:
         return table
     rows = table.num_rows
-    filled = [
-        table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema
-    ]
+    filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
     return pa.table([_cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
 
 

@@ -129,7 +129,9 @@ class KubistReader(ReaderBase):
             self.ts.dt = float(self._converted("time", times[1] - times[0]))
         self._read_next_timestep()
 
-    def _open(self, atoms: Any, box: Box | None, precision: float | None, token: str | None) -> None:
+    def _open(
+        self, atoms: Any, box: Box | None, precision: float | None, token: str | None
+    ) -> None:
         self._frames = open_frames(self.filename, atoms, box, precision, token)
         try:
             self.units = units_of(self._frames) if self.convert_units else dict.fromkeys(KINDS)

@@ -111,7 +111,7 @@ export interface EstimateRequest extends CountRequest {
   /** As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md. */
   aggregates: string[];
   /** Read about this many bytes at most. (at least 1) */
-  bytes?: number;
+  max_bytes?: number;
   /** How often intervals hold the truth; 0.95 by default. (above 0, below 1) */
   confidence?: number;
   /** Stop when half of each interval is at most this share of its value. (above 0) */
@@ -126,7 +126,7 @@ export interface EstimateRequest extends CountRequest {
    */
   progressive?: boolean;
   /** Read about this many records at most. (at least 1) */
-  rows?: number;
+  max_rows?: number;
   /** This share of the records at either end of the values is read whatever its priority. (above 0, at most 0.1) */
   tails?: number;
   /** Seconds to answer in. (at least 0) */

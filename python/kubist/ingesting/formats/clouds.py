@@ -21,7 +21,10 @@ def look_at_ply(path: Path, options: Options) -> Source:
         raise ValueError(f"{path}: it has no element 'vertex'")
     vertices = data["vertex"]
     plain = [p.name for p in vertices.properties if "list" not in type(p).__name__.lower()]
-    fields = [pa.field(name, pa.from_numpy_dtype(vertices.ply_property(name).dtype("="))) for name in plain]
+    fields = [
+        pa.field(name, pa.from_numpy_dtype(vertices.ply_property(name).dtype("=")))
+        for name in plain
+    ]
 
     def read(_: State) -> Iterator[pa.Table]:
         found = PlyData.read(path, mmap="r")["vertex"]

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 # Pairs of columns that are positions, best first.
 POSITIONS = (("x", "y", "z"), ("ra", "dec"), ("ra_icrs", "de_icrs"), ("glon", "glat"), ("l", "b"))
 # Cards of the header that only say how the table is stored.
-STRUCTURE = ("SIMPLE", "XTENSION", "BITPIX", "NAXIS", "PCOUNT", "GCOUNT", "TFIELDS", "T", "CHECKSUM")
+STRUCTURE = (
+    "SIMPLE",
+    "XTENSION",
+    "BITPIX",
+    "NAXIS",
+    "PCOUNT",
+    "GCOUNT",
+    "TFIELDS",
+    "T",
+    "CHECKSUM",
+)
 KNOWN_NAMES = ("source_id", "id", "hip", "objid")
 
 
@@ -33,7 +43,9 @@ def look(path: Path, options: Options) -> Source:
     from astropy.io import fits
 
     with fits.open(path, memmap=True) as hdus:
-        tables = [i for i, hdu in enumerate(hdus) if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)]
+        tables = [
+            i for i, hdu in enumerate(hdus) if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)
+        ]
         if not tables:
             raise ValueError(f"{path}: there is no table in it, only images")
         hdu = hdus[tables[0]]

@@ -146,15 +146,21 @@ def look_at_h5part(path: Path, options: Options) -> Source:
         if not names:
             raise ValueError(f"{path}: it has no step")
         first = file[names[0]]
-        said = {name: [file[n].attrs.get(name) for n in names] for name in ("TimeValue", "Time", "TIME")}
+        said = {
+            name: [file[n].attrs.get(name) for n in names] for name in ("TimeValue", "Time", "TIME")
+        }
         times = next((v for v in said.values() if None not in v), None)
-        numbers = [float(t) if times is None else float(_one(t)) for t in (times or range(len(names)))]
+        numbers = [
+            float(t) if times is None else float(_one(t)) for t in (times or range(len(names)))
+        ]
         columns = sorted(n for n, d in first.items() if isinstance(d, h5py.Dataset) and d.ndim == 1)
         fields = []
         for name in columns:
             kind = pa.from_numpy_dtype(first[name].dtype.newbyteorder("="))
             said_unit = file.attrs.get(f"{name}Unit", first[name].attrs.get("unit"))
-            fields.append(unit(pa.field(name, kind), None if said_unit is None else text(said_unit)))
+            fields.append(
+                unit(pa.field(name, kind), None if said_unit is None else text(said_unit))
+            )
         rows = sum(file[n][columns[0]].shape[0] for n in names)
         about = attributes(file)
     schema = pa.schema([*fields, pa.field("time", pa.float64()), pa.field("step", pa.int64())])
@@ -183,9 +189,7 @@ def look_at_h5part(path: Path, options: Options) -> Source:
         path=path,
         format="h5part",
         schema=schema,
-        steps=lambda _: [
-            Step(n, reading(n, t), t) for n, t in zip(names, numbers, strict=True)
-        ],
+        steps=lambda _: [Step(n, reading(n, t), t) for n, t in zip(names, numbers, strict=True)],
         dimensions=[*(n for n in POSITION if n in columns), "time"],
         identity=identity and [*identity, "time"],
         metadata={"h5part": about} if about else {},
@@ -231,7 +235,9 @@ def look_at_h5md(path: Path, options: Options) -> Source:
     schema = pa.unify_schemas(schemas)
     if len(groups) > 1:
         schema = schema.append(pa.field("group", pa.string()))
-    schema = schema.append(unit(pa.field("time", pa.float64()), clock)).append(pa.field("step", pa.int64()))
+    schema = schema.append(unit(pa.field("time", pa.float64()), clock)).append(
+        pa.field("step", pa.int64())
+    )
 
     def reading(name: str, frame: int) -> Callable[[State], Iterator[pa.Table]]:
         def read(_: State) -> Iterator[pa.Table]:

@@ -78,7 +78,9 @@ def look(path: Path, options: Options) -> Source:
     )
 
 
-def _reading(frame: Frame, rows: pa.Table, schema: pa.Schema) -> Callable[[State], Iterator[pa.Table]]:
+def _reading(
+    frame: Frame, rows: pa.Table, schema: pa.Schema
+) -> Callable[[State], Iterator[pa.Table]]:
     def read(_: State) -> Iterator[pa.Table]:
         import numpy as np
         import pyarrow as pa
@@ -159,7 +161,8 @@ def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
     lines = [file.readline() for _ in range(frame.atoms)]
     if lines and not lines[-1].endswith(b"\n") and len(lines[-1].split()) != len(frame.columns):
         raise ValueError(
-            f"{path}: byte {begin}: step {frame.step} ends early: {frame.atoms} atoms were announced"
+            f"{path}: byte {begin}: step {frame.step} ends early: "
+            f"{frame.atoms} atoms were announced"
         )
     kinds = {name: _type(name) for name in frame.columns}
     body = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
@@ -214,7 +217,9 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
             offset = file.tell()
             (length,) = take("q")
             if not -32 < length < 0:
-                raise ValueError(f"{path}: byte {offset}: no time step of a binary dump begins here")
+                raise ValueError(
+                    f"{path}: byte {offset}: no time step of a binary dump begins here"
+                )
             take(f"{-length}s")
             endian, _revision, step, atoms, triclinic = take("iiqqi")
             if endian != 1:

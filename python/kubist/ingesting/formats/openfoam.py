@@ -17,7 +17,14 @@ from ..source import Format, Options, Source, State, Step, arrow_table, unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COMPONENTS = {"scalar": 1, "label": 1, "vector": 3, "symmTensor": 6, "tensor": 9, "sphericalTensor": 1}
+COMPONENTS = {
+    "scalar": 1,
+    "label": 1,
+    "vector": 3,
+    "symmTensor": 6,
+    "tensor": 9,
+    "sphericalTensor": 1,
+}
 AXES = ("x", "y", "z")
 POSITIONS = "positions"
 COORDINATES = "coordinates"
@@ -110,7 +117,9 @@ def _positions(cloud: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def _reading(folders: list[Path], schema: pa.Schema, named: bool) -> Callable[[State], Iterator[pa.Table]]:
+def _reading(
+    folders: list[Path], schema: pa.Schema, named: bool
+) -> Callable[[State], Iterator[pa.Table]]:
     def read(_: State) -> Iterator[pa.Table]:
         for folder in folders:
             table = _read(folder, named)
@@ -165,7 +174,9 @@ def _blocks(file: Path) -> list[Block]:
     while (found := re.compile(rb"\s*(?://[^\n]*\n\s*)*(\d+)\s*\(").match(raw, place)) is not None:
         length, begin = int(found[1]), found.end()
         if begin + length + 1 > len(raw):
-            raise ValueError(f"{file}: byte {begin}: a part of {length} bytes, the file ends before")
+            raise ValueError(
+                f"{file}: byte {begin}: a part of {length} bytes, the file ends before"
+            )
         part = raw[begin : begin + length]
         inner = _entries(file, part, header)
         end = inner.pop("end")
@@ -194,7 +205,14 @@ def _block(file: Path, entries: dict[str, Any], raw: bytes, body: int) -> Block:
     skipped = COMMENTS.match(raw, body)
     begin = skipped.end() if skipped else body
     binary = entries.get("format") == "binary"
-    return Block(entries.get("class", ""), binary, f"<i{int(arch[1]) // 8}", f"<f{int(arch[2]) // 8}", raw, begin)
+    return Block(
+        entries.get("class", ""),
+        binary,
+        f"<i{int(arch[1]) // 8}",
+        f"<f{int(arch[2]) // 8}",
+        raw,
+        begin,
+    )
 
 
 def _list(file: Path, block: Block) -> tuple[int, int, bool]:
@@ -218,10 +236,14 @@ def _parcels(file: Path, block: Block) -> Any:
         numbers = _numbers(file, block, begin, 4 * count)
         return numbers.reshape(-1, 4)[:, :3].astype(block.scalar)
     # Each parcel is in brackets, with a line end behind all but the last.
-    record = np.dtype([("open", "S1"), ("x", block.scalar, 3), ("cell", block.label), ("close", "S2")])
+    record = np.dtype(
+        [("open", "S1"), ("x", block.scalar, 3), ("cell", block.label), ("close", "S2")]
+    )
     begin += block.raw[begin : begin + 1] == b"\n"
     if begin + count * record.itemsize - 1 > len(block.raw):
-        raise ValueError(f"{file}: byte {begin}: {count} parcels were announced, the file ends before")
+        raise ValueError(
+            f"{file}: byte {begin}: {count} parcels were announced, the file ends before"
+        )
     parcels = np.frombuffer(block.raw.ljust(begin + count * record.itemsize), record, count, begin)
     if not ((parcels["open"] == b"(").all() and np.char.startswith(parcels["close"], b")").all()):
         raise ValueError(f"{file}: byte {begin}: no parcels in brackets")
@@ -244,7 +266,9 @@ def _values(file: Path, block: Block) -> Any:
     if block.binary and not uniform:
         length = stored * width * np.dtype(kind).itemsize
         if begin + length > len(block.raw):
-            raise ValueError(f"{file}: byte {begin}: {count} values were announced, the file ends before")
+            raise ValueError(
+                f"{file}: byte {begin}: {count} values were announced, the file ends before"
+            )
         return np.frombuffer(block.raw, kind, stored * width, begin).reshape(-1, width)
     values = _numbers(file, block, begin, stored * width).astype(kind).reshape(-1, width)
     return np.repeat(values, count, axis=0) if uniform else values

@@ -36,12 +36,19 @@ def look(path: Path, options: Options) -> Source:
         for name, field in columns.items():
             fields.setdefault(name, field)
     rows = sum(
-        _rows(series.iterations[i].particles[n]) for i in iterations for n in series.iterations[i].particles
+        _rows(series.iterations[i].particles[n])
+        for i in iterations
+        for n in series.iterations[i].particles
     )
     series.close()
     several = [pa.field("species", pa.string())] if len(species) > 1 else []
     schema = pa.schema(
-        [*several, *fields.values(), unit(pa.field("time", pa.float64()), "s"), pa.field("iteration", pa.int64())]
+        [
+            *several,
+            *fields.values(),
+            unit(pa.field("time", pa.float64()), "s"),
+            pa.field("iteration", pa.int64()),
+        ]
     )
     identity = [*(f.name for f in several), "id", "time"] if "id" in fields else []
     return Source(
@@ -95,10 +102,16 @@ def _columns(particles: Any) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
             component = record[component_name]
             scalar = len(record) == 1 and component_name not in AXES
             if record_name == "position":
-                yield component_name, unit(pa.field(component_name, pa.float64()), "m"), (record_name, component_name)
+                yield (
+                    component_name,
+                    unit(pa.field(component_name, pa.float64()), "m"),
+                    (record_name, component_name),
+                )
                 continue
             column = record_name if scalar else f"{record_name}_{component_name}"
-            field = unit(pa.field(column, pa.from_numpy_dtype(component.dtype)), _unit(record, component))
+            field = unit(
+                pa.field(column, pa.from_numpy_dtype(component.dtype)), _unit(record, component)
+            )
             yield column, field, (record_name, component_name)
 
 
@@ -114,7 +127,9 @@ def _unit(record: Any, component: Any) -> str | None:
     return " ".join(powers) if factor == 1 else f"{factor!r} {' '.join(powers)}"
 
 
-def _reading(path: Path, number: int, time: float, schema: pa.Schema) -> Callable[[State], Iterator[pa.Table]]:
+def _reading(
+    path: Path, number: int, time: float, schema: pa.Schema
+) -> Callable[[State], Iterator[pa.Table]]:
     def read(_: State) -> Iterator[pa.Table]:
         import numpy as np
         import pyarrow as pa
@@ -129,7 +144,9 @@ def _reading(path: Path, number: int, time: float, schema: pa.Schema) -> Callabl
                     for column, _field, (record, component) in _columns(particles):
                         columns[column] = _load(series, particles[record][component], part)
                         if record == "position":
-                            columns[column] = _whole(series, particles, component, columns[column], part)
+                            columns[column] = _whole(
+                                series, particles, component, columns[column], part
+                            )
                     many = part.stop - part.start
                     if "species" in schema.names:
                         columns["species"] = pa.array([name] * many)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ENDINGS = frozenset(
-    ".xtc .trr .dcd .nc .ncdf .tng .gsd .trj .mdcrd .crd .gro .pdb .pqr .mol2 .trz .coor .cif".split()
+    ".xtc .trr .dcd .nc .ncdf .tng .gsd .trj .mdcrd .crd .gro .pdb .pqr .mol2 .trz .coor".split()
 )
 
 
