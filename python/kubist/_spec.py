@@ -28,7 +28,8 @@ class OtherEnd(TypedDict, total=False):
 
 End = float | str | bool | None | OtherEnd
 """An end of a range: a number, text (ISO 8601 against dates and times, digits against
-decimals) or a boolean, compared in the column's own type. null is open.
+decimals, a number with a unit against a column that has one) or a boolean, compared in
+the column's own type. null is open.
 """
 
 Range = tuple[End, End]
@@ -50,9 +51,10 @@ class PerCell(TypedDict, total=False):
 class QuerySpec(TypedDict, total=False):
     """Which records of a snapshot are asked for; by default all of them."""
 
-    box: Mapping[str, Range | Sequence[Range]]
+    box: Mapping[str, Range | End | Sequence[Range]]
     """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
-    end. A column that is bounded more than once has a list of such pairs.
+    end; a single value is both ends. A column that is bounded more than once has a list of
+    such pairs.
     """
 
     columns: Sequence[str]
@@ -105,9 +107,10 @@ class QuerySpec(TypedDict, total=False):
 class CountRequest(TypedDict, total=False):
     """A question for the number of records."""
 
-    box: Mapping[str, Range | Sequence[Range]]
+    box: Mapping[str, Range | End | Sequence[Range]]
     """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
-    end. A column that is bounded more than once has a list of such pairs.
+    end; a single value is both ends. A column that is bounded more than once has a list of
+    such pairs.
     """
 
     precision: float
@@ -140,9 +143,6 @@ class EstimateRequest(CountRequest, total=False):
     aggregates: Required[Sequence[str]]
     """As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md."""
 
-    bytes: int
-    """Read about this many bytes at most. (at least 1)"""
-
     confidence: float
     """How often intervals hold the truth; 0.95 by default. (above 0, below 1)"""
 
@@ -155,13 +155,16 @@ class EstimateRequest(CountRequest, total=False):
     group_by: Sequence[str]
     """Columns and expressions by whose values records are grouped."""
 
+    max_bytes: int
+    """Read about this many bytes at most. (at least 1)"""
+
+    max_rows: int
+    """Read about this many records at most. (at least 1)"""
+
     progressive: bool
     """All estimates as they narrow, each as soon as it is there: one JSON text a line, or one
     Arrow stream after the other.
     """
-
-    rows: int
-    """Read about this many records at most. (at least 1)"""
 
     tails: float
     """This share of the records at either end of the values is read whatever its priority.

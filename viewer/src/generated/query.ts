@@ -18,8 +18,8 @@ export interface OtherEnd {
 }
 
 /**
- * An end of a range: a number, text (ISO 8601 against dates and times, digits against decimals) or a boolean,
- * compared in the column's own type. null is open.
+ * An end of a range: a number, text (ISO 8601 against dates and times, digits against decimals, a number with a
+ * unit against a column that has one) or a boolean, compared in the column's own type. null is open.
  */
 export type End = number | string | boolean | null | OtherEnd;
 
@@ -40,10 +40,10 @@ export interface PerCell {
 /** Which records of a snapshot are asked for; by default all of them. */
 export interface QuerySpec {
   /**
-   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end. A column that is
-   * bounded more than once has a list of such pairs.
+   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end; a single value is
+   * both ends. A column that is bounded more than once has a list of such pairs.
    */
-  box?: Record<string, Range | Range[]>;
+  box?: Record<string, Range | End | Range[]>;
   /** The columns to return, in this order; without it all. */
   columns?: string[];
   /**
@@ -83,10 +83,10 @@ export interface QuerySpec {
 /** A question for the number of records. */
 export interface CountRequest {
   /**
-   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end. A column that is
-   * bounded more than once has a list of such pairs.
+   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end; a single value is
+   * both ends. A column that is bounded more than once has a list of such pairs.
    */
-  box?: Record<string, Range | Range[]>;
+  box?: Record<string, Range | End | Range[]>;
   /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
   precision?: number;
   /** The form in which this is written; 1 by default. */
@@ -110,23 +110,23 @@ export interface EstimateRequest extends CountRequest {
   absolute?: number;
   /** As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md. */
   aggregates: string[];
-  /** Read about this many bytes at most. (at least 1) */
-  max_bytes?: number;
   /** How often intervals hold the truth; 0.95 by default. (above 0, below 1) */
   confidence?: number;
   /** Stop when half of each interval is at most this share of its value. (above 0) */
   error?: number;
   /** JSON by default; or an Arrow IPC stream, a row a figure. */
   format?: "json" | "arrow";
-  /** Columns and expressions by whose values records are grouped. */
+  /** Columns by whose values records are grouped. */
   group_by?: string[];
+  /** Read about this many bytes at most. (at least 1) */
+  max_bytes?: number;
+  /** Read about this many records at most. (at least 1) */
+  max_rows?: number;
   /**
    * All estimates as they narrow, each as soon as it is there: one JSON text a line, or one Arrow stream after the
    * other.
    */
   progressive?: boolean;
-  /** Read about this many records at most. (at least 1) */
-  max_rows?: number;
   /** This share of the records at either end of the values is read whatever its priority. (above 0, at most 0.1) */
   tails?: number;
   /** Seconds to answer in. (at least 0) */
