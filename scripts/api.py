@@ -39,7 +39,7 @@ CHAPTERS: dict[str, list[str]] = {
         "View",
         "Split",
     ],
-    "Writing": ["Writer", "Commit"],
+    "Writing": ["Writer", "Commit", "ingest"],
 }
 """All other names follow: reports, then errors."""
 

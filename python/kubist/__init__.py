@@ -98,6 +98,7 @@ from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._view import View
 from ._writer import Writer
+from .ingesting import ingest
 
 __all__ = [
     "Busy",
@@ -147,6 +148,7 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "ingest",
     "open",
     "salvage",
 ]

@@ -188,7 +188,7 @@ def _scalar(value: Any) -> Any:
             value = value.item()
             value = float(value) if hasattr(value, "dtype") else value  # long double
     if not isinstance(value, str) and str(value) in ("NaT", "<NA>"):
-        raise InvalidInput(f"{value} is no value to compare with; None leaves an end open")
+        raise InvalidInput(f"{value} is not a value to compare with; None leaves an end open")
     return value
 
 

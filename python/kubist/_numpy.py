@@ -58,7 +58,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
     elif kind in "biuf" and named.itemsize <= 8:
         stored = named.name
     else:
-        raise InvalidInput(f"column {name}: NumPy's {values.dtype} is no type of a column")
+        raise InvalidInput(f"column {name}: NumPy's {values.dtype} is not a column type")
     # Files of other machines: Arrow has the byte order of this one only.
     contiguous = numpy.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     nulls = None

@@ -52,7 +52,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Is it one of these? Null is no value of the list."""
+    """Is it one of these? Null is not a value of the list."""
 
     column: str
     values: Sequence[Any]

@@ -361,12 +361,14 @@ class Questions:
                 ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
                 histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``,
                 histograms with ``log`` or ``round`` as last arguments.
-                Arguments are columns or arithmetic over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
-                condition counts as 1 or 0. ``ratio`` is the sum of a over the sum of b,
-                variances divide by n - 1.
+                Arguments are columns or expressions over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
+                condition counts as 1 or 0. Sums, counts, means and shares can be combined, as
+                ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a over the sum of b, variances
+                divide by n - 1.
             box, where, steps: Of which records: as for `query`.
             window: From which priorities the sample comes; figures are of all records.
-            group_by: Columns by whose values records are grouped, up to 10,000 groups.
+            group_by: Columns and expressions by whose values records are grouped, such as
+                ``bin(diameter, 1e-6)``, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value: 0.01 or
                 ``"1%"``; or this much, in the value's unit: ``"0.01 abs"``, for values that
                 may be 0, of which no error is a small share. If the pilot expects that the

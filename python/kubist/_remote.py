@@ -377,7 +377,7 @@ class RemoteTable(_Remote):
         Raises:
             SnapshotExpired: The files of that snapshot were cleaned away.
             NotATable: It is of another table.
-            InvalidInput: It is no token.
+            InvalidInput: It is not a token.
         """
         token = urllib.parse.quote(_box.token(token))
         pinned = self._pinned()

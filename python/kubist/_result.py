@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _kubist, _shown
-from ._errors import Refused
+from . import _forms, _kubist, _shown
+from ._errors import InvalidInput, Refused
 from ._figures import Stats, parse
 from ._libraries import need
 
 if TYPE_CHECKING:
+    import astropy.table
+    import geopandas
     import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    import pyvista
+    import xarray
 
 _SHOWN = 10
 """Records that a console or a notebook shows."""
@@ -98,13 +103,32 @@ class Result:
         frame: pl.DataFrame = polars.DataFrame(self._read().collect())
         return frame
 
-    def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+    def to_numpy(
+        self, frames: str | None = None, atoms: str | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
         """All records as one NumPy array a column (pyarrow is not needed).
 
         Null is NaN in numbers, which integers and booleans become floats for, and NaT in
         times. Decimals are floats. What NumPy has no type for is text, in an array of
         objects, with None for null.
+
+        Args:
+            frames, atoms: Columns that tell frames, and atoms, apart. With both each other
+                column is an array of shape (frames, atoms), in their order, and these two
+                are their values.
+
+        Raises:
+            InvalidInput: Not every atom has one row in every frame.
+
+        Example:
+            >>> a = t.query(where="pid in (3, 7)").to_numpy(frames="time", atoms="pid")
+            >>> a["x"].shape, a["time"].shape
+            ((250, 2), (250,))
         """
+        if (frames is None) != (atoms is None):
+            raise InvalidInput("to_numpy(): frames and atoms go together")
+        if frames is not None and atoms is not None:
+            return _forms.grid(self.to_numpy(), (frames, atoms), "to_numpy()")
         numpy = need("numpy", "to_numpy()")
         stream = self._read()
         fields = stream.names()
@@ -116,6 +140,62 @@ class Result:
             empty = stream.empty_batch()
             parts = [[_array(numpy, *empty.column(place))] for place in range(len(fields))]
         return {name: _joined(numpy, of) for name, of in zip(fields, parts, strict=True)}
+
+    def to_xarray(self, *axes: str) -> xarray.Dataset:
+        """All records as an `xarray.Dataset`, with units.
+
+        Args:
+            axes: Columns that become the dimensions, as ``"time", "pid"``; the others are
+                arrays over them. None: one dimension, ``row``.
+
+        Raises:
+            InvalidInput: There is not one row for each place of the axes.
+        """
+        need("xarray", "to_xarray()")
+        return _forms.to_xarray(self.to_arrow(), axes)
+
+    def to_geopandas(self, x: str = "x", y: str = "y", crs: Any = None) -> geopandas.GeoDataFrame:
+        """All records as a `geopandas.GeoDataFrame` of points.
+
+        Args:
+            x, y: The columns that hold the coordinates.
+            crs: Their reference system, as ``"EPSG:4326"``.
+        """
+        need("geopandas", "to_geopandas()")
+        return _forms.to_geopandas(self.to_arrow(), x, y, crs)
+
+    def to_astropy(self) -> astropy.table.Table:
+        """All records as an `astropy.table.Table`, with units; nulls are masked."""
+        need("astropy", "to_astropy()")
+        return _forms.to_astropy(self.to_arrow())
+
+    def to_pyvista(self, x: str = "x", y: str = "y", z: str | None = "z") -> pyvista.PolyData:
+        """All records as a `pyvista.PolyData` of points, the other columns as their data.
+
+        Args:
+            x, y, z: The columns that hold the coordinates; z None: they lie in a plane.
+        """
+        need("pyvista", "to_pyvista()")
+        return _forms.to_pyvista(self.to_arrow(), x, y, z)
+
+    def write(
+        self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Writes all rows to a file for other programs: .las, .laz, .vtp, .fits, or openPMD as
+        .h5 or .bp.
+
+        Args:
+            path: The file; its ending says what it becomes.
+            metadata: ``t.metadata`` of a table that came from a LAS file: its scales and
+                offsets then bring positions back exactly.
+
+        Raises:
+            InvalidInput: The ending names no format, or a column has no place in it.
+        """
+        from .exporting import write
+
+        need("pyarrow", "write()")
+        write(self.to_arrow(), path, metadata or {})
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")

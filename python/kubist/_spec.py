@@ -153,7 +153,7 @@ class EstimateRequest(CountRequest, total=False):
     """JSON by default; or an Arrow IPC stream, a row a figure."""
 
     group_by: Sequence[str]
-    """Columns by whose values records are grouped."""
+    """Columns and expressions by whose values records are grouped."""
 
     max_bytes: int
     """Read about this many bytes at most. (at least 1)"""

@@ -152,7 +152,7 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
     """Deletes the table at ``path``, and its directory if nothing else is in it.
 
     Files that Kubist did not make stay, and no link is followed. Where a drop was
-    interrupted, what is left is no table, and can be dropped again.
+    interrupted, what is left is not a table, and can be dropped again.
 
     Args:
         path: Where the table is.
@@ -312,7 +312,7 @@ class Table(InDirectory["Table"]):
             SnapshotExpired: The files of that snapshot were cleaned away, or the table was
                 never in that state.
             NotATable: It is of another table, perhaps one that was in this place before.
-            InvalidInput: It is no token.
+            InvalidInput: It is not a token.
 
         Example:
             >>> token = t.snapshot().token           # text, for a file or a message
@@ -632,11 +632,11 @@ def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
         return _kubist.Schema.of_column(name, type, nullable)
     if is_a(type, "numpy", "dtype"):
         return _kubist.Schema.of_column(name, type.name, nullable)
-    pa = need("pyarrow", "a column of a type that is no text")
+    pa = need("pyarrow", "a column of a type that is not text")
     try:
         return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"column {name}: {type!r} is no type: {error}") from None
+        raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None
 
 
 for _public in (create, drop, open, salvage, Table, Snapshot):

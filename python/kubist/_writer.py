@@ -84,6 +84,13 @@ class Writer:
             ),
         )
 
+    def committed(self, token: str) -> int | None:
+        """How many rows this writer has committed under ``token``; None: it has not used it.
+
+        A program that starts again so learns what it need not read.
+        """
+        return self._writer.committed(token)
+
     def abandon(self, step: int) -> None:
         """Tells readers not to wait for ``step`` of this writer: it has no records for it."""
         self._writer.abandon(_box.step("step", step))

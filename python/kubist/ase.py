@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from . import _table
-from ._data import need
 from ._errors import InvalidInput
+from ._libraries import need
 from ._md.append import FrameWriter
 from ._md.frames import Frames
 from ._md.topology import Attribute, Topology
@@ -47,12 +47,15 @@ def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
         for column, unit in USUAL.items():
             if frames.units.get(column, unit) != unit:
                 raise InvalidInput(
-                    f"{filename}: column {column} is in {frames.units[column]!r}; ASE reads {unit!r}"
+                    f"{filename}: column {column} is in {frames.units[column]!r}, "
+                    f"not in {unit!r}, which ASE needs"
                 )
         numbers = range(len(frames))[index]
         numbers = [numbers] if isinstance(numbers, int) else numbers
         attributes = frames.topology.attributes
-        symbols = attributes[ELEMENTS].values if ELEMENTS in attributes else ["X"] * len(frames.atoms)
+        symbols = (
+            attributes[ELEMENTS].values if ELEMENTS in attributes else ["X"] * len(frames.atoms)
+        )
         known = [str(symbol).capitalize() or "X" for symbol in symbols]
         what = [name for name, there in frames.has.items() if there]
         for number in numbers:

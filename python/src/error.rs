@@ -31,6 +31,25 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     raise(py, class, &error.to_string())
 }
 
+/// The exception for a step that was not written.
+pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
+    let class = match failure.kind {
+        ErrorKind::InvalidInput => "InvalidInput",
+        ErrorKind::Corrupt => "Damaged",
+        ErrorKind::Unavailable => "Unavailable",
+        ErrorKind::NoSpace => "NoSpace",
+        ErrorKind::Permission => "NotPermitted",
+        ErrorKind::Busy => "Busy",
+        ErrorKind::Expired => "Refused",
+        ErrorKind::Cancelled => "Cancelled",
+        ErrorKind::Unsupported => "StorageError",
+        ErrorKind::NotFound => "NotATable",
+        ErrorKind::Exists => "TableExists",
+        _ => "InternalError",
+    };
+    raise(py, class, &failure.message)
+}
+
 /// An `InvalidInput` that was found before the engine was asked.
 pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)

@@ -19,6 +19,7 @@ mod plain;
 mod process_bound;
 mod query;
 mod shown;
+mod steps;
 mod stream;
 mod table;
 mod value;
@@ -52,6 +53,8 @@ mod _kubist {
     use crate::shown::{
         duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
     };
+    #[pymodule_export]
+    use crate::steps::{Leader, StepWriter, ring_bytes};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

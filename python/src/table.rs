@@ -14,11 +14,12 @@ use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
-use crate::error::{exception, invalid};
+use crate::error::{exception, failed, invalid};
 use crate::estimate::{Estimated, Estimates, Figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
 use crate::query::{Refine, answer, asked};
+use crate::steps::{Leader, Opening, StepWriter, shared};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -158,6 +159,51 @@ impl Table {
         let options = WriterOptions { name, memory_bytes, optimize, cancel: cancel.clone() };
         let writer = run(py, &cancel, || self.0.get()?.writer(&options))?;
         Ok(Writer::new(self.0.location(), writer, cancel))
+    }
+
+    /// A writer of steps; `queue`: how many may wait.
+    #[pyo3(signature = (*, name, timeout, queue, fail))]
+    fn step_writer(
+        &self,
+        py: Python<'_>,
+        name: Option<String>,
+        timeout: f64,
+        queue: usize,
+        fail: bool,
+    ) -> PyResult<StepWriter> {
+        Opening { table: &self.0, timeout, fail }.writer(py, name, queue)
+    }
+
+    /// A writer of steps through the ring in memory that processes share.
+    #[pyo3(signature = (address, bytes, rank, *, timeout, fail))]
+    fn attach(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        bytes: u64,
+        rank: u32,
+        timeout: f64,
+        fail: bool,
+    ) -> PyResult<StepWriter> {
+        let ring = shared(address, bytes, None).map_err(|failure| failed(py, &failure))?;
+        Opening { table: &self.0, timeout, fail }.attached(py, ring, rank)
+    }
+
+    /// Makes such a ring, and commits what comes.
+    #[pyo3(signature = (address, bytes, ranks, *, name, timeout, queue))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, most of them, in Python")]
+    fn leader(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        bytes: u64,
+        ranks: u32,
+        name: String,
+        timeout: f64,
+        queue: usize,
+    ) -> PyResult<Leader> {
+        let ring = shared(address, bytes, Some(ranks)).map_err(|failure| failed(py, &failure))?;
+        Opening { table: &self.0, timeout, fail: false }.leader(py, ring, name, queue)
     }
 
     /// `names`: these writers; otherwise `count` different ones.

@@ -89,6 +89,11 @@ impl Writer {
         Ok(serde_json::to_string(&ended.answer?).expect("figures and names are valid JSON"))
     }
 
+    /// How many rows were committed under a token; `None` if none were.
+    fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
+        run(py, &self.cancel, || self.state()?.open()?.committed(token))
+    }
+
     /// Says that this writer has nothing for a step. The commit as JSON.
     fn abandon(&self, py: Python<'_>, step: i64) -> PyResult<String> {
         let committed = run(py, &self.cancel, || self.state()?.open()?.abandon(step))?;

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ase = pytest.importorskip("ase", reason="ASE is not installed: pip install ase")
+pytest.importorskip("ase", reason="ASE is not installed: pip install ase")
 
-import ase.build  # noqa: E402
-import ase.io  # noqa: E402
-from ase import units  # noqa: E402
-from ase.calculators.emt import EMT  # noqa: E402
-from ase.md.verlet import VelocityVerlet  # noqa: E402
+import ase.build
+import ase.io
+from ase import units
+from ase.calculators.emt import EMT
+from ase.md.verlet import VelocityVerlet
 
-import kubist  # noqa: E402
-from kubist.ase import read_kubist, write_kubist  # noqa: E402
+import kubist
+from kubist.ase import read_kubist, write_kubist
 
 pytestmark = pytest.mark.filterwarnings("default")
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
@@ -349,6 +350,41 @@ def test_a_process_that_ends_without_closing_leaves_a_sound_table(
     lib.writer_close(writer, 1.0)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("queue", [0, 2])
+def test_a_full_disk_ends_the_writer_and_keeps_what_was_acknowledged(
+    lib: Library, small_disk: Path, queue: int
+) -> None:
+    table = lib.handle("table_create", str(small_disk / "t"), TABLE)
+    writer = lib.handle("writer_open", table, json.dumps({"name": "w", "queue": queue}))
+    random, durable = np.random.default_rng(1), 0
+    with pytest.raises(Failed) as failed:
+        for step in range(1, 200):
+            lib.begin_step(writer, step)
+            put_all(lib, writer, random.random(20_000).tolist())
+            lib.end_step(writer, None, None)
+            lib.wait(writer, step, 60.0)
+            durable = step
+    assert failed.value.status == "no_space", failed.value
+    assert durable > 0
+    assert lib.rows(table) == 20_000 * durable
+    if queue:
+        refused("no_space", f"step {durable + 1}", call=lambda: lib.writer_close(writer, 60.0))
+    else:
+        lib.writer_close(writer, 60.0)
+    assert kubist.open(small_disk / "t").verify(deep=True).ok
+
+
 def test_a_fork_is_refused(lib: Library, table: c_void_p) -> None:
     writer = lib.handle("writer_open", table, None)
     child = os.fork()
@@ -362,6 +398,189 @@ def test_a_fork_is_refused(lib: Library, table: c_void_p) -> None:
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     lib.writer_close(writer, 1.0)
+
+
+RANK = """
+    import sys, os, mmap
+    sys.path.insert(0, {here!r})
+    from test_capi import *
+    lib = Library(built() / "libkubist_capi.so")
+    table = lib.handle("table_open", {path!r})
+    with open({shared!r}, "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    place = c_void_p(first), len(memory)
+    def say(*words):
+        os.write(1, (" ".join(map(str, words)) + chr(10)).encode())
+    def attach(rank):
+        options = '{{"timeout_seconds": 60}}'
+        return lib.handle("writer_attach", table, options, *place, rank)
+"""
+
+
+class Node:
+    """Processes that share a ring: each runs a script behind RANK."""
+
+    def __init__(self, path: Path, ranks: int, lane_bytes: int = 0) -> None:
+        lib = ctypes.CDLL(str(built() / "libkubist_capi.so"))
+        lib.kubist_ring_bytes.restype = c_uint64
+        self.shared = path.with_suffix(".ring")
+        self.shared.write_bytes(bytes(lib.kubist_ring_bytes(ranks, c_uint64(lane_bytes))))
+        self.head = textwrap.dedent(RANK).format(
+            here=str(Path(__file__).parent), path=str(path), shared=str(self.shared)
+        )
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, script: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.head + textwrap.dedent(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
+def heard(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+LEADER = """
+    leader = lib.handle("leader_start", table, '{"name": "node"}', *place, 2)
+    say("leads")
+    try:
+        lib.leader_close(leader, 60.0)
+        say("ended")
+    except Failed as failure:
+        say(failure)
+"""
+
+
+def test_a_rank_that_dies_takes_the_step_with_it_and_others_are_told(
+    table: c_void_p, lib: Library, path: Path
+) -> None:
+    """Its step is not written for the others either: it would be taken for the whole."""
+    with Node(path, 2) as node:
+        leader = node.start(LEADER)
+        assert heard(leader) == "leads"
+        survivor = node.start(
+            """
+            writer = attach(0)
+            for step in (1, 2):
+                lib.begin_step(writer, step)
+                put_all(lib, writer, [0.5] * 10)
+                lib.end_step(writer, None, None)
+                say("ended", step)
+            try:
+                lib.wait(writer, 2, 60.0)
+            except Failed as failure:
+                say(failure)
+            """
+        )
+        assert [heard(survivor), heard(survivor)] == ["ended 1", "ended 2"]
+        victim = node.start(
+            """
+            writer = attach(1)
+            lib.begin_step(writer, 1)
+            put_all(lib, writer, [0.25] * 5)
+            lib.end_step(writer, None, None)
+            lib.wait(writer, 1, 60.0)
+            lib.begin_step(writer, 2)
+            put_all(lib, writer, [0.25] * 5)
+            say("in step 2")
+            sys.stdin.read()
+            """
+        )
+        assert heard(victim) == "in step 2"
+        victim.kill()
+        victim.wait(60)
+        told = f"rank 1 of this node, process {victim.pid}, has died: step 2 is not written"
+        assert told in heard(survivor)
+        assert told in heard(leader)
+    assert lib.rows(table) == 15
+
+
+def test_a_leader_that_dies_is_noticed(table: c_void_p, lib: Library, path: Path) -> None:
+    with Node(path, 2, lane_bytes=8192) as node:
+        leader = node.start(LEADER)
+        assert heard(leader) == "leads"
+        rank = node.start(
+            """
+            writer = attach(0)
+            lib.begin_step(writer, 1)
+            put_all(lib, writer, [0.5] * 10)
+            lib.end_step(writer, None, None)
+            lib.begin_step(writer, 2)
+            say("in step 2")
+            try:
+                while True:
+                    put(lib, writer, "x", F64, [0.5] * 100_000)
+            except Failed as failure:
+                say(failure)
+            try:
+                lib.writer_close(writer, 60.0)
+            except Failed as failure:
+                say(failure.status)
+            """
+        )
+        assert heard(rank) == "in step 2"
+        leader.kill()
+        leader.wait(60)
+        told = heard(rank)
+        assert told.startswith("unavailable") and f"process {leader.pid}, has ended" in told
+        assert heard(rank) in ("unavailable", "expired")
+    assert lib.rows(table) == 0
+
+
+def test_a_full_ring_waits_for_room_or_fails_at_once(
+    table: c_void_p, lib: Library, path: Path
+) -> None:
+    with Node(path, 2, lane_bytes=8192) as node:
+        assert heard(node.start(LEADER)) == "leads"
+        rank = node.start(
+            """
+            writer = lib.handle("writer_attach", table, '{"when_full": "fail"}', *place, 0)
+            lib.begin_step(writer, 1)
+            try:
+                put(lib, writer, "x", F64, [0.5] * 2000)
+            except Failed as failure:
+                say(failure)
+            put_all(lib, writer, [0.5] * 10)
+            lib.end_step(writer, None, None)
+            # The other rank has not come yet: this one gets no further than the ring is long.
+            try:
+                for step in range(2, 1000):
+                    lib.begin_step(writer, step)
+                    put_all(lib, writer, [0.5] * 100)
+                    lib.end_step(writer, None, None)
+            except Failed as failure:
+                say(failure)
+            other = attach(1)
+            lib.begin_step(other, 1)
+            lib.end_step(other, None, None)
+            lib.writer_close(other, 60.0)
+            # It failed when the step was begun, or later.
+            with contextlib.suppress(Failed):
+                lib.abandon_step(writer)
+            lib.writer_close(writer, 60.0)
+            say("wrote", 10 + 100 * (step - 2))
+            """
+        )
+        assert heard(rank).startswith("invalid_input: 16032 bytes do not fit into the ring")
+        assert heard(rank).startswith("busy: the ring is full")
+        wrote = heard(rank)
+        assert wrote.startswith("wrote")
+    assert lib.rows(table) == int(wrote.split()[1])
 
 
 def test_programs_find_the_installed_library(tmp_path: Path) -> None:
@@ -386,3 +605,16 @@ def test_programs_find_the_installed_library(tmp_path: Path) -> None:
     run("cmake", "--build", tmp_path / "out")
     run(tmp_path / "out/user")
     assert shutil.which("ldd") is None or "libkubist.so.1" in run("ldd", tmp_path / "out/user")
+
+
+@pytest.mark.parametrize("tool", ["valgrind", "sanitizers"])
+def test_memory_is_read_written_and_freed_as_it_should_be(tmp_path: Path, tool: str) -> None:
+    """Of threads that still run when the program ends, valgrind cannot say whose memory is."""
+    need("g++", *([tool] if tool == "valgrind" else []))
+    prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
+    flags = ["-fsanitize=address,undefined"] if tool == "sanitizers" else []
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    run("g++", "-std=c++17", "-g", *flags, CRATE / "tests/memory.cpp", "-o", program, *link)
+    watch = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"]
+    watch += ["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]
+    run(*(watch if tool == "valgrind" else []), program, tmp_path / "table")

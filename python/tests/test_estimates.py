@@ -180,7 +180,7 @@ def test_heavy_tails_are_told_and_can_be_read_whole(tmp_path: Path) -> None:
     ("aggregates", "how", "words"),
     [
         ("mode(speed)", {}, "there is no aggregate"),
-        ("mean(name)", {}, "`name` of type Utf8 is no number"),
+        ("mean(name)", {}, "`name` of type Utf8 is not a number"),
         ("mean(velocity)", {}, "no column `velocity`"),
         ("mean(speed)", {"error": 0}, "error must be above 0"),
         ("mean(speed)", {"error": "much"}, "error: expected a share as 0.01 or '1%'"),

@@ -61,9 +61,9 @@ def test_a_column_comes_later(table: kubist.Table, path: Path) -> None:
 def test_a_column_that_cannot_be_added(table: kubist.Table) -> None:
     refused = [
         (("x", "float32"), {}, "x.* is in the table already"),
-        (("age", "float33"), {}, "no type"),
+        (("age", "float33"), {}, "not a type"),
         (("age", "int8"), {"default": 300}, "age.*300"),
-        (("age", "int8"), {"default": "old"}, "age.*no value"),
+        (("age", "int8"), {"default": "old"}, "age.*not a value"),
         (("age", "int8"), {"nullable": False}, "must not be null"),
         (("age", pa.list_(pa.int8())), {}, "not supported"),
         (("_kubist_step", "int64"), {}, "reserved"),

@@ -345,12 +345,12 @@ for what, name in [(lambda: t.query().to_arrow(), "pyarrow"), (lambda: t.sql("SE
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (np.zeros(3, complex), "column x: NumPy's complex128 is no type of a column"),
+        (np.zeros(3, complex), "column x: NumPy's complex128 is not a column type"),
         (np.zeros((3, 2)), r"column x: expected one dimension, not an array of shape \(3, 2\)"),
         (np.zeros(3, "M8[h]"), r"column x: .*datetime64\[h\].* \[D\]"),
         (np.zeros(3, "m8[D]"), r"column x: .*timedelta64\[D\]"),
         (np.array([2**40], "M8[D]"), "column x: a date lies beyond"),
-        (np.zeros(3, np.longdouble), "column x: NumPy's .* is no type of a column"),
+        (np.zeros(3, np.longdouble), "column x: NumPy's .* is not a column type"),
         (np.zeros(4), "y has 3"),
     ],
 )

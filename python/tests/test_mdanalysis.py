@@ -171,9 +171,7 @@ def test_some_atoms(written: tuple[str, Any]) -> None:
     some = mda.Universe(path, atoms="name CA and resid 10:30")
     theirs = source.select_atoms("name CA and resid 10:30")
     assert_same_group(some, theirs)
-    np.testing.assert_array_equal(
-        some.trajectory.timeseries(order="fac"), every[:, theirs.indices]
-    )
+    np.testing.assert_array_equal(some.trajectory.timeseries(order="fac"), every[:, theirs.indices])
     some = mda.Universe(path, atoms=[40, 41, 42, 7])
     np.testing.assert_array_equal(some.trajectory[50].positions, every[50, [7, 40, 41, 42]])
     bonds = {tuple(sorted(b.indices)) for b in source.atoms[[7, 40, 41, 42]].bonds}
@@ -209,15 +207,11 @@ def test_a_region_and_a_sample(written: tuple[str, Any]) -> None:
     np.testing.assert_array_equal(found["atom"], atoms)
     np.testing.assert_array_equal(found["z"], every[::3][frames, atoms, 2])
     passing = mda.Universe(path, box=box)
-    np.testing.assert_array_equal(
-        passing.trajectory[4].positions, every[4, inside.any(axis=0)]
-    )
+    np.testing.assert_array_equal(passing.trajectory[4].positions, every[4, inside.any(axis=0)])
     sampled = mda.Universe(path, precision=0.1)
     chosen = np.unique(kubist.open(path).query(precision=0.1, columns=["atom"]).to_numpy()["atom"])
     assert 0 < len(chosen) < 0.2 * len(source.atoms)
-    np.testing.assert_array_equal(
-        sampled.trajectory.timeseries(order="fac"), every[:, chosen]
-    )
+    np.testing.assert_array_equal(sampled.trajectory.timeseries(order="fac"), every[:, chosen])
     assert sampled.atoms.names.tolist() == source.atoms.names[chosen].tolist()
 
 
@@ -338,7 +332,10 @@ def test_a_frame_of_other_atoms_is_named(path: Path) -> None:
     copied = path.with_name("copied.kubist")
     rows = table.query(where="NOT (frame = 1 AND atom = 3)").to_arrow()
     kubist.create(
-        copied, pa.concat_tables([rows, row]), dimensions=["frame", "x", "y", "z"], identity=["atom"]
+        copied,
+        pa.concat_tables([rows, row]),
+        dimensions=["frame", "x", "y", "z"],
+        identity=["atom"],
     )
     u = mda.Universe(str(copied))
     np.testing.assert_array_equal(

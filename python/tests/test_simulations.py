@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -119,6 +120,55 @@ def test_cpp_writes_what_it_computes(
     assert_equal(kubist.open(path), ranks, 4, 300)
 
 
+@pytest.mark.parametrize("mode", ["rank", "node"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_python_writes_what_it_computes(path: Path, ranks: int, mode: str) -> None:
+    pytest.importorskip("mpi4py")
+    program = EXAMPLES / "droplets.py"
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    run(*mpirun(ranks, sys.executable, program, path, 6, 500, mode), env=os.environ | MPI | paths)
+    table = kubist.open(path)
+    assert_equal(table, ranks, 6, 500)
+    assert len(table.info().writers) == (ranks if mode == "rank" else 1)
+
+
+def test_in_python_a_failure_of_one_rank_is_told_to_all(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import sys
+import numpy as np
+from mpi4py import MPI
+import kubist.mpi
+
+comm, path = MPI.COMM_WORLD, sys.argv[1]
+rows = np.zeros(3, dtype=[("x", "f8"), ("pid", "i8")])
+for mode in ("rank", "node"):
+    try:
+        kubist.mpi.open(comm, path, mode=mode)
+    except kubist.NotATable as error:
+        assert str(error).startswith("rank 0: "), error
+    else:
+        sys.exit("it was opened")
+with kubist.mpi.open(comm, path, rows, dimensions={"x": (0, 1)}, mode="node", timeout=1.0) as run:
+    run.write(1, rows)
+    try:
+        run.write(2, {"x": rows["x"]} if comm.rank else rows)
+    except kubist.InvalidInput as error:
+        assert comm.rank and "pid" in str(error), error
+    run.write(3, None)
+    run.abandon(4)
+"""
+    )
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    run(*mpirun(2, sys.executable, script, path), env=os.environ | MPI | paths)
+    snapshot = kubist.open(path).snapshot()
+    assert list(snapshot.complete_steps()) == [1, 2, 3, 4]
+    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4)]
+    assert counts == [6, 3, 0, 0]
+
+
 @pytest.mark.parametrize("language", ["C++ alone", "C++20 alone"])
 def test_one_process_needs_no_mpi(
     prefix: Path, programs: dict[str, Path], path: Path, language: str
@@ -152,12 +202,14 @@ def ended(*processes: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rank", "node"])
-@pytest.mark.parametrize("victim", ["a rank", "all"])
+@pytest.mark.parametrize("victim", ["a rank", "the leader", "all"])
+@pytest.mark.parametrize("turn", range(int(os.environ.get("ROUNDS", "1"))))
 def test_killed_jobs_go_on_from_a_checkpoint(
-    prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str
+    prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str, turn: int
 ) -> None:
     """What was acknowledged stays, and the table equals that of an undisturbed run."""
     program = compiled("C", prefix, programs)
+    wanted = 3 + 7 * turn % 40
     job = subprocess.Popen(
         mpirun(2, program, path, 100_000, 200, mode),
         env=os.environ | MPI,
@@ -167,13 +219,13 @@ def test_killed_jobs_go_on_from_a_checkpoint(
     ranks: list[int] = []
     try:
         deadline = time.monotonic() + 60
-        while not (path / "table").exists() or not complete(path) >= 3:
+        while not (path / "table").exists() or not complete(path) >= wanted:
             assert job.poll() is None
             assert time.monotonic() < deadline
         ranks = ranks_of(job.pid, program)
         assert len(ranks) == 2
-        if victim == "a rank":
-            ended(ranks[-1])
+        if victim != "all":
+            ended(ranks[0 if victim == "the leader" else -1])
             # mpirun ends the others.
             job.wait(60)
     finally:
@@ -181,7 +233,7 @@ def test_killed_jobs_go_on_from_a_checkpoint(
         job.wait(60)
     table = kubist.open(path)
     last = complete(path)
-    assert last >= 3
+    assert last >= wanted
     assert table.verify(deep=True).ok
     found, expected = written(table, (1, last)), simulated(2, last, 200)
     for name in NAMES:
@@ -202,10 +254,12 @@ def complete(path: Path) -> int:
 
 
 def ranks_of(parent: int, program: Path) -> list[int]:
-    """The processes of a program that this one started."""
+    """The processes of a program that this one started, the first rank first."""
     listed = run("ps", "-o", "pid=,ppid=,args=", "-e").splitlines()
     rows = [line.split(None, 2) for line in listed]
-    return [int(pid) for pid, ppid, args in rows if int(ppid) == parent and str(program) in args]
+    return sorted(
+        int(pid) for pid, ppid, args in rows if int(ppid) == parent and str(program) in args
+    )
 
 
 def test_an_mpi_that_another_started_is_named(
@@ -231,3 +285,19 @@ def test_an_mpi_that_another_started_is_named(
         said = done.stderr.split("this program is of", 1)[1].split("\n")[0]
         assert of in said.split("started")[0] and started in said.split("started")[1]
     assert not path.exists()
+
+
+def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> None:
+    need("mpicc.openmpi", "mpirun.openmpi")
+    small = {"PARTICLES": "2000", "RANKS": "2", "STEPS": "3", "STORES": str(tmp_path)}
+    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | small)
+    rows = [line.split("|") for line in told.splitlines() if line.startswith("| ")][1:]
+    files = {row[1].strip(): int(row[8]) for row in rows}
+    assert list(files)[:4] == ["memcpy", "gathered-csv", "gathered-binary", "file-per-rank"]
+    assert (files["gathered-csv"], files["file-per-rank"]) == (3, 6)
+    assert len(files) == 8
+    # With more steps there are no more files of a table, and with more ranks none per node.
+    more = small | {"RANKS": "4", "STEPS": "6"}
+    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | more)
+    rows = [line.split("|") for line in told.splitlines() if line.startswith("| kubist-node")]
+    assert [int(row[8]) for row in rows] == [files[row[1].strip()] for row in rows]

@@ -33,6 +33,8 @@ export type Rgb = [number, number, number];
 
 /** The least ratio of luminances of a colour and its background, as WCAG defines it. */
 const CONTRAST = 2;
+/** On a light background a higher ratio is black, whatever the hue. */
+const BLACK = 14;
 /** Categories that get a colour of their own: more cannot be told apart. */
 export const CATEGORIES = 24;
 
@@ -67,7 +69,11 @@ function visible(color: Rgb, background: Rgb): Rgb {
 /** 256 colours of a map, without the ends that would vanish in the background. */
 export function ramp(name: string, background: Rgb): Uint8Array {
   const stops = COLORMAPS[name] ?? COLORMAPS.viridis;
-  const isSeen = (share: number) => contrast(at(stops, share), background) >= CONTRAST;
+  const most = luminance(background) > 0.18 ? BLACK : Infinity;
+  const isSeen = (share: number) => {
+    const found = contrast(at(stops, share), background);
+    return found >= CONTRAST && found <= most;
+  };
   let [from, to] = [0, 1];
   while (from < 0.5 && !isSeen(from)) from += 0.01;
   while (to > 0.5 && !isSeen(to)) to -= 0.01;

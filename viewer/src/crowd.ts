@@ -12,8 +12,14 @@ const SIDE = 16;
 const at = new Vector3();
 let counts = new Uint32Array(0);
 
-/** Points per square pixel around a point of the picture, in the mean; 0: there are none. */
-export function crowdOf(scene: Scene, cloud: PointCloud): number {
+export interface Crowd {
+  /** Points per square pixel around a point, in the mean. */
+  around: number;
+  /** The same in the middle one of the squares that have points. */
+  middle: number;
+}
+
+export function crowdOf(scene: Scene, cloud: PointCloud): Crowd {
   const [wide, tall] = [Math.ceil(scene.width / SIDE), Math.ceil(scene.height / SIDE)];
   if (counts.length < wide * tall) counts = new Uint32Array(wide * tall);
   counts.fill(0);
@@ -33,9 +39,11 @@ export function crowdOf(scene: Scene, cloud: PointCloud): number {
     }
     skip -= cell.count;
   });
-  if (seen === 0) return 0;
+  if (seen === 0) return { around: 0, middle: 0 };
   // Around each point those beside itself.
   let others = 0;
   for (const count of counts) others += count * (count - 1);
-  return (others / seen) * (every / (SIDE * SIDE));
+  const taken = counts.subarray(0, wide * tall).filter((count) => count > 0).sort();
+  const each = every / (SIDE * SIDE);
+  return { around: (others / seen) * each, middle: taken[taken.length >> 1] * each };
 }

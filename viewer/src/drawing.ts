@@ -33,6 +33,8 @@ export class Drawing {
   firstPoints: number | null = null;
   readonly density: Density;
   private readonly overlay: Overlay;
+  /** The height of the page's own line at the bottom, in pixels. */
+  foot = 40;
   private scheduled = false;
   private inks: Inks = { ink: "", faint: "", background: "" };
 
@@ -82,7 +84,7 @@ export class Drawing {
     scene.material.uniforms.size.value = view.size * scene.renderer.getPixelRatio();
     this.paint();
     const caption = view.even && !shown.dense ? "even detail: crowded and empty parts look alike" : "";
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend());
+    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend(), this.foot);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
@@ -92,6 +94,8 @@ export class Drawing {
   /** Draws the points or their densities, the box and the trails, without marks. */
   paint(): void {
     this.showPoints();
+    // Densities have no depth. In software shading costs more than the points.
+    this.scene.isShaded = (this.state.view.shaded ?? !this.scene.software) && !this.state.shown.dense;
     this.scene.render();
   }
 
@@ -100,18 +104,18 @@ export class Drawing {
     const { scene, state: { view, shown } } = this;
     const { current } = this.requests;
     if (!current?.choice) return;
-    const crowd = crowdOf(scene, current);
-    const overlap = (crowd * Math.PI * view.size ** 2) / 4;
     // In depth points that hide others are what is to be seen.
-    const isCrowded = view.axes.length === 2 && overlap > (shown.dense ? SPARSE : CROWDED);
-    const dense = view.mode === "density" || (view.mode === "auto" && isCrowded);
+    const isOpen = view.mode === "auto" && view.axes.length === 2;
+    const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
+    const overlap = (crowd.around * Math.PI * view.size ** 2) / 4;
+    const dense = view.mode === "density" || (isOpen && overlap > (shown.dense ? SPARSE : CROWDED));
     if (dense !== shown.dense) {
       shown.dense = dense;
       this.applyColors();
     }
     current.group.visible = !shown.dense;
     if (shown.dense) {
-      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd / scene.renderer.getPixelRatio() ** 2);
+      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd.middle / scene.renderer.getPixelRatio() ** 2);
       return;
     }
     this.density.hide();

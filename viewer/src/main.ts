@@ -3,8 +3,9 @@
 import "./app.css";
 import type { TableInfo } from "./api";
 import { App } from "./app";
+import { Foot } from "./foot";
 import { grouped, signed } from "./numbers";
-import { Foot, Panel } from "./panel";
+import { Panel } from "./panel";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [
@@ -50,6 +51,13 @@ const panel = new Panel(app);
 const foot = new Foot(app);
 stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
 document.body.append(panel.root, toggle, help);
+
+new ResizeObserver(() => {
+  app.drawing.foot = foot.root.offsetHeight + 14;
+  app.drawing.invalidate();
+}).observe(foot.root);
+// On a small screen the picture comes first.
+if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
 /** What makes boxes read more than they need to, if it is a good part of the records. */
 function layout({ rows, rows_outside, rows_to_move }: TableInfo): string {

@@ -23,9 +23,8 @@ export interface Legend {
   texts: string[];
 }
 
-/** What the page's own texts take at the top and at the bottom, in pixels. */
+/** What the page's own texts take at the top, in pixels. */
 const HEAD = 46;
-const FOOT = 40;
 /** The height of a line of text. */
 const LINE = 13;
 
@@ -38,6 +37,8 @@ export class Overlay {
   private inks: Inks = { ink: "", faint: "", background: "" };
   private width = 1;
   private height = 1;
+  /** What the page's own line takes at the bottom. */
+  private foot = 0;
   /** The rectangles of this frame's texts: left, top, right, bottom. */
   private readonly taken: [number, number, number, number][] = [];
 
@@ -46,7 +47,7 @@ export class Overlay {
   }
 
   /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, inks: Inks, legend: Legend | null): void {
+  draw(scene: Scene, columns: Column[], caption: string, inks: Inks, legend: Legend | null, foot: number): void {
     const ratio = devicePixelRatio || 1;
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
@@ -58,6 +59,7 @@ export class Overlay {
     context.textBaseline = "middle";
     context.lineJoin = "round";
     this.inks = inks;
+    this.foot = foot;
     this.taken.length = 0;
     if (caption) this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink);
     if (legend) this.legend(legend);
@@ -71,7 +73,7 @@ export class Overlay {
     const wide = context.measureText(text).width;
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
     const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
-    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < HEAD || box[3] > this.height - FOOT) return false;
+    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < HEAD || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
     context.textAlign = "left";
@@ -123,7 +125,7 @@ export class Overlay {
     const low = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     corner(1, 1);
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
-    const bottom = height - FOOT - 8;
+    const bottom = height - this.foot - 8;
     this.put(this.label(columns[0]), width - 12, bottom - 20, "right", ink);
     this.put(this.label(columns[1]), 10, HEAD + 10, "left", ink);
     const tick = (x: number, y: number, wide: number, tall: number) => {

@@ -3,13 +3,11 @@
 import type { App } from "./app";
 import { download, type Column, type Histogram, type RecordFormat } from "./api";
 import { CATEGORIES, COLORMAPS } from "./colormaps";
-import { brief, grouped, percent, withInterval } from "./numbers";
-import { nearestIndex } from "./player";
+import { brief, grouped, withInterval } from "./numbers";
 import type { TableProfile } from "./profile";
 import { pythonLines } from "./python";
 import { SLOTS } from "./query";
 import { selectionOf } from "./region";
-import type { State } from "./state";
 import { TONES } from "./tones";
 import { MODES } from "./view";
 import { Brush, choice, el, tick } from "./widgets";
@@ -284,6 +282,10 @@ export class Panel {
         view.mean = value;
         app.recolor();
       }, "of the column that points are coloured by"),
+      tick("depth shading", view.shaded ?? !app.scene.software, (value) => {
+        view.shaded = value;
+        app.state.changed();
+      }, "of three columns: what lies behind its neighbours is darker"),
       slider("size", 1, 8, view.size, (value) => {
         view.size = value;
         app.state.changed();
@@ -343,64 +345,4 @@ function example(profile: TableProfile): string {
   if (number && median !== undefined) return `${name(number)} > ${brief(median)}`;
   const other = profile.info.columns[0];
   return other ? `${name(other)} IS NOT NULL` : "a condition";
-}
-
-/** Which share of the records in view is drawn. */
-function shareShown({ shown, view, total }: State): string {
-  const [least, most] = shown.precision;
-  const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
-  const share = least >= 1 ? "every record in view" : `${range} of the records in view`;
-  const isAll = view.filters.length === 0 && !view.where && !view.time;
-  const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
-  return share + (shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
-}
-
-/** The line below the points: what is shown, and the time slider. */
-export class Foot {
-  readonly root = el("footer", { className: "foot" });
-  private readonly readout = el("span", { className: "readout", role: "status" });
-  private readonly player = el("div", { className: "player" });
-  private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.player.play(!this.app.player.playing) });
-  private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
-  private readonly value = el("output", { className: "faint" });
-  private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
-    this.app.player.play(false);
-    this.app.setTime(null);
-  } });
-
-  constructor(private readonly app: App) {
-    this.slider.addEventListener("input", () => this.app.player.show(Number(this.slider.value)));
-    this.all.style.width = "auto";
-    this.player.append(this.button, this.slider, this.value, this.all);
-    this.root.append(this.readout, this.player);
-  }
-
-  redraw(): void {
-    const { app } = this;
-    if (!app.state.profile) {
-      this.readout.textContent = app.state.message ?? "";
-      return;
-    }
-    const { rows, busy } = app.state.shown;
-    const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), `: ${shareShown(app.state)}`);
-    const { player } = app;
-    const { column, steps } = player;
-    this.player.style.display = column ? "" : "none";
-    if (!column) return;
-    this.button.textContent = player.playing ? "❚❚" : "▶";
-    this.button.ariaLabel = player.playing ? "pause" : "play";
-    const { time } = app.state.view;
-    const [low, high] = player.ends;
-    this.slider.min = String(steps ? 0 : low);
-    this.slider.max = String(steps ? steps.length - 1 : high);
-    this.slider.step = steps ? "1" : "any";
-    if (time) this.slider.value = String(steps ? nearestIndex(steps, time.low) : time.low);
-    const unit = app.state.profile.column(column).unit;
-    this.value.textContent = !time
-      ? `all ${column}`
-      : time.low === time.high ? `${brief(time.low)}${unit ? ` ${unit}` : ""}` : `${brief(time.low)} – ${brief(time.high)}`;
-    this.all.style.visibility = time ? "" : "hidden";
-    this.slider.style.opacity = time ? "1" : "0.45";
-  }
 }

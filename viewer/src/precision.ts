@@ -49,8 +49,8 @@ export class Level {
   }
 
   private within(budget: number, all: number, withKept: boolean): number {
-    let [low, high] = [all * 1e-12, all];
-    for (let round = 0; round < 50; round++) {
+    let [low, high] = [all * 1e-10, all];
+    for (let round = 0; round < 34; round++) {
       const middle = Math.sqrt(low * high);
       if (this.points(middle, withKept) <= budget) low = middle;
       else high = middle;

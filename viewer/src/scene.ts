@@ -12,16 +12,19 @@ import {
   LineBasicMaterial,
   LineSegments,
   Matrix4,
+  MOUSE,
   type Object3D,
   OrthographicCamera,
   PerspectiveCamera,
   Points,
   Scene as ThreeScene,
   Sphere,
+  TOUCH,
   Vector3,
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { DepthShading } from "./depth";
 import { edges, Frame } from "./frame";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
@@ -36,8 +39,13 @@ const DIM = 0.72;
 
 export class Scene implements Eye {
   readonly renderer: WebGLRenderer;
-  readonly material = makeMaterial();
+  /** Whether the browser draws without a graphics card. */
+  readonly software = drawsInSoftware();
+  readonly material = makeMaterial(!this.software);
   private readonly trailMaterial = makeTrailMaterial(this.material);
+  private readonly depth: DepthShading;
+  /** Whether forms are shaded by their depth. */
+  isShaded = false;
   camera: PerspectiveCamera | OrthographicCamera;
   controls: OrbitControls;
   frame = new Frame([0, 0, 0], [1, 1, 1], false);
@@ -50,8 +58,6 @@ export class Scene implements Eye {
   private readonly matrix = new Matrix4();
   private readonly point = new Vector3();
   private readonly background = new Color();
-  /** Whether the browser draws without a graphics card. */
-  readonly software = drawsInSoftware();
   /** The box of interest: cells outside of it have a lower priority. */
   roi: { low: number[]; high: number[] } | null = null;
   width = 1;
@@ -69,7 +75,8 @@ export class Scene implements Eye {
   ) {
     this.renderer = new WebGLRenderer({ canvas, antialias: !this.software });
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
-    this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35 }));
+    this.depth = new DepthShading(this.renderer, this.software ? 0 : 4);
+    this.box = new LineSegments(edges(), new LineBasicMaterial({ transparent: true, opacity: 0.35, depthWrite: false }));
     this.roiBox = new LineSegments(edges(), new LineBasicMaterial({ depthTest: false, transparent: true }));
     this.roiBox.visible = false;
     this.roiBox.renderOrder = 2;
@@ -147,8 +154,11 @@ export class Scene implements Eye {
     material.uniforms.reference.value = reference;
     // Points of a flat view are translucent, and do not hide each other.
     const blended = flat && reference > 0;
-    material.uniforms.blended.value = material.transparent = blended;
-    material.depthTest = material.depthWrite = !blended;
+    material.uniforms.blended.value = blended;
+    // Their smooth rims are: covered parts of pixels where they hide each other, translucent otherwise.
+    material.transparent = blended || (flat && !this.software);
+    material.alphaToCoverage = !flat && !this.software;
+    material.depthTest = material.depthWrite = !material.transparent;
   }
 
   /** Shows lines in the colours of the points; they carry this number of columns. */
@@ -206,7 +216,10 @@ export class Scene implements Eye {
     this.controls.zoomToCursor = true;
     this.controls.enableRotate = !this.flat;
     this.controls.screenSpacePanning = true;
-    if (this.flat) this.controls.mouseButtons.LEFT = 2 as never;
+    if (this.flat) {
+      this.controls.mouseButtons.LEFT = MOUSE.PAN;
+      this.controls.touches.ONE = TOUCH.PAN;
+    }
     this.box.scale.set(frame.half(0), frame.half(1), frame.half(2));
     this.home(camera);
   }
@@ -414,7 +427,8 @@ export class Scene implements Eye {
   }
 
   render(): void {
-    this.renderer.render(this.scene, this.camera);
+    if (this.isShaded && this.camera instanceof PerspectiveCamera) this.depth.render(this.scene, this.camera);
+    else this.renderer.render(this.scene, this.camera);
     if (!this.software) return;
     const gl = this.renderer.getContext() as WebGL2RenderingContext;
     this.drawing = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);

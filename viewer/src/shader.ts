@@ -123,8 +123,17 @@ out vec4 pixel;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
   float r = 4.0 * dot(off, off);
+#ifdef SMOOTH
+  float away = sqrt(r);
+  float rim = fwidth(away);
+  // A small point is hardly more than its rim, through which one would see what is behind all others.
+  float cover = rim < 0.6 ? 1.0 - smoothstep(1.0 - rim, 1.0 + 0.5 * rim, away) : step(away, 1.0);
+  if (cover <= 0.0) discard;
+#else
+  float cover = 1.0;
   if (r > 1.0) discard;
-  pixel = vec4(color.rgb * (1.0 - 0.22 * r), color.a);
+#endif
+  pixel = vec4(color.rgb * (1.0 - 0.22 * min(1.0, r)), color.a * cover);
 }`;
 
 const sumFragment = /* glsl */ `
@@ -145,7 +154,8 @@ void main() {
 
 export const OPEN = 3.4e38;
 
-export function makeMaterial() {
+/** The points' material; `smooth`: with rims that are not jagged, which costs a card little. */
+export function makeMaterial(smooth: boolean) {
   const map = new DataTexture(new Uint8Array(1024), 256, 1, RGBAFormat, UnsignedByteType);
   map.magFilter = map.minFilter = LinearFilter;
   const uniforms = {
@@ -171,7 +181,7 @@ export function makeMaterial() {
     plain: { value: new Color() },
   };
   // USED: the number of columns that the drawn points carry.
-  const defines = { USED: 0 };
+  const defines: { USED: number; SMOOTH?: string } = smooth ? { USED: 0, SMOOTH: "" } : { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 

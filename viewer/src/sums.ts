@@ -5,7 +5,7 @@
  * categories its weight times red, green and blue.
  */
 
-import { Matrix4, type BufferAttribute, type Points } from "three";
+import { Matrix4, type BufferAttribute, type Points, type Vector2 } from "three";
 import type { Scene } from "./scene";
 import type { Cell } from "./tree";
 
@@ -63,14 +63,17 @@ export function addUp(
   const m = matrix
     .multiplyMatrices(scene.camera.projectionMatrix, scene.camera.matrixWorldInverse)
     .multiply(mesh.matrix).elements;
+  const isFiltered = ranges.some(({ x, y }: Vector2) => x > -3e38 || y < 3e38);
   for (let row = 0; row < cell.count; row++) {
     const at = row * axes;
-    const [x, y, z] = [positions[at], positions[at + 1], axes > 2 ? positions[at + 2] : 0];
+    const x = positions[at];
+    const y = positions[at + 1];
+    const z = axes > 2 ? positions[at + 2] : 0;
     const w = m[3] * x + m[7] * y + m[11] * z + m[15];
     if (w <= 0) continue;
     const column = Math.floor(((m[0] * x + m[4] * y + m[8] * z + m[12]) / w + 1) * 0.5 * across);
     const line = Math.floor(((m[1] * x + m[5] * y + m[9] * z + m[13]) / w + 1) * 0.5 * down);
-    if (column < 0 || line < 0 || column >= across || line >= down || isHidden(cell, row, ranges)) continue;
+    if (column < 0 || line < 0 || column >= across || line >= down || (isFiltered && isHidden(cell, row, ranges))) continue;
     const into = 4 * (line * wide + column);
     const records = weights ? weights[row] : weight!;
     sums[into + 3] += records;

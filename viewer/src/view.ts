@@ -30,6 +30,8 @@ export interface ViewSpec {
   /** As many points on equal areas, rather than as many as there are records. */
   even: boolean;
   size: number;
+  /** Whether forms are shaded by their depth; null: where a graphics card draws. */
+  shaded: boolean | null;
   /** Points, their density, or whichever can be read. */
   mode: Mode;
   /** How densities become shades. */
@@ -61,6 +63,7 @@ export const PLAIN: ViewSpec = {
   budget: 1_000_000,
   even: false,
   size: 2.2,
+  shaded: null,
   mode: "auto",
   tone: "equalised",
   mean: false,
@@ -98,6 +101,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
+  if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
   put("mean", view.mean ? "1" : "");
@@ -147,6 +151,8 @@ export function fromAddress(text: string): ViewSpec {
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);
+  const shaded = parameters.get("shaded");
+  view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
   view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
   view.mean = parameters.get("mean") === "1";

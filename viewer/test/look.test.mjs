@@ -169,6 +169,91 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
+  /** The brightness of the pixels where something is drawn, and of the corner where nothing is. */
+  const brightness = (page) =>
+    page.evaluate(() => {
+      const { scene, drawing } = window.kubist;
+      scene.box.visible = false;
+      drawing.paint();
+      const { canvas } = scene;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const night = [...data.slice(0, 3)];
+      let [sum, lit] = [0, 0];
+      for (let at = 0; at < data.length; at += 4) {
+        const off = [0, 1, 2].reduce((sum, k) => sum + Math.abs(data[at + k] - night[k]), 0);
+        if (off < 8) continue;
+        sum += data[at] + data[at + 1] + data[at + 2];
+        lit++;
+      }
+      return { mean: sum / lit, lit, night, isShaded: scene.isShaded };
+    });
+
+  test("forms are shaded by their depth, and what is empty is not", async () => {
+    const page = await open("table=airway&shaded=1&color=&size=4");
+    const shaded = await brightness(page);
+    assert(shaded.isShaded);
+    await page.getByLabel("depth shading").uncheck();
+    await page.waitForFunction(() => !window.kubist.scene.isShaded);
+    const plain = await brightness(page);
+    assert(shaded.mean < 0.96 * plain.mean, `${shaded.mean} beside ${plain.mean}`);
+    assert.deepEqual(shaded.night, plain.night);
+    assert(shaded.lit > 0.9 * plain.lit, "nothing vanishes in its shade");
+    await close(page);
+  });
+
+  test("a graphics card draws the same places, with smooth rims", async () => {
+    const plain = await open("table=airway&budget=20000000&size=5&color=&shaded=0");
+    const software = await brightness(plain);
+    await close(plain);
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.failures = [];
+    page.on("pageerror", (error) => page.failures.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && page.failures.push(message.text()));
+    // The page takes the browser's software for a card.
+    await page.addInitScript(() => {
+      const { prototype } = WebGL2RenderingContext;
+      const real = prototype.getParameter;
+      prototype.getParameter = function (name) {
+        const value = real.call(this, name);
+        return typeof value === "string" && /swiftshader/i.test(value) ? "a card" : value;
+      };
+    });
+    await page.goto(`${server.url}#theme=dark&table=airway&budget=20000000&size=5&color=&shaded=0`);
+    await settled(page);
+    assert.equal(await page.evaluate(() => window.kubist.scene.software), false);
+    const card = await brightness(page);
+    assert(Math.abs(card.lit / software.lit - 1) < 0.15, `${card.lit} pixels beside ${software.lit}`);
+    await page.evaluate(() => {
+      window.kubist.state.view.mode = "density";
+      window.kubist.recolor();
+    });
+    await page.waitForFunction(() => window.kubist.state.shown.dense && window.kubist.drawing.density.onCard);
+    assert((await brightness(page)).lit > 1000);
+    await close(page);
+  });
+
+  test("on a phone nothing is cut or wrapped", async () => {
+    const page = await open("table=airway", { viewport: { width: 390, height: 844 }, hasTouch: true });
+    const boxes = await page.evaluate(() => {
+      const box = (selector) => document.querySelector(selector).getBoundingClientRect().toJSON();
+      return { readout: box(".readout"), player: box(".player"), head: box(".head"), toggle: box(".toggle"), side: box(".side") };
+    });
+    const { readout, player, head, toggle, side } = boxes;
+    for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
+    assert(readout.height < 26 && head.height < 34, "one line each");
+    assert(readout.bottom <= player.top || readout.top >= player.bottom || readout.right <= player.left);
+    assert(head.right <= toggle.left + 1);
+    assert.equal(side.height, 0, "the picture comes first");
+    await page.getByLabel("panel").first().tap();
+    const sheet = await page.evaluate(() => document.querySelector(".side").getBoundingClientRect().toJSON());
+    assert(sheet.width === 390 && sheet.top > 300 && sheet.bottom <= 844, JSON.stringify(sheet));
+    await close(page);
+  });
+
   test("all points of a small table are drawn, and the line below says so", async () => {
     const page = await open("table=airway&budget=20000000");
     const { rows, total } = await status(page);

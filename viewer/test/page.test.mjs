@@ -460,10 +460,4 @@ describe("the page", { skip }, () => {
     await close(page);
     await second.stop();
   });
-
-  test("pictures for the documents", async () => {
-    const page = await open("axes=x,y,z&color=ux&where=NOT+deposited", { viewport: { width: 1360, height: 800 } });
-    await page.screenshot({ path: join(root, "viewer/results/explorer.png") });
-    await close(page);
-  });
 });

@@ -8,6 +8,7 @@ import { categories, contrast, COLORMAPS, palette, ramp, type Rgb } from "../src
 import { dateTicks, millisecondsOf } from "../src/dates";
 import { fromAddress, toAddress } from "../src/view";
 import { ticks } from "../src/numbers";
+import { sumOf, toning, TONES } from "../src/tones";
 import { segments } from "../src/trails";
 import { generator } from "../src/shuffle";
 import { Tree, type Cell } from "../src/tree";
@@ -178,6 +179,29 @@ test("every colour of every map can be seen on both themes", () => {
       }
     }
   }
+});
+
+test("shades tell the sums that they stand for, in every tone", () => {
+  const sums = new Float32Array(4 * 5000);
+  for (let k = 0; k < 5000; k++) sums[4 * k + 3] = k % 3 === 0 ? 0 : 1 + (k % 97) ** 2;
+  for (const tone of TONES) {
+    const { shades, ...ends } = toning(tone, sums, 4, 3);
+    assert(shades.every((shade, k) => k === 0 || shade >= shades[k - 1]), `${tone} is not even`);
+    assert(shades[255] > 0.98 && shades[0] < 0.02);
+    for (let k = 5; k < 255; k += 10) {
+      const sum = Math.exp(ends.low + ((ends.high - ends.low) * k) / 255);
+      const back = sumOf({ shades, ...ends }, shades[k]);
+      assert(shades[k] === shades[k - 1] || Math.abs(back / sum - 1) < 0.05, `${tone}: ${back} for ${sum}`);
+    }
+  }
+  // Each shade is on equally many places.
+  const { shades, low, high } = toning("equalised", sums, 4, 3);
+  const of = (sum: number) => shades[Math.round(((Math.log(sum) - low) / (high - low)) * 255)];
+  const seen = Array.from({ length: 5000 }, (_, k) => sums[4 * k + 3]).filter((sum) => sum > 0).map(of);
+  assert(Math.abs(seen.filter((shade) => shade < 0.5).length / seen.length - 0.5) < 0.03);
+  // Nothing at all, or one sum everywhere.
+  toning("log", new Float32Array(8), 4, 3);
+  assert(toning("log", Float32Array.of(0, 0, 0, 7), 4, 3).shades[255] === 1);
 });
 
 test("no two categories have one colour, nor the others", () => {

@@ -102,7 +102,7 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
     }
     name.parse().map_err(|error| {
         let known = Kind::ALL.map(Kind::name).join(", ");
-        Failure::invalid(format!("column {column:?}: {name:?} is no type of {known}, nor one of Arrow ({error})"))
+        Failure::invalid(format!("column {column:?}: {name:?} is not a type of {known}, nor one of Arrow ({error})"))
     })
 }
 

@@ -163,7 +163,7 @@ pub unsafe extern "C" fn kubist_put_arrow(
     guarded!({
         // SAFETY: as the caller of the interface promises.
         let (batch, writer) = unsafe { (incoming(schema, array)?, handle("writer", writer)?) };
-        writer.call(writer.timeout, |writer, patience| writer.put_batch(batch, patience))
+        writer.call(writer.timeout, |writer, patience| writer.put_batch(&batch, patience))
     })
 }
 

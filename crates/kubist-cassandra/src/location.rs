@@ -161,7 +161,7 @@ impl Location {
             "ca" => self.authorities = Some(decoded(value)?),
             _ => {
                 return Err(format!(
-                    "{name:?} is no setting: there are consistency, replication, patience, parallel, tls and ca"
+                    "{name:?} is not a setting: there are consistency, replication, patience, parallel, tls and ca"
                 ));
             }
         }
@@ -179,7 +179,7 @@ fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
         // The colons of an IPv6 address stand in brackets.
         Some((name, port)) if !port.ends_with(']') => {
-            let wrong = || format!("{port:?} is no port");
+            let wrong = || format!("{port:?} is not a port");
             (name, port.parse().map_err(|_| wrong())?)
         }
         _ => (text, PORT),

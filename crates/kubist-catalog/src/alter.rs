@@ -53,7 +53,7 @@ pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<Sche
         let field = fields.iter_mut().find(|field| field.name() == column).ok_or_else(|| {
             let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             Error::invalid(format!(
-                "the unit of {column:?} is given, but that is no column; they are {}",
+                "the unit of {column:?} is given, but that is not a column; they are {}",
                 known.join(", ")
             ))
         })?;

@@ -142,7 +142,7 @@ pub fn check_capacity(capacity: u32) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `Invalid` if an end is no value of the column's type, or the ends make no domain.
+/// `Invalid` if an end is not a value of the column's type, or the ends make no domain.
 pub fn scale_of(name: &str, data_type: &DataType, domain: &Domain) -> Result<Option<Scale>> {
     let Domain::Linear(low, high) = domain else { return Ok(None) };
     let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
@@ -162,7 +162,7 @@ fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
         Value::Float(value) => Ok(*value),
         Value::Text(text) => {
             let (low, _) = kubist_expr::key_range(data_type, Some(value), None)?.ok_or_else(|| {
-                Error::invalid(format!("dimension {name:?}: {text:?} is no value of the type {data_type}"))
+                Error::invalid(format!("dimension {name:?}: {text:?} is not a value of the type {data_type}"))
             })?;
             Ok(order::number(data_type, low))
         }

@@ -76,7 +76,7 @@ impl FromStr for SnapshotToken {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<SnapshotToken> {
-        let none = || Error::invalid(format!("{text:.40?} is no snapshot token"));
+        let none = || Error::invalid(format!("{text:.40?} is not a snapshot token"));
         let words = BASE64.decode(text).map_err(|_| none())?;
         let words: Vec<serde_json::Value> = serde_json::from_slice(&words).map_err(|_| none())?;
         match words.first().and_then(serde_json::Value::as_u64) {

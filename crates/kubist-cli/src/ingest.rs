@@ -22,12 +22,15 @@ use crate::failure::{Failure, Kind, Result};
 use crate::location::Location;
 use crate::output::{print_json, remark};
 use crate::progress::Progress;
-use crate::{fit, human, info, parse};
+use crate::{fit, foreign, human, info, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
+    if foreign::is_wanted(command) {
+        return Err(foreign::become_it(command));
+    }
     let usual = Limits::default();
     let limits = Limits {
         record_bytes: command.max_record.map_or(usual.record_bytes, |bytes| bytes as u64),

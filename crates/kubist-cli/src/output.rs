@@ -77,7 +77,7 @@ impl PendingFile {
             _ => {}
         }
         let Some(name) = destination.file_name() else {
-            return Err(Failure::usage(format!("{} is no name for a file", path.display())));
+            return Err(Failure::usage(format!("{} is not a file name", path.display())));
         };
         let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
         let temporary = destination.with_file_name(name);

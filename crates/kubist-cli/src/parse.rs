@@ -136,10 +136,12 @@ pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
             (Ok(whole), _) => Some(Value::Int(whole)),
             (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
             // With a unit: the engine reads it.
-            _ => text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)).then(|| Value::Text(text.to_string())),
+            _ => text
+                .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+                .then(|| Value::Text(text.to_string())),
         },
     };
-    value.ok_or_else(|| Failure::usage(format!("{text:?} is no value for column {:?} ({data_type})", field.name())))
+    value.ok_or_else(|| Failure::usage(format!("{text:?} is not a value for column {:?} ({data_type})", field.name())))
 }
 
 /// How a dimension's domain was given: `learned`, `quantile` or `LOW:HIGH`.
@@ -151,6 +153,18 @@ enum Shape {
     Learned,
     Quantile,
     Linear(String, String),
+}
+
+impl Domains {
+    /// Each column with its domain as it is written on the command line.
+    pub fn as_text(&self) -> Vec<(String, String)> {
+        let text = |shape: &Shape| match shape {
+            Shape::Learned => "learned".to_string(),
+            Shape::Quantile => "quantile".to_string(),
+            Shape::Linear(low, high) => format!("{low}..{high}"),
+        };
+        self.0.iter().map(|(column, shape)| (column.clone(), text(shape))).collect()
+    }
 }
 
 impl FromStr for Domains {
@@ -251,7 +265,7 @@ pub fn goal(text: &str) -> Result<Goal, String> {
 /// Seconds, with parts of one.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let number = text.trim().trim_end_matches('s').trim();
-    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
@@ -275,7 +289,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number / divisor),
-        _ => Err(format!("{text:?} is no fraction (like 0.01 or 1%)")),
+        _ => Err(format!("{text:?} is not a fraction (like 0.01 or 1%)")),
     }
 }
 
@@ -309,11 +323,11 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         "mb" => 1e6,
         "gb" => 1e9,
         "tb" => 1e12,
-        _ => return Err(format!("{text:?} is no size (like 256MiB)")),
+        _ => return Err(format!("{text:?} is not a size (like 256MiB)")),
     };
     match number.parse::<f64>() {
         Ok(number) if number * unit >= 1.0 && number * unit < usize::MAX as f64 => Ok((number * unit) as usize),
-        _ => Err(format!("{text:?} is no size (like 256MiB)")),
+        _ => Err(format!("{text:?} is not a size (like 256MiB)")),
     }
 }
 
@@ -400,7 +414,7 @@ pub fn number_range(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
     let end = |text: &str| match text.trim() {
         "" => Ok(None),
-        text => text.parse::<f64>().ok().filter(|v| v.is_finite()).map(Some).ok_or(format!("{text:?} is no number")),
+        text => text.parse::<f64>().ok().filter(|v| v.is_finite()).map(Some).ok_or(format!("{text:?} is not a number")),
     };
     match (end(low)?, end(high)?) {
         (Some(low), Some(high)) if low >= high => Err("LO must be below HI".to_string()),
@@ -463,8 +477,8 @@ mod tests {
             ("x=1...2", "expected LOW:HIGH"),
             ("when=10:00:11:00", "LOW..HIGH"),
             ("y=1:2", "no column `y`; the columns are `x`, `pid`, `when`, `kind`"),
-            ("x=a:b", "\"a\" is no value for column \"x\" (Float32)"),
-            ("x=nan:", "\"nan\" is no value"),
+            ("x=a:b", "\"a\" is not a value for column \"x\" (Float32)"),
+            ("x=nan:", "\"nan\" is not a value"),
         ] {
             let failure = one(text).unwrap_err();
             assert!(failure.message.contains(message), "{text}: {}", failure.message);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::args::{self, Format};
 use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
+use crate::foreign;
 use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::parse;
 use crate::table::Preview;
@@ -28,6 +29,11 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         };
     }
     let path = (command.output != Path::new("-")).then_some(command.output.as_path());
+    if let Some(path) = path.filter(|path| command.format.is_none() && is_of_others(path)) {
+        let mut stream = snapshot.query(&query)?;
+        foreign::export(path, &snapshot.metadata(), &mut stream)?;
+        return tell(command, Some(path), &stream);
+    }
     let format = format(command, path)?;
     let answered = answer(command, path, format, snapshot.query(&query)?);
     answered.map_err(|failure| match path {
@@ -36,6 +42,12 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         }
         _ => failure,
     })
+}
+
+/// Whether the Python package writes files of this name.
+fn is_of_others(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
 }
 
 fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Result<Request> {

@@ -88,9 +88,9 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
         None => address.split_at(address.find(':').unwrap_or(address.len())),
     };
     let port = match port.strip_prefix(':') {
-        Some(port) => Some(port.parse().map_err(|_| wrong("the port is no number"))?),
+        Some(port) => Some(port.parse().map_err(|_| wrong("the port is not a number"))?),
         None if port.is_empty() => None,
-        None => return Err(wrong("what follows the host is no port")),
+        None => return Err(wrong("what follows the host is not a port")),
     };
     if user.is_some_and(|user| user.contains(':')) {
         // It would stand in the list of processes.
@@ -99,7 +99,7 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     // ssh would take it for an option.
     let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
     if !plain(host) || user.is_some_and(|user| !plain(user)) {
-        return Err(wrong("the host or the user is no name"));
+        return Err(wrong("the host or the user is not a name"));
     }
     let path = match path.strip_prefix("~/") {
         Some(in_home) => in_home.to_string(),

@@ -55,7 +55,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
 pub fn clean(command: &args::Clean) -> Result<()> {
     let hours = command.retention_hours;
     let retention = Duration::try_from_secs_f64(hours * 3600.0)
-        .map_err(|_| Failure::usage(format!("--retention-hours: {hours} is no length of time")))?;
+        .map_err(|_| Failure::usage(format!("--retention-hours: {hours} is not a length of time")))?;
     let report = Table::open(&command.table)?.clean(retention)?;
     if command.json {
         return print_json(&report);

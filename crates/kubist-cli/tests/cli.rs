@@ -142,6 +142,47 @@ fn the_cost_is_told_to_people_and_to_scripts() {
 }
 
 #[test]
+fn figures_are_of_expressions_and_have_all_their_digits() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 4_000);
+    workdir.table("t", &batch);
+    let far = (1i64 << 60) + 999;
+    let text = format!("max(pid * 0 + {far})");
+    let exact = ["estimate", "t", &text, "--precision", "1"];
+    assert!(workdir.run_of(&exact).ok().out.contains("1,152,921,504,606,847,975 exactly"));
+    let output = workdir.run_of(&[&exact[..], &["--json"]].concat()).ok().json();
+    assert_eq!(output["figures"][0]["value"], far);
+    let text = format!("sum(pid * 0 + {far})");
+    let output = workdir.run_of(&["estimate", "t", &text, "--precision", "1", "--json"]).ok().json();
+    assert_eq!(output["figures"][0]["value"], (4_000 * i128::from(far)).to_string());
+    // A comma within parentheses parts no groups.
+    let by = "bin(x, 0.25), CASE WHEN stuck THEN 'stuck' ELSE 'moving' END";
+    let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--precision", "1", "--json"];
+    let output = workdir.run_of(&asked).ok().json();
+    let figures = output["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 8);
+    for figure in figures {
+        let group = figure["group"].as_object().unwrap();
+        let stuck = group["CASE WHEN stuck THEN 'stuck' ELSE 'moving' END"] == "stuck";
+        assert_eq!(figure["value"].as_f64(), Some(f64::from(u8::from(stuck))));
+        assert!(["0.0", "0.25", "0.5", "0.75"].contains(&group["bin(x, 0.25)"].as_str().unwrap()), "{figure}");
+    }
+    let selected =
+        workdir.run_of(&["query", "t", "--count", "--where", "CASE WHEN stuck THEN x ELSE 0 END >= 0.5"]).ok();
+    let expected = rows(&batch).iter().filter(|particle| particle.stuck && particle.x >= 0.5).count();
+    assert_eq!(selected.out.trim().replace(',', ""), expected.to_string());
+    for (by, message) in [
+        ("pid", "there are more than 10000 groups"),
+        ("CASE WHEN stuck THEN 1 ELSE 'a' END", "the number 1 in one branch and the text 'a' in another"),
+    ] {
+        let many = particles(0, 40_000);
+        workdir.table("many", &many);
+        workdir.run_of(&["estimate", "many", "count()", "--group-by", by, "--precision", "1"]).fails(2, &[message]);
+        std::fs::remove_dir_all(workdir.path("many")).unwrap();
+    }
+}
+
+#[test]
 fn estimates_hold_the_truth_and_say_so() {
     let workdir = Workdir::new();
     let batch = particles(0, 40_000);
@@ -321,7 +362,7 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
-        ("query t --box w=0:1", "no column `w`; the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
+        ("query t --box w=0:1", "the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
         ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
         ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
         ("query t --columns w", "w"),
@@ -331,16 +372,16 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --count -o out.csv", "cannot be used with"),
         ("estimate t", "required arguments"),
         ("estimate t mode(x)", "there is no aggregate \"mode\""),
-        ("estimate t mean(kind)", "`kind` of type Utf8 is no number"),
+        ("estimate t mean(kind)", "`kind` of type Utf8 is not a number"),
         ("estimate t mean(w)", "no column `w`"),
         ("estimate t mean(x) --error 0", "a share lies above 0"),
-        ("estimate t mean(x) --within soon", "is no number of seconds"),
+        ("estimate t mean(x) --within soon", "is not a number of seconds"),
         ("estimate t mean(x) --confidence 100%", "confidence must be between 0 and 1"),
         ("ingest t2 source.parquet --dimensions w", "no column \"w\""),
         ("ingest t2 source.parquet --dimensions x --domain y=0:1", "\"y\" is not among the dimensions"),
         ("ingest t2 source.parquet --dimensions x --domain x=1:0", "x"),
         ("ingest t2 source.parquet --dimensions x --identity w", "w"),
-        ("ingest t2 source.parquet --dimensions x --memory lots", "is no size"),
+        ("ingest t2 source.parquet --dimensions x --memory lots", "is not a size"),
         ("ingest t source.parquet --dimensions x,y", "has the dimensions x,y,z, not x,y"),
         ("ingest t source.parquet --identity x", "has the identity pid, not x"),
         ("ingest t source.parquet --seed 3", "has the seed 0, not 3"),
@@ -433,8 +474,8 @@ fn damaged_files_are_errors_that_name_them() {
     }
     workdir.write("a.csv", "");
     workdir.run("ingest t a.csv --dimensions x").fails(2, &["a.csv: the file is empty"]);
-    workdir.write("a.h5", "\x01HDF");
-    workdir.run("ingest t a.h5 --dimensions x").fails(2, &["a.h5: not a file that can be read here"]);
+    workdir.write("a.ipc", "\x01HDF");
+    workdir.run("ingest t a.ipc --dimensions x").fails(2, &["a.ipc: not a file that can be read here"]);
     assert!(!workdir.path("t").exists());
 }
 

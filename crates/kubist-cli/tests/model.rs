@@ -50,8 +50,8 @@ fn what_is_no_fit_is_said() {
     let workdir = Workdir::new();
     workdir.table("t", &particles(0, 100));
     workdir.write("fit.json", "{}");
-    workdir.run("model advise fit.json --nodes 4").fails(2, &["fit.json", "no fit", "kubist model fit"]);
-    workdir.run("explain t --fit fit.json").fails(2, &["no fit"]);
+    workdir.run("model advise fit.json --nodes 4").fails(2, &["fit.json", "not a fit", "kubist model fit"]);
+    workdir.run("explain t --fit fit.json").fails(2, &["not a fit"]);
     workdir.run("explain t --fit nowhere.json").fails(3, &["nowhere.json"]);
     workdir.run("model advise nowhere.json --nodes 4").fails(3, &["nowhere.json: no such file"]);
     workdir.run("model advise fit.json --nodes 0").fails(2, &["nodes"]);

@@ -196,7 +196,6 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("link.csv", "a pipe"),
         ("/dev/zero", "a device"),
         ("/dev/stdin", "not a regular file"),
-        (".", "a directory"),
     ] {
         bounded(&workdir, &format!("ingest t {file}")).fails(2, &[file, output]);
     }

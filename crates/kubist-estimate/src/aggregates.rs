@@ -162,9 +162,9 @@ mod tests {
             ("share(x > 2 AND name = 'a,(b')", "Share", 1),
             ("var(x)", "Variance { root: false }", 1),
             ("stddev(x)", "Variance { root: true }", 1),
-            ("median(x)", "Quantile { share: 0.5 }", 1),
-            ("p99.9(x)", "Quantile { share: 0.9990000000000001 }", 1),
-            ("quantile(greatest(x, n), 0.25)", "Quantile { share: 0.25 }", 1),
+            ("median(x)", "Quantile { share: 0.5, divisor: 1.0, values: Floats }", 1),
+            ("p99.9(x)", "Quantile { share: 0.9990000000000001, divisor: 1.0, values: Floats }", 1),
+            ("quantile(greatest(x, n), 0.25)", "Quantile { share: 0.25, divisor: 1.0, values: Floats }", 1),
             ("count(distinct name)", "CountDistinct", 0),
             ("ratio(n * x, n)", "Ratio", 2),
             ("covar(x, n)", "Covariance", 2),
@@ -188,19 +188,21 @@ mod tests {
         for (text, part) in [
             ("x", "expected an aggregate like mean(x)"),
             ("mode(x)", "there is no aggregate \"mode\"; known are count, sum"),
-            ("mean(name)", "column `name` of type Utf8 is no number"),
+            ("mean(name)", "column `name` of type Utf8 is not a number"),
             ("mean(speed)", "no column `speed`"),
             ("mean(x, n)", "takes one argument, found 2"),
             ("mean()", "found 0"),
             ("quantile(x, 1.5)", "must be in [0, 1]"),
-            ("quantile(x, high)", "is no number"),
+            ("quantile(x, high)", "is not a number"),
             ("p101(x)", "no aggregate"),
             ("histogram(x, 0)", "1 to 65536 bins"),
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
             ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
-            ("mean(x))", "expected an aggregate"),
-            ("mean((x)", "expected an aggregate"),
+            ("mean(x))", "found `)`"),
+            ("mean((x)", "a parenthesis is not closed"),
+            ("mean x", "expected an aggregate"),
+            ("mean(x) + median(x)", "median cannot be part of a formula: only sum, count, mean (avg) and share can"),
         ] {
             let message = refused(text);
             assert!(message.contains(part) && message.starts_with(text), "{text}: {message}");
@@ -225,6 +227,7 @@ mod tests {
             check("std(x)", &[&x], &[shift], 16.5f64.sqrt());
             check("min(x)", &[&x], &[shift], 1.0);
             check("max(x)", &[&x], &[shift], 11.0);
+            check("2 * sum(x) / count(x) - mean(n)", &[&x, &x, &y], &[shift; 3], 10.0 - 28.0 / 6.0);
             check("ratio(x, n)", &[&x, &y], &[shift, shift], 1.0);
             check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
             check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());
@@ -246,6 +249,8 @@ mod tests {
             ("cov(x, n)", linear),
             ("corr(x, n)", f64::atanh),
             ("weighted_mean(x, n)", linear),
+            ("sum(x) / sum(n)", linear),
+            ("mean(x) * mean(n) / 10", linear),
         ] {
             let both: [&[f64]; 2] = [&x, &y];
             let values = &both[..bind(text, &schema()).unwrap().arguments.len()];

@@ -28,7 +28,7 @@ impl Call<'_> {
     /// An argument that is a number.
     pub fn number(&self, index: usize) -> Result<f64, String> {
         let text = self.arguments[index];
-        text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is no number"))
+        text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
     }
 
     /// The first arguments, which are expressions over columns.

@@ -44,7 +44,7 @@ impl Expression {
             Meaning::Operand(operand) => match family(&operand) {
                 Family::Bool => Of::Truth(bind::as_test(Meaning::Operand(operand))?),
                 Family::Null | Family::Text | Family::Binary => {
-                    return Err(ExprError::type_mistake(format!("{} is no number", describe_operand(&operand))));
+                    return Err(ExprError::type_mistake(format!("{} is not a number", describe_operand(&operand))));
                 }
                 _ => Of::Number(in_doubles(*operand)),
             },
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn text_and_constants_are_refused() {
         let refused = |sql| Expression::parse(sql, &rows().schema()).unwrap_err().to_string();
-        assert!(refused("name").contains("`name` of type Utf8 is no number"), "{}", refused("name"));
+        assert!(refused("name").contains("`name` of type Utf8 is not a number"), "{}", refused("name"));
         assert!(refused("2 + 3").contains("the same for every row"));
         assert!(refused("speed").contains("no column `speed`"));
     }

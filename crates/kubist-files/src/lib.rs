@@ -150,44 +150,75 @@ impl Input {
     }
 }
 
+/// Whether a file is there that this crate has no reader for: another crate's business.
+/// A file that cannot be opened is not; reading it says why.
+pub fn is_foreign(path: &Path) -> bool {
+    const OURS: [&str; 6] = ["parquet", "arrow", "arrows", "feather", "ipc", "npz"];
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    if ending.is_some_and(|ending| OURS.contains(&ending.as_str())) {
+        // Whatever it begins with: then it is damaged.
+        return false;
+    }
+    let Ok(mut file) = open(path) else { return path.is_dir() };
+    let Ok(head) = head(path, &mut file) else { return false };
+    !head.is_empty() && magic(path, &head).is_none()
+}
+
+/// What a file's first bytes, or its name, say that it is.
+enum Magic {
+    Parquet,
+    ArrowFile,
+    ArrowStream,
+    Zip,
+    Text,
+}
+
+fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(8);
+    file.take(8).read_to_end(&mut head).map_err(|error| Error::io(path, error))?;
+    Ok(head)
+}
+
 /// By the first bytes; text by its name.
-fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
-    let mut head = [0u8; 8];
-    let mut length = 0;
-    while length < head.len() {
-        match file.read(&mut head[length..]).map_err(|error| Error::io(path, error))? {
-            0 => break,
-            read => length += read,
-        }
-    }
-    let head = &head[..length];
-    if head.is_empty() {
-        return Err(Error::invalid(format!("{}: the file is empty", path.display())));
-    }
+fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     let text = [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending));
-    let format = if head.starts_with(b"PAR1") {
-        Format::Parquet
+    if head.starts_with(b"PAR1") {
+        Some(Magic::Parquet)
     } else if head.starts_with(b"ARROW1") {
-        Format::ArrowFile
+        Some(Magic::ArrowFile)
     } else if head.starts_with(&[0xff; 4]) {
-        Format::ArrowStream
+        Some(Magic::ArrowStream)
     } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        Format::Npz
-    } else if text {
-        let delimiter = match options.delimiter {
-            Some(delimiter) => delimiter,
-            None => csv::sniff_delimiter(path, &options.limits)?,
-        };
-        Format::Csv { delimiter }
+        Some(Magic::Zip)
     } else {
-        return Err(Error::invalid(format!(
+        text.then_some(Magic::Text)
+    }
+}
+
+fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
+    let head = head(path, file)?;
+    if head.is_empty() {
+        return Err(Error::invalid(format!("{}: the file is empty", path.display())));
+    }
+    match magic(path, &head) {
+        Some(Magic::Parquet) => Ok(Format::Parquet),
+        Some(Magic::ArrowFile) => Ok(Format::ArrowFile),
+        Some(Magic::ArrowStream) => Ok(Format::ArrowStream),
+        Some(Magic::Zip) => Ok(Format::Npz),
+        Some(Magic::Text) => {
+            let delimiter = match options.delimiter {
+                Some(delimiter) => delimiter,
+                None => csv::sniff_delimiter(path, &options.limits)?,
+            };
+            Ok(Format::Csv { delimiter })
+        }
+        None => Err(Error::invalid(format!(
             "{}: not a file that can be read here: Parquet, Arrow IPC, NPZ, or text named .csv or .tsv (also .gz)",
             path.display()
-        )));
-    };
-    Ok(format)
+        ))),
+    }
 }
 
 fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result<Fields> {

@@ -22,7 +22,7 @@ use kubist_types::options::Value;
 /// Why there is none.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
-    let no = || Err(format!("that is no value of the type {data_type}"));
+    let no = || Err(format!("that is not a value of the type {data_type}"));
     let is_time = |data_type: &DataType| matches!(data_type, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(_, _));
     let source: ArrayRef = match value {
         Value::Null => return Ok(new_null_array(data_type, 1)),

@@ -246,7 +246,7 @@ fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryEr
 }
 
 fn cube(id: u128, forest: &Forest) -> Result<CubeId, EntryError> {
-    forest.cube_from_u128(id).ok_or_else(|| EntryError::Bad(format!("{id:#x} is no cube")))
+    forest.cube_from_u128(id).ok_or_else(|| EntryError::Bad(format!("{id:#x} is not a cube")))
 }
 
 fn cutoffs(body: &[u8], forest: &Forest) -> Result<Vec<(CubeId, Threshold)>, EntryError> {

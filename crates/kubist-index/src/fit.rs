@@ -21,7 +21,7 @@ const OUTGROWN: f64 = 1.3;
 /// Values beyond one in this many at either end are left to the tails of a fresh scale.
 const OUTLIERS: usize = 1024;
 
-/// A sample: `values[d][record]` of each dimension; NaN for what is no number.
+/// A sample: `values[d][record]` of each dimension; NaN for what is not a number.
 pub type Sample = [Vec<f64>];
 
 /// Records that boxes examine for each that they return.

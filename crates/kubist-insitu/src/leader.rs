@@ -99,8 +99,9 @@ struct Incoming {
     /// A step that waits for the other ranks; without batches it is abandoned.
     ended: Option<(i64, Option<Vec<RecordBatch>>)>,
     closed: bool,
-    /// Its process was seen once: when it is gone, that is known.
-    seen: bool,
+    /// Whether its process could be seen when it was first looked for: only then it is known
+    /// when it is gone.
+    seen: Option<bool>,
 }
 
 struct Serving {
@@ -184,7 +185,7 @@ fn lowest(lanes: &[Incoming]) -> Option<i64> {
 
 impl Incoming {
     fn new(rank: u32) -> Incoming {
-        Incoming { rank, staged: None, column: None, ended: None, closed: false, seen: false }
+        Incoming { rank, staged: None, column: None, ended: None, closed: false, seen: None }
     }
 
     /// Takes what has come, up to the end of a step; whether there was something.
@@ -225,6 +226,9 @@ impl Incoming {
 
     fn message(&mut self, ring: &Ring, layout: &Layout) -> Result<usize> {
         let Some(header) = ring.header(self.rank)? else { return Ok(0) };
+        if self.seen.is_none() {
+            self.seen = ring.producer(self.rank).map(is_there);
+        }
         let garbled = || {
             let message = format!("rank {} of this node says what cannot be: {header:?}", self.rank);
             Err(Failure::new(ErrorKind::Internal, message))
@@ -260,13 +264,13 @@ impl Incoming {
     fn check_alive(&mut self, ring: &Ring) -> Result<()> {
         let Some(process) = ring.producer(self.rank).filter(|_| !self.closed) else { return Ok(()) };
         let is_there = is_there(process);
-        if self.seen && !is_there && ring.waiting(self.rank) == 0 {
+        if self.seen == Some(true) && !is_there && ring.waiting(self.rank) == 0 {
             let (rank, step) = (self.rank, self.staged.as_ref().map(|staged| staged.step));
             let lost = step.map_or("no step was lost".into(), |step| format!("step {step} is not written"));
             let message = format!("rank {rank} of this node, process {process}, has died: {lost}");
             return Err(Failure::new(ErrorKind::Unavailable, message));
         }
-        self.seen |= is_there;
+        self.seen.get_or_insert(is_there);
         Ok(())
     }
 }

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::Schema;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::{ArrowError, Schema};
 
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
+
+fn internal(error: ArrowError) -> Failure {
+    Failure::from(kubist::Error::internal(error))
+}
 
 /// The columns of a step that were put, and batches beside them.
 pub struct Staged {
@@ -50,8 +55,23 @@ impl Staged {
         self.columns.push((column, values));
     }
 
-    pub fn keep_batch(&mut self, batch: RecordBatch) {
-        self.batches.push(batch);
+    /// Keeps a copy of rows.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow cannot copy them.
+    pub fn keep_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let copied = |array: &ArrayRef| {
+            let data = array.to_data();
+            let mut copy = MutableArrayData::new(vec![&data], false, data.len());
+            copy.try_extend(0, 0, data.len()).map_err(internal)?;
+            Ok(make_array(copy.freeze()))
+        };
+        let columns = batch.columns().iter().map(copied).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch = RecordBatch::try_new_with_options(batch.schema(), columns, &options);
+        self.batches.push(batch.map_err(internal)?);
+        Ok(())
     }
 
     /// Refuses a step of which some columns are missing. One without any is empty.
@@ -78,7 +98,7 @@ impl Staged {
             let arrays = columns.into_iter().map(|(_, values)| values).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
             let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options);
-            batches.push(batch.map_err(|error| Failure::from(kubist::Error::internal(error)))?);
+            batches.push(batch.map_err(internal)?);
         }
         Ok(batches)
     }

@@ -144,17 +144,17 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Keeps a batch of rows that has all columns. Whoever made it must not change it.
+    /// Copies a batch of rows that has all columns.
     ///
     /// # Errors
     ///
     /// `Invalid` as of [`StepWriter::put`]; through a ring, `Unsupported` for columns of other
     /// types than those of [`Kind`], and for nulls.
-    pub fn put_batch(&mut self, batch: RecordBatch, patience: &Patience) -> Result<()> {
+    pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
-        self.layout.check_batch(&batch)?;
+        self.layout.check_batch(batch)?;
         let Sink::Lane(_) = self.sink else {
-            staged.keep_batch(batch);
+            staged.keep_batch(batch)?;
             return Ok(());
         };
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {

@@ -32,7 +32,7 @@ impl<R: Read> Stream<R> {
         let none = || Error::damaged("there is no schema");
         let first = metadata(&mut source)?.ok_or_else(none)?;
         let message = root_as_message(&first).map_err(Error::damaged)?;
-        let schema = message.header_as_schema().ok_or_else(|| Error::damaged("its first message is no schema"))?;
+        let schema = message.header_as_schema().ok_or_else(|| Error::damaged("its first message is not a schema"))?;
         let mut decoder = Decoder::new(schema, most_bytes)?;
         body(&mut source, &mut decoder, message.bodyLength())?;
         Ok(Stream { source, decoder })

@@ -5,7 +5,7 @@
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one
 //! commit, so that the copy has all of them or none: after an error nothing of it is
-//! left, after a crash something that is no table, and goes when the copy is repeated
+//! left, after a crash something that is not a table, and goes when the copy is repeated
 //! (`unfinished`). They bring their hidden columns
 //! along: steps stay steps, and the rows of a table without identity keep their
 //! priorities. What belongs to the moment and not to the rows stays behind: tokens,
@@ -121,7 +121,7 @@ fn copy_planned(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // Best effort: what stays is no table.
+        // Best effort: what stays is not a table.
         let _ = drop_in(store, false);
     }
     copied

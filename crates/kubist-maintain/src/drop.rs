@@ -1,7 +1,7 @@
 //! The end of a table: all of its files, and nothing else.
 //!
 //! A mark is made durable before the first file is deleted, and is deleted last. While it
-//! is there the rest is no table: it cannot be opened or created, only dropped again. A
+//! is there the rest is not a table: it cannot be opened or created, only dropped again. A
 //! drop can therefore be interrupted anywhere.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub fn drop_at(location: &TableLocation, force: bool) -> Result<Dropped> {
 ///
 /// As of [`drop_at`].
 pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
-    // Read, so that a file of somebody else's that is called so is no table.
+    // Read, so that a file of somebody else's that is called so is not a table.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
     let is_table = begun || there(TABLE)?;

@@ -35,7 +35,7 @@ impl ScaleKind {
     }
 }
 
-/// The values of some columns in the sample, record by record: NaN is what is no number.
+/// The values of some columns in the sample, record by record: NaN is what is not a number.
 ///
 /// # Errors
 ///

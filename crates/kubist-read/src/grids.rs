@@ -144,7 +144,7 @@ fn confined(schema: &TableSchema, frame: &Frame, predicate: &Predicate) -> Optio
         let numbers = order::number_keys(data_type);
         let keys_of_numbers = keys.numbers.map(|(low, high)| (low.max(numbers.0), high.min(numbers.1)));
         let coordinate = |key| frame.scales[d].coordinate(order::number(data_type, key), bits);
-        // What is no number has the last coordinate.
+        // What is not a number has the last coordinate.
         let odd = frame.geometry.last_coordinate();
         let (low, high) = match (keys_of_numbers, keys.others) {
             (Some((low, high)), false) => (coordinate(low), coordinate(high)),

@@ -30,7 +30,7 @@ pub struct Sound {
     pub map: Option<Arc<ZoneMap>>,
     /// Pages and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
-    /// The other stored rows of pages in which some hold what is no value.
+    /// The other stored rows of pages in which some hold what is not a value.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
     /// What the storage did not give: it may be sound.
@@ -58,7 +58,7 @@ pub struct Lost {
 pub struct Decided {
     /// Its zone map cannot be read, and so nothing of it.
     pub all: bool,
-    /// Its pages that are not sound, each with the rows that hold what is no value; `None`:
+    /// Its pages that are not sound, each with the rows that hold what is not a value; `None`:
     /// all of the page.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
     /// What that costs.

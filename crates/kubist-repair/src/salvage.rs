@@ -147,7 +147,7 @@ fn salvage_patiently(
     let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
-        // Best effort: what stays is no table.
+        // Best effort: what stays is not a table.
         let _ = drop_in(to, false);
         return Err(error);
     }

@@ -271,6 +271,36 @@ fn estimates_are_the_engines() {
 }
 
 #[test]
+fn figures_are_of_expressions_and_have_all_their_digits() {
+    let world = world(2_000, Options::default());
+    let far = (1i64 << 60) + 999;
+    let of = |aggregate: &str, group_by: Value| {
+        let asked = json!({"aggregates": [aggregate], "group_by": group_by, "precision": 1});
+        world.post("/v1/tables/run/estimate", &asked).json()
+    };
+    let only = |aggregate: &str| of(aggregate, json!([]))["figures"][0]["value"].clone();
+    assert_eq!(only(&format!("max(id * 0 + {far})")), far);
+    assert_eq!(only(&format!("sum(id * 0 + {far})")), (2_000 * i128::from(far)).to_string());
+    assert_eq!(only("max(at)"), "2023-11-14T22:14:59");
+    assert_eq!(only("median(date_trunc('minute', at))"), "2023-11-14T22:14:00");
+    assert_eq!(only("sum(wet * id) / sum(wet)"), 999.0);
+    let groups = of("count()", json!(["bin(n, 5)", "wet AND n < 3"]));
+    let figures = groups["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 5);
+    assert_eq!(figures[0]["group"], json!({"bin(n, 5)": "0", "wet AND n < 3": "false"}));
+    let counted: i64 = figures.iter().map(|figure| figure["value"].as_i64().unwrap()).sum();
+    assert_eq!(counted, 2_000);
+    let refused = of("count()", json!(["CASE WHEN wet THEN 1 ELSE 'a' END"]));
+    assert!(refused.to_string().contains("the number 1 in one branch and the text 'a' in another"), "{refused}");
+    let asked = json!({"where": "id * 9223372036854775807 * 9223372036854775807 * id > 0"});
+    let reply = world.post("/v1/tables/run/count", &asked);
+    assert!(
+        reply.status == 400 && reply.json().to_string().contains("does not fit an integer of 128 bits"),
+        "{reply:?}"
+    );
+}
+
+#[test]
 fn estimates_narrow_as_the_engines_do() {
     let world = world(60_000, Options::default());
     let options = EstimateOptions {

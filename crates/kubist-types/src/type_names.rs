@@ -34,7 +34,7 @@ pub fn data_type(name: &str) -> Result<DataType, String> {
         "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
         _ => {
             return Err(format!(
-                "{name:?} is no type; types are bool, int8 to int64, uint8 to uint64, float16 to float64, string, \
+                "{name:?} is not a type; types are bool, int8 to int64, uint8 to uint64, float16 to float64, string, \
                  binary, date, timestamp[s|ms|us|ns], duration[s|ms|us|ns], time32[s|ms], time64[us|ns]"
             ));
         }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(data_type("time32[s]"), Ok(DataType::Time32(TimeUnit::Second)));
         for name in ["complex64", "time32[ns]", "timestamp[h]", "timestamp[", ""] {
             assert!(
-                data_type(name).unwrap_err().starts_with(&format!("{name:?} is no type; types are bool")),
+                data_type(name).unwrap_err().starts_with(&format!("{name:?} is not a type; types are bool")),
                 "{name}"
             );
         }

@@ -344,6 +344,16 @@ impl Writer {
         committed
     }
 
+    /// How many rows this writer committed under a token; `None` if it has not used it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`].
+    pub fn committed(&self, token: &str) -> Result<Option<u64>> {
+        let view = self.core.view(&self.cancel)?;
+        Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
+    }
+
     /// After a failed write or sync nobody knows what is on disk.
     fn check_standing(&self) -> Result<()> {
         let refused = |cause: &String| {

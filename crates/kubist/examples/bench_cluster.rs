@@ -120,7 +120,7 @@ fn main() -> Result<(), Failure> {
     let hosts: HashSet<&str> = hosts.split(',').collect();
 
     match Table::drop_at(&at, true) {
-        Ok(_) | Err(kubist::Error::NotATable { .. }) => {}
+        Ok(_) | Err(kubist::Error::NotATable { .. } | kubist::Error::Missing { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     let table = Table::create(&at, schema(), &TableOptions { ..options() })?;

@@ -23,7 +23,7 @@ fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     (path, table)
 }
 
-/// Rows examined a row returned, for samples of everything and for boxes.
+/// Records read per record returned, for samples of everything and for boxes.
 fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
     let ratio = |query: &Query| {
         let (stats, _) = run(table, query);
@@ -114,7 +114,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     let alone = commit_all(&table, &WriterOptions::default(), size, f64::INFINITY, &mut |_| {});
     println!("commits alone            {:8.0} rows/s, {:.0} commits/s", alone, alone / size.rows as f64);
 
-    println!("\nrows examined a row returned (times what the bulk build examines)");
+    println!("\nrecords read per record returned (times those of the bulk build)");
     println!(
         "{:24} 0.1 % all        1 %             10 %            1 M rows        100 k           10 k            1 k",
         ""

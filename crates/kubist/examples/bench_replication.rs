@@ -47,7 +47,9 @@ fn main() {
     if Path::new(&at).exists() {
         std::fs::remove_dir_all(&at).expect("old tables to remove");
     }
-    println!("{rows} rows of {ROW_BYTES} bytes, medians of 25 boxes: pages, KiB, rows examined a row returned, ms\n");
+    println!(
+        "{rows} rows of {ROW_BYTES} bytes, medians of 25 boxes: pages, KiB, records read per record returned, ms\n"
+    );
     println!(
         "{:12} {:>7} {:>8} {:>7}   {:26} {:26} {:26} 1 % of 100 k",
         "policy", "stored", "copies", "seconds", "box of 1 k", "10 k", "100 k"

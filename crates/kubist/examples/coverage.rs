@@ -5,7 +5,8 @@
 //! that each time other records are in its samples. Every estimate is compared with the exact
 //! value. Prints docs/coverage.md.
 //!
-//! `SEEDS` (2000), `ROWS` of a table (100,000) and `FROM` (0), the first seed, can be set.
+//! `SEEDS` (2000), `ROWS` of a table (100,000), `FROM` (0), the first seed, and `ONLY`, the name of
+//! one table of kinds, can be set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -247,18 +248,35 @@ fn kinds(rows: usize) -> Vec<Kind> {
         &share(1000.0, boxed_rows),
         false,
     );
+    for boxed in [false, true] {
+        let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
+        for (aggregate, n) in [
+            ("sum(lognormal1 * normal) / sum(normal)", 2000.0),
+            ("sum((uniform > 0.7) * power(normal, 3)) / sum(power(normal, 3))", 2000.0),
+            ("sqrt(mean(normal*normal) - power(mean(normal), 2))", 1000.0),
+            ("sum(CASE WHEN uniform > 0.5 THEN normal ELSE 0 END)", 1000.0),
+            ("sum(normal) / count(*) + 100 * share(uniform > 0.9)", 1000.0),
+            ("mean(bin(normal, 0.5) + hypot(x, y))", 1000.0),
+        ] {
+            add("expressions", format!("{aggregate}, {region}"), aggregate, false, boxed, &share(n, of), false);
+        }
+    }
     for (aggregate, n) in [
         ("mean(normal)", 10_000.0),
         ("count()", 10_000.0),
         ("sum(uniform)", 10_000.0),
         ("share(uniform > 0.5)", 10_000.0),
         ("median(normal)", 10_000.0),
+        ("sum(normal * uniform) / sum(uniform)", 10_000.0),
     ] {
         let change = |options: &mut EstimateOptions| {
             share(n, rows as f64)(options);
             options.query.filter = Some("time >= 0".into());
         };
         add("trajectories", aggregate.to_string(), aggregate, true, false, &change, false);
+    }
+    if let Ok(only) = std::env::var("ONLY") {
+        kinds.retain(|kind| kind.table == only);
     }
     kinds
 }
@@ -301,7 +319,7 @@ fn main() {
     let mut truths: BTreeMap<usize, f64> = BTreeMap::new();
     let (begin, mut reported) = (Instant::now(), Instant::now());
     for seed in from..from + seeds {
-        for trajectories in [false, true] {
+        for trajectories in [false, true].into_iter().filter(|of| kinds.iter().any(|kind| kind.trajectories == *of)) {
             let identity: &[&str] = if trajectories { &["pid"] } else { &["pid", "time"] };
             let snapshot = build(&population, identity, seed as u64);
             for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.trajectories == trajectories) {
@@ -334,7 +352,7 @@ fn main() {
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()
     );
-    for table in ["means", "tails", "others", "goals", "watched", "trajectories"] {
+    for table in ["means", "tails", "others", "expressions", "goals", "watched", "trajectories"] {
         println!("### {}\n", heading(table));
         println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
@@ -359,6 +377,7 @@ fn heading(table: &str) -> &str {
         "means" => "Means of a sample",
         "tails" => "Heavy tails, and the same with tails read whole",
         "others" => "Other aggregates",
+        "expressions" => "Expressions, and formulas of aggregates",
         "goals" => "Stopped by a goal",
         "watched" => "Watched: all looks must hold",
         _ => "Whole trajectories of 50 records sampled",

@@ -177,7 +177,7 @@ fn what_cannot_be_added_is_refused_by_name() {
     refused(column("_kubist_step", DataType::Int64, Value::Null), "reserved");
     refused(column("list", DataType::new_list(DataType::Int8, true), Value::Null), "not supported");
     refused(column("small", DataType::UInt8, Value::Int(256)), "\"small\" cannot have the default 256");
-    refused(column("small", DataType::UInt8, Value::Text("a".into())), "no value of the type");
+    refused(column("small", DataType::UInt8, Value::Text("a".into())), "not a value of the type");
     refused(NewColumn { nullable: false, ..column("must", DataType::Int8, Value::Null) }, "must not be null");
     refused(column("long", DataType::Utf8, Value::Text("a".repeat(2 << 20))), "may have up to");
     refused(column("", DataType::Int8, Value::Null), "needs a name");

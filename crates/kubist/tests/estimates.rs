@@ -543,7 +543,7 @@ fn questions_that_make_no_sense_are_refused() {
     for (options, part) in [
         (wish(&[]), "at least one aggregate"),
         (wish(&["mode(value)"]), "there is no aggregate \"mode\""),
-        (wish(&["mean(name)"]), "`name` of type Utf8 is no number"),
+        (wish(&["mean(name)"]), "`name` of type Utf8 is not a number"),
         (wish(&["mean(speed)"]), "no column `speed`"),
         (with(&|o| o.error = Some(0.0)), "error must be above 0, found 0"),
         (with(&|o| o.error = Some(f64::NAN)), "error must be above 0"),

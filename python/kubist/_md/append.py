@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._data import need
 from .._directory import location_of
 from .._errors import InvalidInput, NotATable, TableExists
 from .._figures import Commit
+from .._libraries import need
 from .._table import Table, create, open
 from .._writer import Writer
 from . import layout, topology
@@ -66,7 +66,6 @@ class FrameWriter:
         )
         self._frames = frames
         self._metadata = dict(metadata or {})
-        self._numbers: Array = np.arange(atoms, dtype=np.int32)
         self._table: Table | None = None
         self._writer: Writer | None = None
         if append:
@@ -120,7 +119,8 @@ class FrameWriter:
         if self._writer is None:
             self._schema = self._table.schema
             self._writer = self._table.writer()
-        columns = self._columns(given, time, cell, step)
+        when = float(self.next_frame if time is None else time)
+        columns = frame_columns(self.next_frame, given, when, cell, step)
         if set(columns) != set(self._schema.names):
             lacking = sorted(set(columns) ^ set(self._schema.names))
             raise InvalidInput(
@@ -131,42 +131,6 @@ class FrameWriter:
         self.next_frame += 1
         if self._writer.pending_rows >= self._commit_rows:
             self._writer.commit()
-
-    def _columns(
-        self,
-        given: dict[str, Array],
-        time: float | None,
-        cell: Array | None,
-        step: int | None,
-    ) -> dict[str, Any]:
-        import pyarrow as pa
-
-        when = float(self.next_frame if time is None else time)
-        columns = {
-            "atom": pa.array(self._numbers),
-            "frame": pa.array(np.full(self.atoms, self.next_frame, np.int32)),
-            "time": pa.array(np.full(self.atoms, when)),
-        }
-        names = {
-            "positions": layout.POSITION,
-            "velocities": layout.VELOCITY,
-            "forces": layout.FORCE,
-        }
-        for what, values in given.items():
-            for axis, name in enumerate(names[what]):
-                columns[name] = pa.array(np.ascontiguousarray(values[:, axis], np.float32))
-        of_frame = {name: None for name in layout.CELL} if cell is None else dict(
-            zip(layout.CELL, np.asarray(cell, np.float32), strict=True)
-        )
-        rest = self.atoms - 1
-        for name, value in of_frame.items():
-            columns[name] = pa.concat_arrays(
-                [pa.array([value], pa.float32()), pa.nulls(rest, pa.float32())]
-            )
-        columns[layout.STEP] = pa.concat_arrays(
-            [pa.array([step], pa.int64()), pa.nulls(rest, pa.int64())]
-        )
-        return columns
 
     def _create(self, positions: Array, velocities: bool, forces: bool) -> Table:
         schema = layout.schema(velocities, forces)
@@ -225,3 +189,36 @@ class FrameWriter:
         if kind is not None:
             self.discard()
         self.close()
+
+
+def frame_columns(
+    frame: int,
+    vectors: dict[str, Array],
+    time: float,
+    cell: Array | None,
+    step: int | None,
+) -> dict[str, Any]:
+    """The columns of one frame, as Arrow arrays, of positions and perhaps velocities, forces."""
+    import pyarrow as pa
+
+    atoms = len(vectors["positions"])
+    columns = {
+        "atom": pa.array(np.arange(atoms, dtype=np.int32)),
+        "frame": pa.array(np.full(atoms, frame, np.int32)),
+        "time": pa.array(np.full(atoms, float(time))),
+    }
+    for what, values in vectors.items():
+        for axis, name in enumerate(layout.VECTORS[what]):
+            columns[name] = pa.array(np.ascontiguousarray(values[:, axis], np.float32))
+    sizes = [None] * len(layout.CELL) if cell is None else np.asarray(cell, np.float32)
+    for name, value in zip(layout.CELL, sizes, strict=True):
+        columns[name] = _of_frame(value, atoms, pa.float32())
+    columns[layout.STEP] = _of_frame(step, atoms, pa.int64())
+    return columns
+
+
+def _of_frame(value: Any, atoms: int, kind: Any) -> Any:
+    """A value of the frame, in the row of atom 0."""
+    import pyarrow as pa
+
+    return pa.concat_arrays([pa.array([value], kind), pa.nulls(atoms - 1, kind)])

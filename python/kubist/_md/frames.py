@@ -22,12 +22,6 @@ ROWS_AT_ONCE = 4_000_000
 # Up to so many atoms are named in the condition; lookups then find them.
 NAMED_ATOMS = 1024
 
-VECTORS = {
-    "positions": layout.POSITION,
-    "velocities": layout.VELOCITY,
-    "forces": layout.FORCE,
-}
-
 
 class Frames:
     """The frames that a table has at one moment, of all atoms or of some.
@@ -50,7 +44,7 @@ class Frames:
             )
         self.units = snapshot.units
         self.has = {
-            what: all(name in columns for name in names) for what, names in VECTORS.items()
+            what: all(name in columns for name in names) for what, names in layout.VECTORS.items()
         }
         self._read_heads(columns)
         self.total_atoms = self._count_atoms()
@@ -163,9 +157,7 @@ class Frames:
         """
         numbers = np.asarray(frames, dtype=np.int64)
         wanted = self.atoms if atoms is None else self.atoms[atoms]
-        arrays = {
-            name: np.empty((len(numbers), len(wanted), 3), dtype=np.float32) for name in what
-        }
+        arrays = {name: np.empty((len(numbers), len(wanted), 3), dtype=np.float32) for name in what}
         at_once = max(1, ROWS_AT_ONCE // max(len(wanted), 1))
         for start in range(0, len(numbers), at_once):
             part = slice(start, start + at_once)
@@ -173,7 +165,7 @@ class Frames:
         return arrays
 
     def _read_into(self, arrays: dict[str, Array], frames: Array, atoms: Array) -> None:
-        columns = [column for name in arrays for column in VECTORS[name]]
+        columns = [column for name in arrays for column in layout.VECTORS[name]]
         box, conditions = self._narrowed(frames, atoms)
         result = self.snapshot.query(
             box=box,
@@ -199,7 +191,7 @@ class Frames:
         self._check(slots, frames, atoms)
         for name, array in arrays.items():
             flat = array.reshape(-1, 3)
-            for axis, column in enumerate(VECTORS[name]):
+            for axis, column in enumerate(layout.VECTORS[name]):
                 flat[slots, axis] = found[column]
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
@@ -253,4 +245,3 @@ class Frames:
             found = {name: values[chosen] for name, values in found.items()}
         order = np.lexsort((found["atom"], found["frame"]))
         return {name: found[name][order] for name in columns}
-

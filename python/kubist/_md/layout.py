@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 POSITION = ("x", "y", "z")
 VELOCITY = ("vx", "vy", "vz")
 FORCE = ("fx", "fy", "fz")
+VECTORS = {"positions": POSITION, "velocities": VELOCITY, "forces": FORCE}
 CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
 STEP = "step"
 DIMENSIONS = ("frame", *POSITION)

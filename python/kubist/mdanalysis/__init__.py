@@ -14,7 +14,7 @@ What no other reader has, as keywords of `Universe`, pushed down to the table:
 >>> u.trajectory.region({"z": (0, 20)}, step=10)                 # records of a region over time
 """
 
-from .._data import need
+from .._libraries import need
 
 need("MDAnalysis", "kubist.mdanalysis")
 

@@ -12,8 +12,8 @@ from MDAnalysis.core.topologyattrs import (
     Atomindices,
     ResidueAttr,
     Resindices,
-    SegmentAttr,
     Segindices,
+    SegmentAttr,
     _Connection,
 )
 

@@ -14,7 +14,7 @@ from MDAnalysis.units import conversion_factor
 from .. import _table
 from .._errors import InvalidInput
 from .._md import layout
-from .._md.frames import ROWS_AT_ONCE, VECTORS, Frames
+from .._md.frames import ROWS_AT_ONCE, Frames
 from . import convert, writer
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class KubistReader(ReaderBase):
             self._frames.table.close()
             raise InvalidInput(f"{self.filename}: there is no frame yet")
         self.n_atoms = len(self._frames.atoms)
-        self._what = [what for what in VECTORS if self._frames.has[what]]
+        self._what = [what for what in layout.VECTORS if self._frames.has[what]]
         self.ts = self._Timestep(
             self.n_atoms,
             positions=True,
@@ -129,7 +129,9 @@ class KubistReader(ReaderBase):
             self.ts.dt = float(self._converted("time", times[1] - times[0]))
         self._read_next_timestep()
 
-    def _open(self, atoms: Any, box: Box | None, precision: float | None, token: str | None) -> None:
+    def _open(
+        self, atoms: Any, box: Box | None, precision: float | None, token: str | None
+    ) -> None:
         self._frames = open_frames(self.filename, atoms, box, precision, token)
         try:
             self.units = units_of(self._frames) if self.convert_units else dict.fromkeys(KINDS)

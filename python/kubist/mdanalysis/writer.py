@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from MDAnalysis.coordinates.base import WriterBase
@@ -36,7 +36,7 @@ class KubistWriter(WriterBase):
 
     format = "KUBIST"
     multiframe = True
-    units = {
+    units: ClassVar = {
         "time": "ps",
         "length": "Angstrom",
         "velocity": "Angstrom/ps",
@@ -78,9 +78,7 @@ class KubistWriter(WriterBase):
         every = np.array_equal(atoms.indices, np.arange(shown.n_atoms))
         ts = shown if every else shown.copy_slice(atoms.indices)
         if self._writer.topology is None:
-            self._writer.topology = convert.stored(
-                atoms.universe, None if every else atoms.indices
-            )
+            self._writer.topology = convert.stored(atoms.universe, None if every else atoms.indices)
         step = ts.data.get("step")
         self._writer.write(
             ts.positions,

@@ -50,7 +50,8 @@ pub struct Query {
     /// At most K records from each cell of a regular grid
     #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
     pub per_cell: Option<PerCell>,
-    /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output
+    /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output;
+    /// with the Python package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
     /// What the records become, where the output's name does not say it

@@ -15,6 +15,12 @@ use crate::parse::{self, Domains, Types, Units};
 /// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
 /// against the table before the first one is read. Each file is committed when it
 /// is read: it is then in the table whole, and survives whatever comes after.
+///
+/// Trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
+/// LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, PLY and XYZ are read by the Python
+/// package: pip install kubist[md,lidar,astro,openpmd,hdf5,vtk], of which each needs what it names.
+/// Columns, units, time, identity and dimensions then come from the format, files are taken in
+/// the order of time, and what was ingested before is skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,14 +28,38 @@ Examples:
   kubist ingest airway.kubist step_28.csv
   kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
   kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
+  kubist ingest run.kubist traj.xtc --topology top.pdb
+  kubist ingest sky.kubist 'snapshot_*.hdf5' --dry-run
+  kubist ingest case.kubist case/ --follow
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
     /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The files, in the order they are committed
+    /// The files, in the order they are committed; folders and patterns for what Python reads
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// What the files are, where their names and first bytes do not say it
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// What the atoms of a trajectory are: a file that MDAnalysis reads; kept with the table
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
+    /// The time of the files, where they do not say it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<f64>,
+    /// Only show what would be taken: columns, units, identity, dimensions, steps
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on: take what a running simulation adds, until interrupted
+    #[arg(long)]
+    pub follow: bool,
+    /// With --follow: end when nothing has come for so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "follow")]
+    pub patience: Option<f64>,
+    /// Go on with the next file where one cannot be read; nothing of that one is written
+    #[arg(long)]
+    pub keep_going: bool,
     /// 1 to 8 columns to index, of a new table
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub dimensions: Vec<String>,

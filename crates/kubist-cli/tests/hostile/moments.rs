@@ -1,5 +1,5 @@
 //! Processes that are killed, or stopped and woken up much later, at any moment: what was
-//! acknowledged is there, a copy is whole or is no table, and the same command goes on.
+//! acknowledged is there, a copy is whole or is not a table, and the same command goes on.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ use kubist_index::priority::{is_identity_type, priorities};
 use crate::bind::{By, Order};
 use kubist_types::error::{Error, Result};
 
-/// Ranks of values: what is no number comes last in both directions.
+/// Ranks of values: what is not a number comes last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;

@@ -1,0 +1,156 @@
+//! Files whose libraries are Python's.
+//!
+//! The command reads Parquet, Arrow, CSV and NPZ itself. Everything else, and whatever only makes
+//! sense for other formats (a topology, a folder that grows), is the business of the Python
+//! package: an ingest becomes `python3 -m kubist.ingesting`, with what was asked as JSON.
+//! Output, exit codes and signals are then the package's, and mean the same. The answer of a
+//! query goes to `python3 -m kubist.exporting` as an Arrow stream.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use arrow_ipc::writer::StreamWriter;
+use kubist::{Metadata, QueryStream};
+use kubist_files::is_foreign;
+use serde_json::{Value, json};
+
+use crate::args;
+use crate::failure::{Failure, Kind, Result};
+use crate::python;
+
+/// Endings of files that the package writes.
+pub const ENDINGS: [&str; 8] = ["las", "laz", "vtp", "fits", "h5", "bp", "bp4", "bp5"];
+
+/// Whether the Python package is to do it.
+pub fn is_wanted(command: &args::Ingest) -> bool {
+    let asked = command.format.is_some() || command.topology.is_some() || command.time.is_some();
+    asked
+        || command.dry_run
+        || command.follow
+        || command.keep_going
+        || command.files.iter().any(|file| {
+            // A pattern that the shell has left alone.
+            is_foreign(file) || (!file.exists() && file.to_string_lossy().contains(['*', '?', '[']))
+        })
+}
+
+/// Becomes the package's own command; comes back only where that fails.
+pub fn become_it(command: &args::Ingest) -> Failure {
+    let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
+    match package(&file, "kubist.ingesting") {
+        Err(failure) => failure,
+        Ok((python, module)) => {
+            let error = Command::new(&python).args(["-m", &module, &question(command).to_string()]).exec();
+            Failure::io(&python, &error)
+        }
+    }
+}
+
+/// The Python that has a module of the package, and the module.
+fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
+    python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
+        kind: Kind::Existence,
+        message: format!(
+            "{file}: this format is the business of the Python package, which is not installed beside this \
+             command: pip install kubist"
+        ),
+    })
+}
+
+/// Has the package write records to a file. It begins to once it has all of them.
+pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream) -> Result<()> {
+    let (python, module) = package(&path.display().to_string(), "kubist.exporting")?;
+    let about = json!({ "path": path, "metadata": metadata }).to_string();
+    let mut command = Command::new(&python);
+    command.args(["-m", &module, &about]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| Failure::io(&python, &error))?;
+    let Some(mut input) = child.stdin.take() else { return Err(ended(path, child)) };
+    match feed(&mut input, stream) {
+        Ok(()) => {
+            drop(input);
+            let failure = ended(path, child);
+            if failure.message.is_empty() { Ok(()) } else { Err(failure) }
+        }
+        // It ended before its time, and knows why; the pipe only broke.
+        Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(path, child)),
+        Err(failure) => {
+            // It must not take the end of the pipe for the end of the records.
+            let _ = child.kill().and_then(|()| child.wait());
+            drop(input);
+            Err(failure)
+        }
+    }
+}
+
+fn feed(input: &mut ChildStdin, stream: &mut QueryStream) -> Result<()> {
+    let gone = |error: arrow_schema::ArrowError| match error {
+        arrow_schema::ArrowError::IoError(message, error) => {
+            Failure { message, ..Failure::io(Path::new("the package"), &error) }
+        }
+        other => Failure::usage(other),
+    };
+    let mut writer = StreamWriter::try_new(input, &stream.schema()).map_err(gone)?;
+    for batch in stream {
+        writer.write(&batch?).map_err(gone)?;
+    }
+    writer.finish().map_err(gone)
+}
+
+/// What the package said at its end; an empty message if all went well.
+fn ended(path: &Path, mut child: Child) -> Failure {
+    let mut said = String::new();
+    if let Some(mut errors) = child.stderr.take() {
+        // What cannot be read is not told; the status says that it failed.
+        let _ = errors.read_to_string(&mut said);
+    }
+    let kind = match child.wait() {
+        Ok(status) if status.success() => return Failure { kind: Kind::System, message: String::new() },
+        Ok(status) if status.code() == Some(Kind::Usage as i32) => Kind::Usage,
+        Ok(status) if status.code() == Some(Kind::Existence as i32) => Kind::Existence,
+        _ => Kind::System,
+    };
+    let said = said.trim();
+    let message =
+        if said.is_empty() { format!("{}: it could not be written", path.display()) } else { said.to_owned() };
+    Failure { kind, message }
+}
+
+/// What was asked, as `kubist.ingesting` reads it.
+fn question(command: &args::Ingest) -> Value {
+    let pairs = |units: &[(String, String)]| -> Value {
+        units.iter().map(|(column, unit)| (column.clone(), json!(unit))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let units: Vec<_> = command.unit.iter().flat_map(|units| units.0.clone()).collect();
+    let domains: Vec<_> = command.domain.iter().flat_map(|domains| domains.as_text()).collect();
+    let types: Vec<_> = command.types.iter().flat_map(|types| &types.0).collect();
+    let types: Vec<_> = types.iter().map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
+    let set: serde_json::Map<_, _> = command.set.iter().cloned().collect();
+    json!({
+        "table": &*command.table,
+        "files": command.files,
+        "format": command.format,
+        "topology": command.topology,
+        "time": command.time,
+        "dry_run": command.dry_run,
+        "follow": command.follow,
+        "patience": command.patience,
+        "keep_going": command.keep_going,
+        "dimensions": command.dimensions,
+        "identity": command.identity,
+        "lookup": command.lookup,
+        "domain": pairs(&domains),
+        "capacity": command.capacity,
+        "seed": command.seed,
+        "replication": command.replication.map(|policy| policy.to_string()),
+        "types": pairs(&types),
+        "units": pairs(&units),
+        "metadata": set,
+        "columns": command.columns,
+        "writer": command.writer,
+        "optimize": command.optimize,
+        "memory_bytes": command.memory,
+        "json": command.json,
+    })
+}

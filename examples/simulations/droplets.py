@@ -1,0 +1,42 @@
+"""Droplets that drift through a tube, as in droplets.c, over mpi4py.
+
+mpirun -n 4 python droplets.py droplets.kubist 20 100000
+"""
+
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+import kubist.mpi
+
+COLUMNS = {"x": "f8", "y": "f8", "time": "f8", "diameter": "f4", "pid": "i8", "rank": "i4", "deposited": "?"}
+
+
+def main(path: str = "droplets.kubist", steps: int = 20, n: int = 100_000, mode: str = "auto") -> None:
+    comm = MPI.COMM_WORLD
+    pid = comm.rank * n + np.arange(n)
+    x, deposited = (pid % 64) / 128, np.zeros(n, bool)
+    rows = np.zeros(n, dtype=list(COLUMNS.items()))
+    with kubist.mpi.open(
+        comm,
+        path,
+        rows[:0],
+        dimensions={"x": (0, 1), "y": (0, 1), "time": (0, 1)},
+        identity=["pid", "time"],
+        units={"x": "m"},
+        mode=mode,
+    ) as run:
+        for step in range(1, steps + 1):
+            x[~deposited] += 0.015625
+            deposited |= x > 0.9375
+            # Copied before the call returns: the next step may reuse the memory.
+            rows["x"], rows["y"], rows["time"] = x, pid % 1024 / 1024, step / 1024
+            rows["diameter"], rows["pid"], rows["rank"] = pid % 7, pid, comm.rank
+            rows["deposited"] = deposited
+            run.write(step, rows)
+
+
+if __name__ == "__main__":
+    path, steps, n, mode, *_ = [*sys.argv[1:], *("droplets.kubist", "20", "100000", "auto")[len(sys.argv) - 1 :]]
+    main(path, int(steps), int(n), mode)

@@ -1,0 +1,154 @@
+"""Answers in the forms that communities work with: xarray, GeoPandas, astropy, PyVista, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._errors import InvalidInput
+from ._libraries import need
+
+if TYPE_CHECKING:
+    import astropy.table
+    import geopandas
+    import numpy as np
+    import pyarrow as pa
+    import pyvista
+    import xarray
+
+    Array = np.ndarray[Any, Any]
+
+
+def unit_of(field: pa.Field) -> str | None:
+    """The unit that a column's metadata says."""
+    said = (field.metadata or {}).get(b"unit")
+    return None if said is None else said.decode("utf-8", "replace")
+
+
+def plain(column: pa.ChunkedArray) -> Array:
+    """A column as an array: null is NaN in numbers, NaT in times, None in texts."""
+    return column.to_numpy()
+
+
+def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Array]:
+    """Columns as arrays over some of them: ``values[i, j]`` is of axis value i and j.
+
+    Raises:
+        InvalidInput: A place has no row, or several; the message names it.
+    """
+    numpy = need("numpy", what)
+    for name in axes:
+        if name not in rows:
+            raise InvalidInput(f"{what}: there is no column {name!r}; there are {', '.join(rows)}")
+    values, places = [], []
+    for name in axes:
+        found, place = numpy.unique(rows[name], return_inverse=True)
+        values.append(found)
+        places.append(place)
+    shape = tuple(len(found) for found in values)
+    flat = numpy.ravel_multi_index(places, shape) if len(places[0]) else numpy.empty(0, int)
+    size = int(numpy.prod(shape))
+    counts = numpy.bincount(flat, minlength=size)
+    if size and (counts != 1).any():
+        first = int(numpy.argmax(counts != 1))
+        at = numpy.unravel_index(first, shape)
+        where = ", ".join(f"{n} {v[i]}" for n, v, i in zip(axes, values, at, strict=True))
+        lacking = int((counts == 0).sum())
+        raise InvalidInput(
+            f"{what}: {where} has {counts[first]} rows, and {lacking} of {size} places none: ask "
+            "for whole atoms (precision of a table whose identity is the atom, or where), or "
+            "take to_numpy() without arguments, one row a record"
+        )
+    order = numpy.argsort(flat)
+    gridded = dict(zip(axes, values, strict=True))
+    for name, column in rows.items():
+        if name not in gridded:
+            gridded[name] = column[order].reshape(shape)
+    return gridded
+
+
+def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
+    """Without axes one dimension, ``row``."""
+    xarray_ = need("xarray", "to_xarray()")
+    units = {f.name: unit_of(f) for f in table.schema}
+    rows = {name: plain(table.column(name)) for name in table.column_names}
+    dims: tuple[str, ...] = tuple(axes) or ("row",)
+    arrays = grid(rows, dims, "to_xarray()") if axes else rows
+
+    def variable(name: str, of: Sequence[str]) -> Any:
+        unit = units.get(name)
+        return (of, arrays[name], {} if unit is None else {"units": unit})
+
+    return xarray_.Dataset(
+        {name: variable(name, dims) for name in arrays if name not in dims},
+        coords={name: variable(name, (name,)) for name in dims if name in arrays},
+    )
+
+
+def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoDataFrame:
+    """The frame with a column ``geometry`` behind the others."""
+    geopandas_ = need("geopandas", "to_geopandas()")
+    for name in (x, y):
+        if name not in table.column_names:
+            raise InvalidInput(f"to_geopandas(): there is no column {name!r}")
+    frame = table.to_pandas()
+    return geopandas_.GeoDataFrame(
+        frame, geometry=geopandas_.points_from_xy(frame[x], frame[y]), crs=crs
+    )
+
+
+def to_astropy(table: pa.Table) -> astropy.table.Table:
+    """Nulls are masked; units that astropy does not know keep their text."""
+    need("astropy", "to_astropy()")
+    import numpy as np
+    from astropy import units
+    from astropy.table import Column, MaskedColumn, Table
+
+    made = Table()
+    for field in table.schema:
+        column = table.column(field.name)
+        mask = np.asarray(column.is_null())
+        is_text = str(field.type) in ("string", "large_string")
+        if column.null_count:
+            # What stands behind the mask; the type stays what it is.
+            column = column.fill_null("" if is_text else _zero(field.type))
+        values = column.to_numpy()
+        if is_text:
+            values = values.astype(str)
+        said = unit_of(field)
+        unit = None if said is None else units.Unit(said, parse_strict="silent")
+        made[field.name] = (
+            MaskedColumn(values, mask=mask, unit=unit) if mask.any() else Column(values, unit=unit)
+        )
+    return made
+
+
+def _zero(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(0, pa.int64()).cast(kind) if not pa.types.is_boolean(kind) else False
+
+
+def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
+    """Points with all other columns as their data; texts too."""
+    pyvista_ = need("pyvista", "to_pyvista()")
+    import numpy as np
+
+    axes = [name for name in (x, y, z) if name is not None]
+    for name in axes:
+        if name not in table.column_names:
+            raise InvalidInput(f"to_pyvista(): there is no column {name!r}")
+    columns = [plain(table.column(name)) for name in axes]
+    if z is None:
+        columns.append(np.zeros(table.num_rows, columns[0].dtype))
+    mesh = pyvista_.PolyData(np.stack(columns, axis=1))
+    for name in table.column_names:
+        if name in axes:
+            continue
+        values = plain(table.column(name))
+        if values.dtype.kind == "O":
+            values = np.array(["" if v is None else str(v) for v in values])
+        elif values.dtype.kind in "mM":
+            values = values.astype("int64")
+        mesh.point_data[name] = values
+    return mesh

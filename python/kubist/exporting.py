@@ -1,0 +1,270 @@
+"""Records into files of other programs: LAS, LAZ, VTP, FITS, openPMD. By the file's ending.
+
+Also what `kubist query -o scan.laz` runs: then the records come as an Arrow stream on standard
+input. A file gets its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _forms
+from ._errors import InvalidInput
+from ._libraries import need
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AXES = ("x", "y", "z")
+
+
+def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
+    """Writes all rows; ``metadata`` is that of the table they come from.
+
+    Raises:
+        InvalidInput: The ending names no format, or a column has no place in it.
+        ImportError: The library that writes it is missing; the message has the command.
+    """
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending not in WRITERS:
+        raise InvalidInput(f"{target}: the ending must be one of {', '.join(WRITERS)}")
+    missing = [axis for axis in AXES if axis not in table.column_names]
+    if missing and ending != ".fits":
+        raise InvalidInput(f"{target}: there is no column {', '.join(missing)}")
+    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        WRITERS[ending](table, part, metadata)
+        if part.is_dir() and target.is_dir():
+            shutil.rmtree(target)
+        os.replace(part, target)
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
+
+
+# LAS
+
+# What point formats have anyway, by the type that a column of it must have.
+OF_LAS = {
+    "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
+    "scan_direction_flag": "u1", "edge_of_flight_line": "u1", "synthetic": "u1", "key_point": "u1",
+    "withheld": "u1", "overlap": "u1", "scanner_channel": "u1", "user_data": "u1",
+    "scan_angle": "i2", "point_source_id": "u2", "gps_time": "f8",
+    "red": "u2", "green": "u2", "blue": "u2", "nir": "u2",
+}  # fmt: skip
+
+
+def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """With the scale and offset of the LAS file that the table came from, if it did: then
+    positions come back exactly. Columns that LAS does not know are extra bytes."""
+    laspy = need("laspy", "a LAS file")
+    import numpy as np
+
+    about = metadata.get("las") or {}
+    names = set(table.column_names)
+    rgb = {"red", "green", "blue"} <= names
+    kind = about.get("point_format", 8 if "nir" in names and rgb else 7 if rgb else 6)
+    header = laspy.LasHeader(point_format=kind, version=about.get("version", "1.4"))
+    positions = [_forms.plain(table.column(axis)).astype(np.float64) for axis in AXES]
+    for axis, values in zip(AXES, positions, strict=True):
+        if not np.isfinite(values).all():
+            raise InvalidInput(
+                f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}"
+            )
+    header.scales, header.offsets = (
+        (about["scales"], about["offsets"]) if about else _scaling(positions)
+    )
+    known = set(header.point_format.dimension_names)
+    plain = {name: _forms.plain(table.column(name)) for name in table.column_names}
+    extra = [name for name in plain if name not in known and name not in AXES]
+    for name in extra:
+        values = plain[name]
+        if values.dtype.kind == "b":
+            plain[name] = values = values.astype(np.uint8)
+        if values.dtype.kind not in "iuf" or values.dtype == np.float16:
+            raise InvalidInput(
+                f"column {name}: LAS has no place for {table.schema.field(name).type}"
+            )
+        header.add_extra_dim(laspy.ExtraBytesParams(name, values.dtype.str[1:]))
+    out = laspy.LasData(header)
+    out.x, out.y, out.z = positions
+    for name, values in plain.items():
+        if name in AXES:
+            continue
+        wanted = OF_LAS.get(name) if name in known else None
+        if wanted is not None and values.dtype != np.dtype(wanted):
+            if np.isnan(values).any() if values.dtype.kind == "f" else False:
+                raise InvalidInput(f"column {name}: LAS has no place for null")
+            values = values.astype(wanted)
+        out[name] = values
+    out.write(str(path))
+
+
+def _scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
+    """Powers of ten with which the whole range fits into 32 bits, and whole numbers beside it."""
+    import numpy as np
+
+    scales, offsets = [], []
+    for values in positions:
+        low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+        extent = max(float(high - low), 1e-9)
+        scales.append(10.0 ** np.ceil(np.log10(extent / 2**30)))
+        offsets.append(float(np.floor(low)))
+    return scales, offsets
+
+
+# VTP and FITS
+
+
+def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """Points with all other columns as their data."""
+    _forms.to_pyvista(table, *AXES).save(str(path))
+
+
+def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """A binary table, with units; nulls as astropy writes masked values."""
+    _forms.to_astropy(table).write(str(path), format="fits", overwrite=True)
+
+
+# openPMD
+
+# A factor to SI and powers of base units: "1e-22 m kg s^-1".
+POWER = re.compile(r"(m|kg|s|A|K|mol|cd)(?:\^(-?\d+))?$")
+BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
+
+
+def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """A species for each value of ``species``, an iteration for each of ``iteration``; columns
+    that end in _x, _y and _z are the components of a record."""
+    io = need("openpmd_api", "an openPMD series")
+    import pyarrow.compute as pc
+
+    series = io.Series(str(path), io.Access.create)
+    try:
+        numbers = _values(table, "iteration") or [0]
+        for number in numbers:
+            rows = (
+                _where(table, "iteration", number) if "iteration" in table.column_names else table
+            )
+            iteration = series.iterations[number]
+            if "time" in rows.column_names and rows.num_rows:
+                iteration.time, iteration.time_unit_SI = float(pc.min(rows["time"]).as_py()), 1.0
+            names = _values(rows, "species") or ["particles"]
+            for name in names:
+                of_one = _where(rows, "species", name) if "species" in rows.column_names else rows
+                _species(io, series, iteration.particles[str(name)], of_one)
+            iteration.close()
+    finally:
+        series.close()
+
+
+def _values(table: pa.Table, name: str) -> list[Any]:
+    if name not in table.column_names:
+        return []
+    return sorted(table.column(name).unique().to_pylist())
+
+
+def _where(table: pa.Table, name: str, value: Any) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table.column(name), value))
+
+
+def _species(io: Any, series: Any, particles: Any, rows: pa.Table) -> None:
+    import numpy as np
+
+    for name in rows.column_names:
+        column = rows.column(name)
+        if name in ("time", "iteration", "species") or column.null_count == rows.num_rows > 0:
+            continue
+        values = np.array(_forms.plain(column))
+        if values.dtype.kind not in "iuf":
+            raise InvalidInput(f"column {name}: openPMD has no place for {column.type}")
+        record, component = _record(name, rows.column_names, io.Record_Component.SCALAR)
+        factor, powers = _dimension(_forms.unit_of(rows.schema.field(name)))
+        place = particles[record][component]
+        place.reset_dataset(io.Dataset(values.dtype, values.shape))
+        place.store_chunk(values)
+        place.unit_SI = factor
+        series.flush()
+        kinds = (io.Unit_Dimension.L, io.Unit_Dimension.M, io.Unit_Dimension.T, io.Unit_Dimension.I,
+                 io.Unit_Dimension.theta, io.Unit_Dimension.N, io.Unit_Dimension.J)  # fmt: skip
+        particles[record].unit_dimension = {
+            kinds[BASE.index(unit)]: power for unit, power in powers.items()
+        }
+    for axis in AXES:
+        offset = particles["positionOffset"][axis]
+        offset.reset_dataset(io.Dataset(np.dtype("float64"), [rows.num_rows]))
+        offset.make_constant(0.0)
+    particles["positionOffset"].unit_dimension = {io.Unit_Dimension.L: 1}
+
+
+def _record(name: str, names: list[str], scalar: Any) -> tuple[str, Any]:
+    if name in AXES:
+        return "position", name
+    base, _, axis = name.rpartition("_")
+    if axis in AXES and base and all(f"{base}_{other}" in names for other in AXES):
+        return base, axis
+    return name, scalar
+
+
+def _dimension(unit: str | None) -> tuple[float, dict[str, int]]:
+    """What the unit is in SI; one that is not made of base units is left out."""
+    factor, powers = 1.0, {}
+    for word in (unit or "").split():
+        found = POWER.match(word)
+        if found is not None:
+            powers[found[1]] = int(found[2] or 1)
+            continue
+        try:
+            factor = float(word)
+        except ValueError:
+            return 1.0, {}
+    return factor, powers
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
+    ".las": las,
+    ".laz": las,
+    ".vtp": vtp,
+    ".fits": fits,
+    ".h5": openpmd,
+    ".bp": openpmd,
+    ".bp4": openpmd,
+    ".bp5": openpmd,
+}
+
+
+def main(text: str) -> int:
+    about = json.loads(text)
+    try:
+        pa = need("pyarrow", about["path"])
+        table = pa.ipc.open_stream(sys.stdin.buffer).read_all()
+        write(table, about["path"], about["metadata"])
+    except InvalidInput as error:
+        return _tell(error, 2)
+    except ImportError as error:
+        return _tell(error, 3)
+    except Exception as error:
+        # Whatever a format's library raises.
+        return _tell(error, 4)
+    return 0
+
+
+def _tell(error: Exception, code: int) -> int:
+    sys.stderr.write(" ".join(str(error).split()) or type(error).__name__)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

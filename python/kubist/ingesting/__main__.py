@@ -1,0 +1,64 @@
+"""The half of `kubist ingest` that needs Python's libraries: what was asked comes as JSON.
+
+Results go to standard output, everything else to standard error, failures as one line, with
+the exit codes of the command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from .. import _errors
+from . import Plan, Report, ingest
+from .driver import domain_of
+
+USAGE, EXISTENCE, SYSTEM, UNSOUND, INTERRUPTED = 2, 3, 4, 1, 130
+
+
+def main(text: str) -> int:
+    asked: dict[str, Any] = json.loads(text)
+    as_json = asked.pop("json")
+    asked["domains"] = {k: domain_of(v) for k, v in asked.pop("domain").items()}
+    asked["identity"] = asked["identity"] or None
+    try:
+        done = ingest(**asked)
+    except KeyboardInterrupt:
+        return _tell("interrupted", INTERRUPTED)
+    except (_errors.NotATable, _errors.TableExists, FileNotFoundError, ImportError) as error:
+        return _tell(str(error), EXISTENCE)
+    except _errors.InvalidInput as error:
+        return _tell(str(error), USAGE)
+    except (_errors.Damaged, _errors.NewerFormat) as error:
+        return _tell(str(error), UNSOUND)
+    except (_errors.Error, OSError) as error:
+        return _tell(str(error), SYSTEM)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(done)))
+    elif isinstance(done, Plan):
+        print(done)
+    else:
+        _sum_up(done)
+    failed = done.failed if isinstance(done, Report) else {}
+    for message in failed.values():
+        _tell(message, USAGE)
+    return USAGE if failed else 0
+
+
+def _sum_up(done: Report) -> None:
+    skipped = f", {done.skipped} steps were there already" if done.skipped else ""
+    sys.stderr.write(
+        f"{done.table}: {done.rows:,} records from {len(done.files)} files in "
+        f"{done.seconds:.1f} s{skipped}\n"
+    )
+
+
+def _tell(message: str, code: int) -> int:
+    sys.stderr.write(f"kubist: error: {' '.join(message.split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

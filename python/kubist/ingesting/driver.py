@@ -1,0 +1,426 @@
+"""Files into a table: looked at, put in order of time, committed step by step."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _box, _table
+from .._directory import location_of
+from .._errors import Error, InvalidInput, NotATable
+from .._libraries import need
+from .._writer import Writer
+from . import formats
+from .report import Asked, Plan, Report
+from .source import Options, Source, State, Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# How often a folder is looked at for something new.
+LOOK_SECONDS = 1.0
+WRITER = "ingest"
+
+
+class Ingestion:
+    """One call of `ingest`, over all its looks at the files."""
+
+    def __init__(
+        self,
+        table: str | os.PathLike[str],
+        paths: Sequence[str],
+        asked: Asked,
+        progress: Callable[[str], object],
+        keep_going: bool,
+    ) -> None:
+        need("pyarrow", "ingest()")
+        self.location = location_of(table)
+        self.paths = paths
+        self.asked = asked
+        self.progress = progress
+        self.keep_going = keep_going
+        self.report = Report(self.location)
+        self._table: _table.Table | None = None
+        self._writer: Writer | None = None
+        self._schema: pa.Schema | None = None
+        self._state: State | None = None
+        self._begin = clock.monotonic()
+
+    def close(self) -> None:
+        self.report.seconds = clock.monotonic() - self._begin
+        if self._writer is not None:
+            self._writer.close()
+        if self._table is not None:
+            self._table.close()
+
+    # What there is
+
+    def look(self) -> list[Source]:
+        """The files that are there now, looked at, in order of time."""
+        options = Options(self.asked.topology, self.asked.time)
+        found = []
+        for path in _expanded(self.paths):
+            kind = formats.of(path, self.asked.format, bool(self.asked.topology))
+            if kind is None:
+                continue
+            try:
+                kind.need(path)
+                found.append(kind.open(path, options))
+            except ImportError:
+                raise
+            except Exception as error:
+                self._fail(path, error)
+        if not found and not self.report.failed:
+            raise InvalidInput(f"{', '.join(self.paths)}: no file of a known format is there")
+        if all(source.times for source in found):
+            found.sort(key=lambda source: source.times[0])
+        return found
+
+    def _fail(self, path: Path, error: Exception) -> None:
+        message = _told(path, error)
+        if not self.keep_going:
+            raise InvalidInput(message) from error
+        self.report.failed[str(path)] = message
+
+    def plan(self, sources: Sequence[Source]) -> Plan:
+        """What `take` would do with them."""
+        first = sources[0]
+        try:
+            self._table = _table.open(self.location)
+        except NotATable:
+            committed: Callable[[str], int | None] = lambda _: None  # noqa: E731
+            dimensions, identity, lookup = self._index(first)
+        else:
+            info = self._table.info()
+            dimensions = [dimension.column for dimension in info.dimensions]
+            identity, lookup = list(info.identity), list(info.lookup)
+            self._writer = self._table.writer(self.asked.writer or WRITER)
+            committed = self._writer.committed
+        steps = known = 0
+        for source in sources:
+            key = source.key()
+            for step in source.steps(_under(key, committed)):
+                steps += 1
+                known += committed(f"{key}/{step.label}") is not None
+        times = [t for source in sources for t in source.times]
+        rows = [source.rows for source in sources]
+        return Plan(
+            format=first.format,
+            files=[str(source.path) for source in sources],
+            columns=[
+                (f.name, str(f.type), (f.metadata or {}).get(b"unit", b"").decode() or None)
+                for f in self._columns_of(first)
+            ],
+            dimensions=dimensions,
+            identity=identity,
+            lookup=lookup,
+            steps=steps,
+            known=known,
+            rows=None if None in rows else sum(r for r in rows if r is not None),
+            times=(min(times), max(times)) if times else None,
+            metadata=dict(first.metadata),
+        )
+
+    # What the table is
+
+    def _columns_of(self, source: Source) -> pa.Schema:
+        """The wanted columns, in the types and units that were asked for."""
+        import pyarrow as pa
+
+        fields = {f.name: f for f in source.schema}
+        if self.asked.time is not None and "time" not in fields:
+            fields["time"] = pa.field("time", pa.float64())
+        wanted = list(fields) if self.asked.columns is None else list(self.asked.columns)
+        for name in (*wanted, *self.asked.types, *self.asked.units):
+            if name not in fields:
+                raise InvalidInput(
+                    f"{source.path}: there is no column {name!r}; "
+                    f"the columns are {', '.join(fields)}"
+                )
+        chosen = []
+        for name in wanted:
+            field_ = fields[name]
+            if name in self.asked.types:
+                field_ = field_.with_type(pa.type_for_alias(self.asked.types[name]))
+            if name in self.asked.units:
+                field_ = field_.with_metadata({"unit": self.asked.units[name]})
+            chosen.append(field_)
+        return pa.schema(chosen)
+
+    def _index(self, source: Source) -> tuple[list[str], list[str], list[str]]:
+        names = set(self._columns_of(source).names)
+
+        def there(suggested: Sequence[str]) -> list[str]:
+            return [name for name in suggested if name in names]
+
+        dimensions = list(self.asked.dimensions) or there(source.dimensions)
+        identity = self.asked.identity
+        if identity is None:
+            # An identity in part would make one of what is many.
+            whole = set(source.identity) <= names
+            identity = list(source.identity) if whole else []
+        return dimensions, list(identity), list(self.asked.lookup) or there(source.lookup)
+
+    def _open(self, source: Source) -> None:
+        try:
+            self._table = _table.open(self.location)
+        except NotATable:
+            self._table = self._create(source)
+            self.report.created = True
+        self._schema = self._table.schema
+        self._writer = self._table.writer(
+            self.asked.writer or WRITER,
+            memory_bytes=self.asked.memory_bytes,
+            optimize=self.asked.optimize,
+        )
+        self._state = State()
+        if "frame" in self._schema.names and len(self._table):
+            frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
+            self._state.next_frame = int(frames.max(initial=-1)) + 1
+
+    def _create(self, source: Source) -> _table.Table:
+        dimensions, identity, lookup = self._index(source)
+        if not dimensions:
+            raise InvalidInput(
+                f"{source.path}: {source.format} says nothing of positions: give the dimensions"
+            )
+        domains = {name: source.domains.get(name) for name in dimensions}
+        domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
+        return _table.create(
+            self.location,
+            self._columns_of(source),
+            dimensions=domains,
+            identity=identity,
+            lookup=lookup,
+            capacity=self.asked.capacity,
+            seed=self.asked.seed or 0,
+            replication=self.asked.replication,
+            metadata={**source.metadata, "format": source.format, **self.asked.metadata},
+            exist_ok=True,
+        )
+
+    # Into the table
+
+    def take(self, sources: Sequence[Source]) -> int:
+        """Commits the steps that the table has not; returns how many."""
+        taken = 0
+        seen: dict[tuple[float, str], Source] = {}
+        for source in sources:
+            if self._table is None or self._writer is None:
+                self._open(source)
+            try:
+                taken += self._take(source, seen)
+            except Error as error:
+                if not isinstance(error, InvalidInput):
+                    raise
+                self._fail(source.path, error)
+        return taken
+
+    def _take(self, source: Source, seen: dict[tuple[float, str], Source]) -> int:
+        writer = self._writer
+        assert writer is not None and self._state is not None
+        key, taken = source.key(), 0
+        steps = iter(source.steps(_under(key, writer.committed)))
+        while (step := _next(steps, source.path)) is not None:
+            if step.time is not None:
+                other = seen.setdefault((step.time, step.part), source)
+                if other is not source:
+                    raise InvalidInput(f"it and {other.path} both are of time {step.time:g}")
+            token = f"{key}/{step.label}"
+            if writer.committed(token) is not None:
+                self.report.skipped += 1
+                continue
+            next_frame = self._state.next_frame
+            try:
+                self._append(writer, source, step)
+                committed = writer.commit(token=token)
+            except BaseException:
+                writer.discard()
+                self._state.next_frame = next_frame
+                raise
+            taken += 1
+            of_file = self.report.files.setdefault(str(source.path), {"rows": 0, "commits": 0})
+            of_file["rows"] += committed.rows
+            of_file["commits"] += 1
+            self.report.rows += committed.rows
+            self.report.bytes_written += committed.bytes_written
+            self.progress(f"{self.report.rows:,} rows, {source.path.name} {step.label}")
+        return taken
+
+    def _append(self, writer: Writer, source: Source, step: Step) -> None:
+        assert self._schema is not None and self._table is not None and self._state is not None
+        row = 0
+        parts = step.read(self._state)
+        while (part := _next(parts, step.label)) is not None:
+            fitted = self._fitted(part, step, row)
+            row += part.num_rows
+            writer.append(fitted)
+            self.progress(
+                f"{self.report.rows + writer.pending_rows:,} rows, {source.path.name} {step.label}"
+            )
+
+    def _fitted(self, part: pa.Table, step: Step, row: int) -> pa.Table:
+        """The part in the table's columns and types; refuses NaN where it would have no place."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        assert self._schema is not None
+        if "time" not in part.column_names and "time" in self._schema.names:
+            when = self.asked.time if self.asked.time is not None else step.time
+            if when is not None:
+                part = part.append_column("time", pa.array([when] * part.num_rows, pa.float64()))
+        unknown = set(part.column_names) - set(self._schema.names)
+        if unknown and self.asked.columns is None:
+            raise InvalidInput(
+                f"{step.label}: the table has no column {', '.join(sorted(unknown))}"
+            )
+        columns = []
+        for field_ in self._schema:
+            if field_.name not in part.column_names:
+                raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
+            column = part.column(field_.name)
+            try:
+                column = column.cast(field_.type)
+            except pa.ArrowException as error:
+                raise InvalidInput(f"{step.label}: column {field_.name}: {error}") from None
+            if field_.name in self._dimensions and pa.types.is_floating(column.type):
+                wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
+                if wrong >= 0:
+                    raise InvalidInput(
+                        f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
+                    )
+            columns.append(column)
+        return pa.table(columns, schema=self._schema)
+
+    @property
+    def _dimensions(self) -> frozenset[str]:
+        if not hasattr(self, "_dimension_names"):
+            assert self._table is not None
+            dimensions = self._table.info().dimensions
+            self._dimension_names = frozenset(dimension.column for dimension in dimensions)
+        return self._dimension_names
+
+
+def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:
+    """How many rows were committed of a step of this source."""
+    return lambda label: committed(f"{key}/{label}")
+
+
+def _next(items: Iterator[Any], where: Path | str) -> Any:
+    """The next, or None. Whatever a format's library raises means a file that is not sound."""
+    try:
+        return next(items, None)
+    except Exception as error:
+        raise InvalidInput(_told(where, error)) from error
+
+
+def _told(path: Path | str, error: Exception) -> str:
+    """One line: where, and what; messages of libraries may have several."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if str(path) in text else f"{path}: {text}"
+
+
+def _expanded(paths: Sequence[str]) -> Iterator[Path]:
+    """Files, and folders that are read as one; what is in other folders, in natural order."""
+    for text in paths:
+        path = Path(text)
+        if path.exists():
+            matched = [path]
+        elif glob.has_magic(text):
+            matched = sorted((Path(p) for p in glob.glob(text)), key=_natural)
+        else:
+            raise FileNotFoundError(f"{text}: no such file or directory")
+        for found in matched:
+            if found.is_dir() and formats.of(found, None, False) is None:
+                inside = (p for p in found.iterdir() if not p.name.startswith("."))
+                yield from sorted(inside, key=_natural)
+            else:
+                yield found
+
+
+def _natural(path: Path) -> list[Any]:
+    """step_9 comes before step_10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]
+
+
+def follow(ingestion: Ingestion, patience: float | None) -> None:
+    """Looks again and again, until nothing has come for ``patience`` seconds.
+
+    A file that cannot be read may still be in the writing: it is tried again as long
+    as it changes.
+    """
+    last_news, states = clock.monotonic(), {}
+    while True:
+        ingestion.report.failed.clear()
+        going_on, ingestion.keep_going = ingestion.keep_going, True
+        try:
+            sources = ingestion.look()
+            if ingestion.take(sources):
+                last_news = clock.monotonic()
+        except InvalidInput:
+            if not ingestion.report.failed and states:
+                raise
+        finally:
+            ingestion.keep_going = going_on
+        for name, message in list(ingestion.report.failed.items()):
+            stat = os.stat(name)
+            state = (stat.st_size, stat.st_mtime_ns)
+            settled = states.get(name) == state
+            states[name] = state
+            if settled and not going_on:
+                raise InvalidInput(message)
+            if not settled:
+                last_news = clock.monotonic()
+        if patience is not None and clock.monotonic() - last_news > patience:
+            return
+        clock.sleep(LOOK_SECONDS)
+
+
+def on_terminal() -> Callable[[str], object]:
+    """Shows progress on one line of a terminal, ten times a second; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    last = 0.0
+
+    def show(text: str) -> None:
+        nonlocal last
+        now = clock.monotonic()
+        if now - last > 0.1:
+            last = now
+            sys.stderr.write(f"\r\x1b[K{text[:100]}")
+            sys.stderr.flush()
+
+    return show
+
+
+def domain_of(text: str) -> Any:
+    """A domain as it is written on the command line."""
+    if text == "learned":
+        return None
+    if text == "quantile":
+        return "quantile"
+    low, _, high = text.partition("..")
+    return (_end(low), _end(high))
+
+
+def _end(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def checked(asked: Asked) -> Asked:
+    """Arguments of the wrong shape are told before any file is opened."""
+    if asked.time is not None:
+        asked.time = _box.number("time", asked.time)
+    if asked.format is not None and asked.format not in formats.NAMES:
+        raise InvalidInput(f"format: {asked.format!r} is none of {', '.join(formats.NAMES)}")
+    return asked

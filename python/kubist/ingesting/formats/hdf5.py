@@ -1,0 +1,367 @@
+"""Particles in HDF5: snapshots of GADGET, AREPO and SWIFT, H5Part, H5MD. Through h5py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..source import (
+    Format,
+    Options,
+    Source,
+    State,
+    Step,
+    arrow_table,
+    slices,
+    split_columns,
+    unit,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+POSITION, VELOCITY = ("x", "y", "z"), ("vx", "vy", "vz")
+COMPONENTS: Mapping[str, Sequence[str]] = {
+    "Coordinates": POSITION,
+    "position": POSITION,
+    "Velocities": VELOCITY,
+    "velocity": VELOCITY,
+    "force": ("fx", "fy", "fz"),
+}
+
+
+def holds(test: Callable[[Any], bool]) -> Callable[[Path, bytes], bool]:
+    """Whether a file is HDF5 and ``test`` likes it; without h5py nobody can say."""
+
+    def matches(path: Path, head: bytes) -> bool:
+        if not head.startswith(MAGIC):
+            return False
+        try:
+            import h5py
+        except ImportError:
+            return True
+        try:
+            with h5py.File(path, "r") as file:
+                return test(file)
+        except OSError as error:
+            raise ValueError(f"{path}: it is damaged or still being written: {error}") from error
+
+    return matches
+
+
+def attributes(group: Any) -> dict[str, Any]:
+    """What is said of a group, as far as JSON can say it."""
+    import numpy as np
+
+    said: dict[str, Any] = {}
+    for name, value in group.attrs.items():
+        if isinstance(value, bytes | np.bytes_):
+            said[name] = bytes(value).decode("utf-8", "replace")
+        elif isinstance(value, str):
+            said[name] = value
+        elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iufb":
+            said[name] = value.item() if value.size == 1 else value.tolist()
+    return said
+
+
+def text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+# GADGET, AREPO, SWIFT
+
+
+def look_at_gadget(path: Path, options: Options) -> Source:
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+
+    with h5py.File(path, "r") as file:
+        header = attributes(file["Header"])
+        counts = np.atleast_1d(file["Header"].attrs["NumPart_ThisFile"]).astype(int)
+        kinds = [k for k in range(len(counts)) if counts[k] > 0 and f"PartType{k}" in file]
+        fields: dict[str, pa.Field] = {"type": pa.field("type", pa.int8())}
+        for kind in kinds:
+            for name, data in sorted(file[f"PartType{kind}"].items()):
+                if isinstance(data, h5py.Dataset) and data.shape and data.shape[0] == counts[kind]:
+                    for column in split_columns(name, data[:0], COMPONENTS.get(name)):
+                        field = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
+                        fields.setdefault(column, unit(field, _gadget_unit(data, file)))
+        time = header.get("Time")
+        time = float(time[0] if isinstance(time, list) else time) if time is not None else None
+        about = {"header": header}
+        for group in ("Units", "Cosmology", "Parameters"):
+            if group in file:
+                about[group.lower()] = attributes(file[group])
+    schema = pa.schema([*fields.values(), pa.field("time", pa.float64())])
+
+    def read(_: State) -> Iterator[pa.Table]:
+        with h5py.File(path, "r") as file:
+            for kind in kinds:
+                group = file[f"PartType{kind}"]
+                for part in slices(int(counts[kind])):
+                    columns: dict[str, Any] = {
+                        "type": np.full(part.stop - part.start, kind, np.int8),
+                        "time": np.full(part.stop - part.start, np.nan if time is None else time),
+                    }
+                    for name, data in group.items():
+                        if isinstance(data, h5py.Dataset) and data.shape[:1] == (counts[kind],):
+                            columns |= split_columns(name, data[part], COMPONENTS.get(name))
+                    yield arrow_table(columns, schema)
+
+    # A snapshot may be of many files, one for each of some ranks.
+    several = int(np.max(header.get("NumFilesPerSnapshot", 1))) > 1
+    return Source(
+        path=path,
+        format="gadget",
+        schema=schema,
+        steps=lambda _: [Step("snapshot", read, time, path.name if several else "")],
+        dimensions=(*POSITION, "time"),
+        identity=("ParticleIDs", "time"),
+        metadata={"gadget": about},
+        rows=int(counts[kinds].sum()) if kinds else 0,
+        times=() if time is None else (time,),
+    )
+
+
+def _gadget_unit(data: Any, file: Any) -> str | None:
+    """SWIFT says it of each field; for positions of GADGET the header may."""
+    for name in ("Expression for physical CGS units", "units"):
+        if name in data.attrs:
+            return text(data.attrs[name]) or None
+    return None
+
+
+# H5Part
+
+
+def look_at_h5part(path: Path, options: Options) -> Source:
+    import h5py
+    import pyarrow as pa
+
+    with h5py.File(path, "r") as file:
+        names = sorted((n for n in file if n.startswith("Step#")), key=lambda n: int(n[5:]))
+        if not names:
+            raise ValueError(f"{path}: it has no step")
+        first = file[names[0]]
+        said = {
+            name: [file[n].attrs.get(name) for n in names] for name in ("TimeValue", "Time", "TIME")
+        }
+        times = next((v for v in said.values() if None not in v), None)
+        numbers = [
+            float(t) if times is None else float(_one(t)) for t in (times or range(len(names)))
+        ]
+        columns = sorted(n for n, d in first.items() if isinstance(d, h5py.Dataset) and d.ndim == 1)
+        fields = []
+        for name in columns:
+            kind = pa.from_numpy_dtype(first[name].dtype.newbyteorder("="))
+            said_unit = file.attrs.get(f"{name}Unit", first[name].attrs.get("unit"))
+            fields.append(
+                unit(pa.field(name, kind), None if said_unit is None else text(said_unit))
+            )
+        rows = sum(file[n][columns[0]].shape[0] for n in names)
+        about = attributes(file)
+    schema = pa.schema([*fields, pa.field("time", pa.float64()), pa.field("step", pa.int64())])
+
+    def reading(name: str, time: float) -> Callable[[State], Iterator[pa.Table]]:
+        def read(_: State) -> Iterator[pa.Table]:
+            import numpy as np
+
+            with h5py.File(path, "r") as file:
+                group = file[name]
+                count = group[columns[0]].shape[0]
+                for column in columns:
+                    if column not in group or group[column].shape != (count,):
+                        raise ValueError(f"{path}: {name} has no {column} of {count} values")
+                for part in slices(count):
+                    arrays = {column: group[column][part] for column in columns}
+                    many = part.stop - part.start
+                    arrays["time"] = np.full(many, time)
+                    arrays["step"] = np.full(many, int(name[5:]))
+                    yield arrow_table(arrays, schema)
+
+        return read
+
+    identity = [name for name in ("id", "ID", "ids") if name in columns][:1]
+    return Source(
+        path=path,
+        format="h5part",
+        schema=schema,
+        steps=lambda _: [Step(n, reading(n, t), t) for n, t in zip(names, numbers, strict=True)],
+        dimensions=[*(n for n in POSITION if n in columns), "time"],
+        identity=identity and [*identity, "time"],
+        metadata={"h5part": about} if about else {},
+        rows=rows,
+        times=numbers,
+        grows=True,
+    )
+
+
+def _one(value: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(value).reshape(-1)[0]
+
+
+# H5MD
+
+
+def look_at_h5md(path: Path, options: Options) -> Source:
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+
+    with h5py.File(path, "r") as file:
+        groups = [n for n, g in file["particles"].items() if "position" in g]
+        if not groups:
+            raise ValueError(f"{path}: no group of particles has positions")
+        schemas, frames = [], {}
+        for name in groups:
+            group = file["particles"][name]
+            elements = _elements(group)
+            position = group["position"]
+            frames[name] = (position["step"][()], _times(position), position["value"].shape[1])
+            fields = [pa.field("id", _kind(group["id"]) if "id" in group else pa.int64())]
+            for element, (values, said) in elements.items():
+                sample = values[:0, ...] if not _is_timed(group[element]) else values[:0, 0, ...]
+                for column in split_columns(element, np.asarray(sample), COMPONENTS.get(element)):
+                    fields.append(unit(pa.field(column, _kind(values)), said))
+            schemas.append(pa.schema(fields))
+        about = attributes(file["h5md"]["author"]) if "author" in file["h5md"] else {}
+        clock = _unit_of(file["particles"][groups[0]]["position"].get("time"))
+        boxes = {n: _box(file["particles"][n]) for n in groups}
+    schema = pa.unify_schemas(schemas)
+    if len(groups) > 1:
+        schema = schema.append(pa.field("group", pa.string()))
+    schema = schema.append(unit(pa.field("time", pa.float64()), clock)).append(
+        pa.field("step", pa.int64())
+    )
+
+    def reading(name: str, frame: int) -> Callable[[State], Iterator[pa.Table]]:
+        def read(_: State) -> Iterator[pa.Table]:
+            steps, times, count = frames[name]
+            with h5py.File(path, "r") as file:
+                group = file["particles"][name]
+                columns: dict[str, Any] = {"id": np.arange(count)}
+                if "id" in group:
+                    columns["id"] = _at(group["id"], frame, int(steps[frame]))
+                for element in _elements(group):
+                    values = _at(group[element], frame, int(steps[frame]))
+                    columns |= split_columns(element, values, COMPONENTS.get(element))
+                if "group" in schema.names:
+                    columns["group"] = pa.array([name] * count)
+                columns["time"] = np.full(count, times[frame])
+                columns["step"] = np.full(count, int(steps[frame]))
+                table = arrow_table(columns, schema)
+            # Places that are kept free for particles to come have an identity below 0.
+            yield table.filter(pa.array(np.asarray(columns["id"]) >= 0))
+
+        return read
+
+    def steps(_: Any) -> Iterator[Step]:
+        order = sorted((frames[n][1][f], n, f) for n in groups for f in range(len(frames[n][0])))
+        for time, name, frame in order:
+            yield Step(f"{name} {frame}", reading(name, frame), float(time), name)
+
+    identity = ["id", "time"] if len(groups) == 1 else ["group", "id", "time"]
+    every = [float(t) for n in groups for t in frames[n][1]]
+    return Source(
+        path=path,
+        format="h5md",
+        schema=schema,
+        steps=steps,
+        dimensions=[*(n for n in POSITION if n in schema.names), "time"],
+        identity=identity,
+        metadata={"h5md": {"author": about, "box": boxes}},
+        rows=sum(len(s) * n for s, _, n in frames.values()),
+        times=(min(every), max(every)) if every else (),
+        grows=True,
+    )
+
+
+def _kind(data: Any) -> Any:
+    import pyarrow as pa
+
+    values = data["value"] if hasattr(data, "keys") else data
+    return pa.from_numpy_dtype(values.dtype.newbyteorder("="))
+
+
+def _is_timed(element: Any) -> bool:
+    return hasattr(element, "keys")
+
+
+def _elements(group: Any) -> dict[str, tuple[Any, str | None]]:
+    """What is known of each particle, with its unit; identities apart."""
+    found = {}
+    for name, element in sorted(group.items()):
+        if name in ("box", "id"):
+            continue
+        values = element["value"] if _is_timed(element) and "value" in element else element
+        if hasattr(values, "dtype") and values.dtype.kind in "iuf":
+            found[name] = (values, _unit_of(values))
+    return found
+
+
+def _unit_of(data: Any) -> str | None:
+    return text(data.attrs["unit"]) if data is not None and "unit" in data.attrs else None
+
+
+def _times(element: Any) -> Any:
+    """The time of each frame; a fixed interval is written as one number."""
+    import numpy as np
+
+    step = element["step"]
+    if step.shape == ():
+        raise ValueError(f"{element.name}: steps by a fixed interval are not read")
+    return np.asarray(element["time"][()] if "time" in element else step[()], dtype=float)
+
+
+def _at(element: Any, frame: int, step: int) -> Any:
+    """The values of a frame; those that come less often count until the next."""
+    import numpy as np
+
+    if not _is_timed(element):
+        return element[()]
+    steps = element["step"][()]
+    if len(steps) > frame and steps[frame] == step:
+        return element["value"][frame]
+    place = int(np.searchsorted(steps, step, side="right")) - 1
+    if place < 0:
+        raise ValueError(f"{element.name}: there is no value at step {step}")
+    return element["value"][place]
+
+
+def _box(group: Any) -> Any:
+    edges = group["box/edges"] if "box" in group and "edges" in group["box"] else None
+    if edges is None:
+        return None
+    values = edges["value"][0] if _is_timed(edges) else edges[()]
+    return values.tolist()
+
+
+GADGET = Format(
+    name="gadget",
+    about="HDF5",
+    extra="hdf5",
+    modules=("h5py",),
+    matches=holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs),
+    open=look_at_gadget,
+)
+H5PART = Format(
+    name="h5part",
+    about="HDF5",
+    extra="hdf5",
+    modules=("h5py",),
+    matches=holds(lambda file: any(name.startswith("Step#") for name in file)),
+    open=look_at_h5part,
+)
+H5MD = Format(
+    name="h5md",
+    about="HDF5",
+    extra="hdf5",
+    modules=("h5py",),
+    matches=holds(lambda file: "h5md" in file and "particles" in file),
+    open=look_at_h5md,
+)

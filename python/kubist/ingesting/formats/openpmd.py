@@ -1,0 +1,194 @@
+"""openPMD series, in HDF5, ADIOS2 or JSON: through openpmd-api."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..source import Format, Options, Source, State, Step, arrow_table, slices, unit
+from .hdf5 import MAGIC, holds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Powers of length, mass, time, current, temperature, amount, intensity.
+BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
+AXES = ("x", "y", "z")
+
+
+def look(path: Path, options: Options) -> Source:
+    import pyarrow as pa
+
+    series = _opened(path)
+    iterations = list(series.iterations)
+    if not iterations:
+        raise ValueError(f"{path}: it has no iteration")
+    times = [_time(series.iterations[i]) for i in iterations]
+    species: dict[str, dict[str, pa.Field]] = {}
+    first = series.iterations[iterations[0]]
+    for name in first.particles:
+        species[name] = {c: f for c, f, _ in _columns(first.particles[name])}
+    if not species:
+        raise ValueError(f"{path}: iteration {iterations[0]} has no particles, only meshes")
+    fields: dict[str, pa.Field] = {}
+    for columns in species.values():
+        for name, field in columns.items():
+            fields.setdefault(name, field)
+    rows = sum(
+        _rows(series.iterations[i].particles[n])
+        for i in iterations
+        for n in series.iterations[i].particles
+    )
+    series.close()
+    several = [pa.field("species", pa.string())] if len(species) > 1 else []
+    schema = pa.schema(
+        [
+            *several,
+            *fields.values(),
+            unit(pa.field("time", pa.float64()), "s"),
+            pa.field("iteration", pa.int64()),
+        ]
+    )
+    identity = [*(f.name for f in several), "id", "time"] if "id" in fields else []
+    return Source(
+        path=path,
+        format="openpmd",
+        schema=schema,
+        steps=lambda _: [
+            Step(f"iteration {i}", _reading(path, i, t, schema), t)
+            for i, t in zip(iterations, times, strict=True)
+        ],
+        dimensions=[*(axis for axis in AXES if axis in fields), "time"],
+        identity=identity,
+        metadata={"openpmd": {"species": sorted(species)}},
+        rows=rows,
+        times=times,
+        grows=True,
+    )
+
+
+def _opened(path: Path) -> Any:
+    import openpmd_api as io
+
+    try:
+        return io.Series(str(path), io.Access.read_only)
+    except Exception as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _time(iteration: Any) -> float:
+    return float(iteration.time * iteration.time_unit_SI)
+
+
+def _rows(particles: Any) -> int:
+    position = particles["position"]
+    return int(position[next(iter(position))].shape[0])
+
+
+def _columns(particles: Any) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
+    """Each column with the record and component that it comes from.
+
+    Positions are whole ones, in metres: the offset is added. All else is as it is stored; its
+    unit says what it has to be multiplied by to be in SI.
+    """
+    import pyarrow as pa
+
+    for record_name in particles:
+        record = particles[record_name]
+        if record_name == "positionOffset":
+            continue
+        for component_name in record:
+            component = record[component_name]
+            scalar = len(record) == 1 and component_name not in AXES
+            if record_name == "position":
+                yield (
+                    component_name,
+                    unit(pa.field(component_name, pa.float64()), "m"),
+                    (record_name, component_name),
+                )
+                continue
+            column = record_name if scalar else f"{record_name}_{component_name}"
+            field = unit(
+                pa.field(column, pa.from_numpy_dtype(component.dtype)), _unit(record, component)
+            )
+            yield column, field, (record_name, component_name)
+
+
+def _unit(record: Any, component: Any) -> str | None:
+    powers = [
+        name if power == 1 else f"{name}^{power:g}"
+        for name, power in zip(BASE, record.unit_dimension, strict=True)
+        if power
+    ]
+    factor = component.unit_SI
+    if not powers:
+        return None if factor == 1 else f"{factor!r}"
+    return " ".join(powers) if factor == 1 else f"{factor!r} {' '.join(powers)}"
+
+
+def _reading(
+    path: Path, number: int, time: float, schema: pa.Schema
+) -> Callable[[State], Iterator[pa.Table]]:
+    def read(_: State) -> Iterator[pa.Table]:
+        import numpy as np
+        import pyarrow as pa
+
+        series = _opened(path)
+        try:
+            iteration = series.iterations[number]
+            for name in iteration.particles:
+                particles = iteration.particles[name]
+                for part in slices(_rows(particles)):
+                    columns: dict[str, Any] = {}
+                    for column, _field, (record, component) in _columns(particles):
+                        columns[column] = _load(series, particles[record][component], part)
+                        if record == "position":
+                            columns[column] = _whole(
+                                series, particles, component, columns[column], part
+                            )
+                    many = part.stop - part.start
+                    if "species" in schema.names:
+                        columns["species"] = pa.array([name] * many)
+                    columns["time"] = np.full(many, time)
+                    columns["iteration"] = np.full(many, number)
+                    yield arrow_table(columns, schema)
+        finally:
+            series.close()
+
+    return read
+
+
+def _load(series: Any, component: Any, part: slice) -> Any:
+    many = part.stop - part.start
+    if not many:
+        return component.dtype.type(0).repeat(0)
+    loaded = component.load_chunk([part.start], [many])
+    series.flush()
+    return loaded
+
+
+def _whole(series: Any, particles: Any, axis: str, values: Any, part: slice) -> Any:
+    position = values.astype(float) * particles["position"][axis].unit_SI
+    if "positionOffset" not in particles:
+        return position
+    offset = particles["positionOffset"][axis]
+    return position + _load(series, offset, part).astype(float) * offset.unit_SI
+
+
+def matches(path: Path, head: bytes) -> bool:
+    if path.suffix in (".bp", ".bp4", ".bp5") or "%" in path.name:
+        return True
+    if path.suffix == ".json" and b'"openPMD"' in head:
+        return True
+    return head.startswith(MAGIC) and holds(lambda file: "openPMD" in file.attrs)(path, head)
+
+
+FORMAT = Format(
+    name="openpmd",
+    about="openPMD",
+    extra="openpmd",
+    modules=("openpmd_api",),
+    matches=matches,
+    open=look,
+)

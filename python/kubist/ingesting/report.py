@@ -1,0 +1,106 @@
+"""What is asked of an ingestion, what it would do, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._arguments import Domain
+
+
+@dataclass
+class Asked:
+    """What the user wants otherwise than files say it."""
+
+    format: str | None = None
+    topology: Path | None = None
+    time: float | None = None
+    dimensions: Sequence[str] = ()
+    identity: Sequence[str] | None = None
+    lookup: Sequence[str] = ()
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    capacity: int | None = None
+    seed: int | None = None
+    replication: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
+    writer: str | None = None
+    optimize: bool = False
+    memory_bytes: int | None = None
+
+
+@dataclass
+class Plan:
+    """What an ingestion would take, and how: what ``dry_run`` returns.
+
+    Attributes:
+        files: The files and series, in the order in which they are taken.
+        columns: Name, type and unit of each column.
+        dimensions, identity, lookup: Of the table, as the format suggests or you said.
+        steps: How many steps there are, and how many of them the table has already.
+        rows: How many rows, where the format says so beforehand.
+        times: The first and the last time, where the format says it.
+    """
+
+    format: str
+    files: list[str]
+    columns: list[tuple[str, str, str | None]]
+    dimensions: list[str]
+    identity: list[str]
+    lookup: list[str]
+    steps: int
+    known: int
+    rows: int | None
+    times: tuple[float, float] | None
+    metadata: dict[str, Any]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _, _ in self.columns)
+        rows = "rows not known beforehand" if self.rows is None else f"{self.rows:,} rows"
+        lines = [
+            f"format      {self.format}",
+            f"files       {len(self.files)}: {self.files[0]}"
+            + (f" to {self.files[-1]}" if len(self.files) > 1 else ""),
+            f"steps       {self.steps}, {self.known} of them in the table already; {rows}",
+        ]
+        if self.times is not None:
+            lines.append(f"time        {self.times[0]:g} to {self.times[1]:g}")
+        lines += [
+            f"dimensions  {', '.join(self.dimensions) or 'none: say --dimensions'}",
+            f"identity    {', '.join(self.identity) or 'each row by itself'}",
+        ]
+        if self.lookup:
+            lines.append(f"lookup      {', '.join(self.lookup)}")
+        lines.append("columns")
+        for name, kind, unit in self.columns:
+            lines.append(f"  {name:{width}}  {kind}" + (f" [{unit}]" if unit else ""))
+        for name, value in self.metadata.items():
+            text = str(value)
+            lines.append(f"metadata    {name} = {text if len(text) < 60 else text[:57] + '...'}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Report:
+    """What an ingestion did.
+
+    Attributes:
+        files: What was taken of each file: rows, commits.
+        rows, bytes_written: In all.
+        skipped: Steps that the table had already.
+        failed: Files that could not be read, and why; nothing of them was written.
+    """
+
+    table: str
+    created: bool = False
+    files: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows: int = 0
+    bytes_written: int = 0
+    skipped: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0

@@ -1,0 +1,200 @@
+"""What a reader says of a file before it is read, and the steps in which it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A table that is built from arrays of a file holds so many rows at once.
+ROWS_AT_ONCE = 1_000_000
+
+
+@dataclass
+class Options:
+    """What the user said about files before they are opened."""
+
+    topology: Path | None = None
+    time: float | None = None
+
+
+@dataclass
+class State:
+    """What the steps of one ingestion share."""
+
+    next_frame: int = 0
+
+
+@dataclass
+class Step:
+    """What is committed together: a file, or one of its time steps.
+
+    Attributes:
+        label: Tells it from the other steps of its file.
+        read: Its rows. An exception means that the file is not sound.
+        time: When it is, in the file's unit, if the file says so.
+        part: What tells it from other files of the same time, as the rank that wrote it.
+    """
+
+    label: str
+    read: Callable[[State], Iterator[pa.Table]]
+    time: float | None = None
+    part: str = ""
+
+
+@dataclass
+class Source:
+    """A file, a folder or a series of files that has been looked at.
+
+    Attributes:
+        schema: The columns; a field's metadata has its unit under ``unit``.
+        steps: The steps, in order of time. The argument says of a label how many rows were
+            committed under it, None if none were.
+        grows: It may be longer later: then it is known by where it is, not by what is in it.
+    """
+
+    path: Path
+    format: str
+    schema: pa.Schema
+    steps: Callable[[Callable[[str], int | None]], Iterable[Step]]
+    dimensions: Sequence[str] = ()
+    identity: Sequence[str] = ()
+    lookup: Sequence[str] = ()
+    domains: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+    times: Sequence[float] = ()
+    grows: bool = False
+
+    def key(self) -> str:
+        """The name under which its commits are known."""
+        if self.grows:
+            return str(self.path.resolve())
+        return f"{self.path.name}:{fingerprint(self.path)}"
+
+
+@dataclass
+class Format:
+    """A kind of file, and the library that reads it.
+
+    Attributes:
+        extra: The optional part of the package that installs ``modules``.
+        matches: Whether a file of this name that begins with these bytes is one; also asked
+            of folders, with no bytes.
+        open: Looks at a file.
+    """
+
+    name: str
+    about: str
+    extra: str
+    modules: Sequence[str]
+    matches: Callable[[Path, bytes], bool]
+    open: Callable[[Path, Options], Source]
+
+    def need(self, path: Path) -> None:
+        """Raises ImportError: its library is missing; the message has the command."""
+        for module in self.modules:
+            try:
+                __import__(module)
+            except ImportError as error:
+                command = f"pip install 'kubist[{self.extra}]'"
+                raise ImportError(
+                    f"{path}: {self.about} is read with {module}: {command}"
+                ) from error
+
+
+def unit(column: pa.Field, text: str | None) -> pa.Field:
+    """The column in this unit."""
+    return column.with_metadata({"unit": text}) if text else column
+
+
+def with_time(schema: pa.Schema, unit_of_time: str | None = None) -> pa.Schema:
+    """The columns, and ``time`` behind them, if it is not there."""
+    import pyarrow as pa
+
+    if "time" in schema.names:
+        return schema
+    return schema.append(unit(pa.field("time", pa.float64()), unit_of_time))
+
+
+def slices(rows: int) -> Iterator[slice]:
+    """Parts of an array that is read piece by piece; one if there are no rows."""
+    for start in range(0, max(rows, 1), ROWS_AT_ONCE):
+        yield slice(start, min(start + ROWS_AT_ONCE, rows))
+
+
+def split_columns(name: str, array: Any, components: Sequence[str] | None = None) -> dict[str, Any]:
+    """The columns of an array of rows: of vectors one a component."""
+    import numpy as np
+
+    values = np.asarray(array)
+    if values.ndim == 1:
+        return {name: values}
+    count = int(np.prod(values.shape[1:]))
+    flat = values.reshape(len(values), count)
+    if components is None or len(components) != count:
+        if count == 1:
+            return {name: flat[:, 0]}
+        components = [f"{name}_{axis}" for axis in range(count)]
+    return {column: flat[:, axis] for axis, column in enumerate(components)}
+
+
+def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> pa.Table:
+    """Arrays of NumPy as a table, in native byte order."""
+    import numpy as np
+    import pyarrow as pa
+
+    arrays = {}
+    for name, values in columns.items():
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            arrays[name] = values
+            continue
+        array = np.ascontiguousarray(values)
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8", "replace")
+        if array.dtype.byteorder not in "=|":
+            array = array.astype(array.dtype.newbyteorder("="))
+        arrays[name] = pa.array(array)
+    table = pa.table(arrays)
+    if schema is None:
+        return table
+    rows = table.num_rows
+    filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
+    return pa.table([_cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
+
+
+def _cast(column: Any, field_: pa.Field) -> Any:
+    import pyarrow as pa
+
+    if column.type == field_.type:
+        return column
+    try:
+        return column.cast(field_.type)
+    except pa.ArrowException as error:
+        raise InvalidInput(f"column {field_.name}: {error}") from None
+
+
+def fingerprint(path: Path) -> str:
+    """What is in a file, in a few letters: all of it, or of a large one many parts."""
+    small, piece, pieces = 1 << 26, 1 << 16, 64
+    digest = hashlib.blake2b(digest_size=12)
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for file in files:
+        size = file.stat().st_size
+        digest.update(f"{file.name}:{size};".encode())
+        with file.open("rb") as opened:
+            if size <= small:
+                while block := opened.read(1 << 20):
+                    digest.update(block)
+                continue
+            for number in range(pieces):
+                opened.seek(number * (size - piece) // (pieces - 1))
+                digest.update(opened.read(piece))
+    return digest.hexdigest()

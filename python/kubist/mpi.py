@@ -1,0 +1,240 @@
+"""MPI programs in Python that write while they run, over mpi4py.
+
+>>> from mpi4py import MPI
+>>> import kubist.mpi
+>>> with kubist.mpi.open(
+...     MPI.COMM_WORLD, "run.kubist", schema, dimensions={"x": (0, 1)}, identity=["pid", "time"]
+... ) as run:
+...     for step in range(1, 1001):
+...         particles.move()
+...         run.write(step, {"x": particles.x, "pid": particles.pid, "time": particles.time})
+
+Opening and closing are collective, nothing between them is. Each rank writes to the table on
+its own (``mode="rank"``), or puts into memory that the ranks of a node share, and a thread of
+the node's first rank commits (``mode="node"``): kubist_mpi.h does the same in C. A step is
+complete once all ranks ended or abandoned it. No thread but the caller's calls MPI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _box, _errors, _kubist
+from ._data import Data, is_schema
+from ._errors import Error, InvalidInput
+from ._table import Table, create
+from ._table import open as open_table
+
+if TYPE_CHECKING:
+    from ._arguments import ArrowSchema, Domain, Rows
+
+__all__ = ["Run", "open"]
+
+# With more ranks than these on a node, one of them commits for all.
+_MOST_ALONE = 4
+
+
+class Run:
+    """A table that all ranks of a communicator write to; made by `open`."""
+
+    def __init__(self, comm: Any, table: Table, mode: str) -> None:
+        self.table = table
+        self.mode = mode
+        self._comm = comm
+        self._writer: _kubist.StepWriter | None = None
+        self._leader: _kubist.Leader | None = None
+        self._window: Any = None
+
+    def write(self, step: int, data: Rows | None) -> int:
+        """Writes this rank's rows of a step: copied, and queued to be committed.
+
+        Args:
+            step: Goes up from call to call.
+            data: As for `Table.append`, with all columns. None, or no rows: this rank has
+                none in this step.
+
+        Returns:
+            The number of its rows.
+        """
+        writer = self._open()
+        writer.begin(_box.step("step", step))
+        try:
+            rows = 0
+            for part in () if data is None else Data(data, lambda: self.table.schema):
+                rows += writer.put(part)
+            writer.end()
+        except BaseException:
+            # The step is complete without this rank, or not at all; what failed is told.
+            with contextlib.suppress(Error):
+                writer.abandon()
+            raise
+        return rows
+
+    def abandon(self, step: int) -> None:
+        """Says that this rank has nothing for ``step`` and never will."""
+        writer = self._open()
+        writer.begin(_box.step("step", step))
+        writer.abandon()
+
+    def wait(self, step: int | None = None, timeout: float = math.inf) -> None:
+        """Waits until what was written, up to ``step``, is durable.
+
+        Raises:
+            Busy: It was not in time.
+        """
+        self._open().wait(2**63 - 1 if step is None else _box.step("step", step), timeout)
+
+    def close(self, timeout: float = math.inf) -> None:
+        """Waits for what is queued and lets go of the table, collectively.
+
+        Raises:
+            Error: The same in all ranks: what could not be written in time is dropped.
+        """
+        if self._comm is None:
+            return
+        comm, self._comm = self._comm, None
+        writer, self._writer = self._writer, None
+        leader, self._leader = self._leader, None
+        try:
+            _agree(comm, None if writer is None else lambda: writer.close(timeout))
+            _agree(comm, None if leader is None else lambda: leader.close(timeout))
+        finally:
+            # Nobody uses the memory any more: it is freed after that.
+            del writer
+            if leader is not None:
+                leader.abort()
+            comm.Barrier()
+            if self._window is not None:
+                self._window.Free()
+            comm.Free()
+            self.table.close()
+
+    def _open(self) -> _kubist.StepWriter:
+        if self._writer is None:
+            raise _errors.Refused("this run is closed")
+        return self._writer
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # With an exception here the others may wait for this rank: closing is theirs to end.
+        if kind is None:
+            self.close()
+
+
+def open(
+    comm: Any,
+    path: str | os.PathLike[str],
+    schema: Rows | ArrowSchema | None = None,
+    dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
+    *,
+    mode: Literal["auto", "rank", "node"] = "auto",
+    queue: int = 2,
+    when_full: Literal["block", "fail"] = "block",
+    timeout: float = 60.0,
+    lane_bytes: int = 16 << 20,
+    restart_after: int | None = None,
+    **options: Any,
+) -> Run:
+    """Opens a table for all ranks of ``comm``, collectively.
+
+    Args:
+        comm: A communicator of mpi4py; all its ranks call this.
+        path: Where the table is, or will be.
+        schema, dimensions, options: As for `create`; the first rank makes the table, if it is
+            not there. Without a schema it must be.
+        mode: Who commits: each rank, or the first of each node. ``auto``: each rank, if a node
+            has at most 4.
+        queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
+            step is durable when `Run.write` returns.
+        when_full: What `Run.write` does when the queue is full: wait up to ``timeout``, or raise
+            `Busy`; the step is abandoned then.
+        timeout: Seconds to wait: for room, for the writers of an attempt that just ended.
+        lane_bytes: Memory of each rank in the node's ring.
+        restart_after: A step of a checkpoint: later ones are taken back before the first.
+
+    Raises:
+        Error: The same in all ranks, of the class and with the message of the rank that failed.
+    """
+    if mode not in ("auto", "rank", "node"):
+        raise InvalidInput(f"mode must be auto, rank or node, not {mode!r}")
+    if when_full not in ("block", "fail"):
+        raise InvalidInput(f"when_full must be block or fail, not {when_full!r}")
+    from mpi4py import MPI
+
+    comm, fail = comm.Dup(), when_full == "fail"
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    if mode == "auto":
+        mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_ALONE else "node"
+    nodes = comm.allreduce(int(node.rank == 0))
+    number = comm.exscan(int(node.rank == 0)) or 0
+
+    def first() -> Table:
+        if schema is None:
+            table = open_table(path)
+        else:
+            table = create(path, _columns(schema), dimensions or {}, exist_ok=True, **options)
+        table.declare_writers(comm.size if mode == "rank" else nodes)
+        return table
+
+    table = _agree(comm, first if comm.rank == 0 else None)
+    table = _agree(comm, None if comm.rank == 0 else lambda: open_table(path)) or table
+    run = Run(comm, table, mode)
+    if mode == "rank":
+
+        def alone() -> _kubist.StepWriter:
+            name = f"rank-{comm.rank}"
+            return table._table.step_writer(name=name, timeout=timeout, queue=queue, fail=fail)
+
+        run._writer = _agree(comm, alone)
+    else:
+        ring = _kubist.ring_bytes(node.size, lane_bytes)
+        run._window = MPI.Win.Allocate_shared(ring if node.rank == 0 else 0, 1, comm=node)
+        memory, _ = run._window.Shared_query(0)
+        place = MPI.Get_address(memory), memory.nbytes
+
+        def lead() -> _kubist.Leader:
+            name, ranks = f"node-{number}", node.size
+            return table._table.leader(*place, ranks, name=name, timeout=timeout, queue=queue)
+
+        def attach() -> _kubist.StepWriter:
+            return table._table.attach(*place, node.rank, timeout=timeout, fail=fail)
+
+        run._leader = _agree(comm, lead if node.rank == 0 else None)
+        run._writer = _agree(comm, attach)
+    node.Free()
+    if restart_after is not None:
+        # All writers are this job's now: the old attempt's have ended.
+        _agree(comm, (lambda: table.retract(step_after=restart_after)) if comm.rank == 0 else None)
+    return run
+
+
+def _columns(schema: Any) -> Any:
+    """Of data only the columns count: rows are written step by step."""
+    return schema if is_schema(schema) else Data(schema).schema
+
+
+def _agree(comm: Any, call: Any) -> Any:
+    """Calls what this rank has to do; a failure of one rank is raised in all."""
+    answer, failure = None, None
+    if call is not None:
+        try:
+            answer = call()
+        except Error as error:
+            failure = type(error).__name__, f"rank {comm.rank}: {error}"
+    failures = [failed for failed in comm.allgather(failure) if failed]
+    if failures:
+        name, message = failures[0]
+        raise getattr(_errors, name)(message)
+    return answer

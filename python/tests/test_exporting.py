@@ -1,0 +1,136 @@
+"""Records into files of other programs, read back by the libraries of their communities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kubist
+
+pytestmark = pytest.mark.filterwarnings("default")
+RNG = np.random.default_rng(8)
+
+
+def need(module: str) -> Any:
+    return pytest.importorskip(module, reason=f"{module} is not installed")
+
+
+def points(path: Path, **more: Any) -> kubist.Table:
+    columns = {
+        **{name: RNG.normal(size=500).astype(np.float32) for name in "xyz"},
+        "id": np.arange(500),
+        **more,
+    }
+    return kubist.create(
+        path, columns, dimensions=["x", "y", "z"], units={"x": "m", "y": "m", "z": "m"}
+    )
+
+
+@pytest.mark.parametrize("ending", ["las", "laz"])
+def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
+    laspy = need("laspy")
+    if ending == "laz":
+        need("lazrs")
+    header = laspy.LasHeader(point_format=7, version="1.4")
+    header.scales, header.offsets = [0.01, 0.001, 0.0005], [5e5, 4e6, 0]
+    header.add_extra_dim(laspy.ExtraBytesParams("amplitude", "float32"))
+    las = laspy.LasData(header)
+    las.X, las.Y, las.Z = RNG.integers(-(2**31), 2**31, (3, 900)).astype(np.int32)
+    las.gps_time = np.arange(900.0)
+    las.red = las.intensity = np.arange(900)
+    las.withheld = np.arange(900) % 2
+    las.amplitude = RNG.normal(size=900).astype(np.float32)
+    las.write(tmp_path / "in.las")
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")
+    table = kubist.open(tmp_path / "t.kubist")
+    out = tmp_path / f"out.{ending}"
+    table.query().write(out, table.metadata)
+    back = laspy.read(out)
+    order = np.argsort(back.gps_time)
+    assert back.header.point_format.id == 7
+    for name in ("X", "Y", "Z", "gps_time", "red", "intensity", "withheld", "amplitude"):
+        np.testing.assert_array_equal(np.asarray(back[name])[order], np.asarray(las[name]), name)
+
+
+def test_las_of_other_points(tmp_path: Path) -> None:
+    laspy = need("laspy")
+    table = points(tmp_path / "t.kubist")
+    table.query().write(tmp_path / "out.las")
+    back, ours = laspy.read(tmp_path / "out.las"), table.query().to_numpy()
+    order, theirs = np.argsort(ours["id"]), np.argsort(back["id"])
+    # 2**30 steps over the extent, in powers of ten.
+    np.testing.assert_allclose(np.asarray(back.x)[theirs], ours["x"][order], atol=1e-8 * 8)
+    texts = points(tmp_path / "u.kubist", name=[f"p{i}" for i in range(500)])
+    with pytest.raises(kubist.InvalidInput, match="column name: LAS has no place for string"):
+        texts.query().write(tmp_path / "texts.las")
+    assert not (tmp_path / "texts.las").exists()
+    assert sorted(p.name for p in tmp_path.glob("*.las")) == ["out.las"]
+
+
+def test_vtp(tmp_path: Path) -> None:
+    pyvista = need("pyvista")
+    table = points(tmp_path / "t.kubist", age=RNG.normal(size=500))
+    table.query().write(tmp_path / "out.vtp")
+    mesh, ours = pyvista.read(tmp_path / "out.vtp"), table.query().to_numpy()
+    order, theirs = np.argsort(ours["id"]), np.argsort(mesh.point_data["id"])
+    np.testing.assert_array_equal(mesh.points[theirs][:, 1], ours["y"][order])
+    np.testing.assert_array_equal(mesh.point_data["age"][theirs], ours["age"][order])
+
+
+def test_fits(tmp_path: Path) -> None:
+    need("astropy")
+    from astropy.table import Table
+
+    hits = pa.array([None if i % 5 == 0 else i for i in range(500)], pa.int16())
+    table = points(tmp_path / "t.kubist", hits=hits, name=[f"star {i}" for i in range(500)])
+    table.query().write(tmp_path / "out.fits")
+    back, ours = Table.read(tmp_path / "out.fits"), table.query().to_arrow().sort_by("id")
+    back.sort("id")
+    assert (str(back["x"].unit), back["x"].dtype.kind) == ("m", "f")
+    np.testing.assert_array_equal(back["z"], ours["z"].to_numpy())
+    assert back["hits"].mask.tolist() == [i % 5 == 0 for i in range(500)]
+    assert [str(name) for name in back["name"]] == ours["name"].to_pylist()
+
+
+@pytest.mark.parametrize("ending", ["h5", "bp"])
+def test_openpmd_there_and_back(tmp_path: Path, ending: str) -> None:
+    io = need("openpmd_api")
+    if ending not in io.file_extensions:
+        pytest.skip(f"this openpmd-api writes no .{ending}")
+    count = 600
+    columns = {
+        "species": [["electrons", "ions"][i % 2] for i in range(count)],
+        **{name: RNG.normal(size=count) for name in "xyz"},
+        **{f"momentum_{name}": RNG.normal(size=count).astype(np.float32) for name in "xyz"},
+        "id": np.arange(count, dtype=np.uint64),
+        "iteration": np.repeat([0, 40], count // 2),
+        "time": np.repeat([0.0, 4e-14], count // 2),
+    }
+    units = {"x": "m", "y": "m", "z": "m", **{f"momentum_{n}": "1e-22 m kg s^-1" for n in "xyz"}}
+    table = kubist.create(tmp_path / "t.kubist", columns, dimensions=["x", "y", "z"], units=units)
+    out = tmp_path / f"out.{ending}"
+    table.query().write(out)
+    series = io.Series(str(out), io.Access.read_only)
+    ions = series.iterations[40].particles["ions"]
+    loaded = ions["momentum"]["y"].load_chunk()
+    series.flush()
+    assert (len(loaded), ions["momentum"]["y"].unit_SI) == (count // 4, 1e-22)
+    series.close()
+    kubist.ingest(tmp_path / "back.kubist", out)
+    back = kubist.open(tmp_path / "back.kubist")
+    ours, theirs = (t.query().to_arrow().sort_by("id") for t in (back, table))
+    assert back.units["momentum_x"] == "1e-22 m kg s^-1"
+    for name in columns:
+        assert ours[name].to_pylist() == theirs[name].to_pylist(), name
+
+
+def test_an_ending_that_names_no_format(tmp_path: Path) -> None:
+    table = points(tmp_path / "t.kubist")
+    with pytest.raises(kubist.InvalidInput, match=r"out\.xls: the ending must be one of \.las"):
+        table.query().write(tmp_path / "out.xls")
+    with pytest.raises(kubist.InvalidInput, match="there is no column z"):
+        table.query(columns=["x", "y"]).write(tmp_path / "out.vtp")

@@ -1,0 +1,67 @@
+/** The line below the points: which share of the records is drawn, and the times that are played. */
+
+import type { App } from "./app";
+import { brief, grouped, percent } from "./numbers";
+import { nearestIndex } from "./player";
+import type { State } from "./state";
+import { el } from "./widgets";
+
+/** Which share of the records in view is drawn. */
+function shareShown({ shown, view, total }: State): string {
+  const [least, most] = shown.precision;
+  const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
+  const share = least >= 1 ? "every record in view" : `${range} of the records in view`;
+  const isAll = view.filters.length === 0 && !view.where && !view.time;
+  const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
+  return share + (shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
+}
+
+/** The line below the points: what is shown, and the time slider. */
+export class Foot {
+  readonly root = el("footer", { className: "foot" });
+  private readonly readout = el("span", { className: "readout", role: "status" });
+  private readonly player = el("div", { className: "player" });
+  private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.player.play(!this.app.player.playing) });
+  private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
+  private readonly value = el("output", { className: "faint" });
+  private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
+    this.app.player.play(false);
+    this.app.setTime(null);
+  } });
+
+  constructor(private readonly app: App) {
+    this.slider.addEventListener("input", () => this.app.player.show(Number(this.slider.value)));
+    this.all.style.width = "auto";
+    this.player.append(this.button, this.slider, this.value, this.all);
+    this.root.append(this.readout, this.player);
+  }
+
+  redraw(): void {
+    const { app } = this;
+    if (!app.state.profile) {
+      this.readout.textContent = app.state.message ?? "";
+      return;
+    }
+    const { rows, busy } = app.state.shown;
+    const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
+    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), `: ${shareShown(app.state)}`);
+    const { player } = app;
+    const { column, steps } = player;
+    this.player.style.display = column ? "" : "none";
+    if (!column) return;
+    this.button.textContent = player.playing ? "❚❚" : "▶";
+    this.button.ariaLabel = player.playing ? "pause" : "play";
+    const { time } = app.state.view;
+    const [low, high] = player.ends;
+    this.slider.min = String(steps ? 0 : low);
+    this.slider.max = String(steps ? steps.length - 1 : high);
+    this.slider.step = steps ? "1" : "any";
+    if (time) this.slider.value = String(steps ? nearestIndex(steps, time.low) : time.low);
+    const unit = app.state.profile.column(column).unit;
+    this.value.textContent = !time
+      ? `all ${column}`
+      : time.low === time.high ? `${brief(time.low)}${unit ? ` ${unit}` : ""}` : `${brief(time.low)} – ${brief(time.high)}`;
+    this.all.style.visibility = time ? "" : "hidden";
+    this.slider.style.opacity = time ? "1" : "0.45";
+  }
+}
