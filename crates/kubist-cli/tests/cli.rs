@@ -362,7 +362,7 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
-        ("query t --box w=0:1", "no column `w`; the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
+        ("query t --box w=0:1", "the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
         ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
         ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
         ("query t --columns w", "w"),

@@ -100,6 +100,24 @@ impl Decimal {
         Decimal { negative: !self.negative, ..self }
     }
 
+    /// Rounded to so many digits, 1 at least.
+    pub(crate) fn rounded(&self, most: usize) -> Decimal {
+        let Some((kept, rest)) = self.digits.split_at_checked(most).filter(|(_, rest)| !rest.is_empty()) else {
+            return self.clone();
+        };
+        let up = rest.as_bytes()[0] >= b'5';
+        let mut written: Vec<u8> = format!("0{kept}").into_bytes();
+        let mut place = written.len() - 1;
+        while up && written[place] == b'9' {
+            written[place] = b'0';
+            place -= 1;
+        }
+        written[place] += u8::from(up);
+        let exponent = self.exponent.saturating_add(rest.len() as i64);
+        let digits: String = written.into_iter().map(char::from).collect();
+        Decimal { negative: self.negative, ..Decimal::normalised(false, &digits, exponent, false) }
+    }
+
     /// The exact product.
     pub(crate) fn times(&self, other: &Decimal) -> Decimal {
         let digits = |number: &Decimal| number.digits.bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
@@ -302,6 +320,8 @@ mod tests {
         assert_eq!(number("20").times(&number("0.000001")).to_string(), "2e-5");
         assert_eq!(number("-12.5").times(&number("8")).to_string(), "-100");
         assert_eq!(number("0").times(&number("8")).to_string(), "0");
+        assert_eq!(number("19.996").rounded(4).to_string(), "20");
+        assert_eq!(number("-0.12344").rounded(4).to_string(), "-1234e-4");
         let nines = number(&"9".repeat(30)).times(&number(&"9".repeat(30)));
         assert_eq!(nines.to_string(), format!("{}8{}1", "9".repeat(29), "0".repeat(29)));
     }
