@@ -195,6 +195,8 @@ class Grammar:
             text = draw.choice(plain)
             return text, text
         (a, p), (b, q) = self.number(max(depth - 1, 0)), self.number(0)
+        while not _reads(a):
+            a, p = self.number(max(depth - 1, 0))
         if which == 7:
             return f"{a} BETWEEN {b} AND 3", f"{p} BETWEEN {q} AND 3"
         op = draw.choice(["<", "<=", ">", ">=", "=", "<>"])
