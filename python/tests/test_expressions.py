@@ -11,6 +11,7 @@ import math
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -90,10 +91,10 @@ class Grammar:
             op = draw.choice("+-*")
             return f"({a} {op} {b})", f"({p} {op} {q})"
         if which == 3:
-            (a, p), (b, q) = inner(), inner()
+            (a, p), (b, q) = inner(), self.divisor(lambda: self.number(depth - 1))
             return f"({a} / {b})", f"({p} / NULLIF({q}, 0))"
         if which == 4:
-            (a, p), (b, q) = self.integer(depth - 1), self.integer(depth - 1)
+            (a, p), (b, q) = self.integer(depth - 1), self.divisor(lambda: self.integer(depth - 1))
             return f"({a} % {b})", f"({p} % NULLIF({q}, 0))"
         if which == 5:
             name = draw.choice(["abs", "floor", "ceil", "round", "sign", "-"])
@@ -133,6 +134,13 @@ class Grammar:
             (c, r), (a, p) = self.condition(depth - 1), inner()
             return f"(({c}) * {a})", f"(({r})::INT * {p})"
         return self.integer(depth)
+
+    def divisor(self, one: Callable[[], Both]) -> Both:
+        """A number that reads a column: one that is zero for every row makes a constant null."""
+        both = one()
+        while not _reads(both[0]):
+            both = one()
+        return both
 
     def integer(self, depth: int) -> Both:
         draw = self.draw
@@ -195,6 +203,8 @@ class Grammar:
             text = draw.choice(plain)
             return text, text
         (a, p), (b, q) = self.number(max(depth - 1, 0)), self.number(0)
+        while not _reads(a):
+            a, p = self.number(max(depth - 1, 0))
         if which == 7:
             return f"{a} BETWEEN {b} AND 3", f"{p} BETWEEN {q} AND 3"
         op = draw.choice(["<", "<=", ">", ">=", "=", "<>"])
