@@ -82,9 +82,9 @@ class Looks(Questions):
         pinned = self._pinned()
         numbers = _describe.columns_of_numbers(json.loads(pinned.columns()))
         chosen = numbers if columns is None else _box.names("columns", columns)
-        bounds = {"error", "absolute", "within", "rows", "bytes", "precision", "window"}
+        bounds = {"error", "within", "max_rows", "max_bytes", "precision", "window"}
         if not any(goal.get(bound) is not None for bound in bounds):
-            goal["rows"] = _READ
+            goal["max_rows"] = _READ
 
         def estimate(aggregates: list[str]) -> Estimate:
             return self.estimate(aggregates, box, where, **goal)

@@ -146,7 +146,7 @@ def test_head_and_sample(asked: Asked) -> None:
 
 def test_describe_has_intervals_that_hold(asked: Asked) -> None:
     data = rows()
-    described = asked.describe(rows=5000)
+    described = asked.describe(max_rows=5000)
     assert list(described) == ["id", "x", "y", "diameter"]
     mean = described["diameter"]["mean"]
     assert mean.low < data["diameter"].mean() < mean.high and not mean.exact
