@@ -139,7 +139,7 @@ fn groups_are_of_any_expression() {
     assert_eq!(found.figures[1].own.as_ref().map(|own| own.texts()[0].clone()), Some(Some(small.to_string())));
     let refused = |by: &str| snapshot.estimate(&wish(&["count()"], &[by], 1.0)).unwrap_err();
     for (by, message) in [
-        ("diametr", "there is no column \"diametr\""),
+        ("diametr", "no column `diametr`; did you mean `diameter`?"),
         ("floor(diametr)", "group_by floor(diametr): no column `diametr`; did you mean `diameter`?"),
         ("2 + 3", "the same for every row"),
         ("CASE WHEN deposited THEN 1 ELSE 'a' END", "the number 1 in one branch and the text 'a' in another"),
