@@ -72,7 +72,8 @@ def install(built: Path, prefix: Path) -> None:
     whole.unlink(missing_ok=True)
     shutil.copy(built / "libkubist_capi.so", whole)
     whole.chmod(0o755)
-    for name, target in ((f"libkubist.so.{abi}", whole.name), ("libkubist.so", f"libkubist.so.{abi}")):
+    soname = f"libkubist.so.{abi}"
+    for name, target in ((soname, whole.name), ("libkubist.so", soname)):
         (lib / name).unlink(missing_ok=True)
         (lib / name).symlink_to(target)
     shutil.copy(built / "libkubist_capi.a", lib / "libkubist.a")

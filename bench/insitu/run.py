@@ -2,9 +2,9 @@
 
     python bench/insitu/run.py PREFIX
 
-The ways are measured in one run of one MPI program (insitu.c): the same particles, the same steps,
-each way's bytes durable before its clock stops. PREFIX has libkubist (`make install`). RANKS, PARTICLES
-and STEPS in the environment choose others than the default.
+The ways are measured in one run of one MPI program (insitu.c): the same particles, the same
+steps, each way's bytes durable before its clock stops. PREFIX has libkubist (`make install`).
+RANKS, PARTICLES and STEPS in the environment choose others than the default.
 """
 
 import os
@@ -23,7 +23,8 @@ MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 HEAD = (
-    "| way | ranks | particles a step | s a step | worst step | s in all | bytes | files | copies |\n"
+    "| way | ranks | particles a step | s a step | worst step | s in all | bytes | files | copies |"
+    "\n"
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 
@@ -76,8 +77,8 @@ def main(prefix: Path) -> None:
                 for line in measured(program, Path(folder), ranks, particles, steps):
                     print(line, flush=True)
     print(
-        "\nOf the slowest rank; in all: with opening, computing and closing, everything durable. Copies: a "
-        "step's time as a multiple of memcpy's."
+        "\nOf the slowest rank; in all: with opening, computing and closing, everything durable. "
+        "Copies: a step's time as a multiple of memcpy's."
     )
 
 

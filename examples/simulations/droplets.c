@@ -8,6 +8,7 @@
  * and a checkpoint to go on from.
  */
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,17 @@ typedef struct Droplet {
   uint8_t deposited;
 } Droplet;
 
+/* A batch system says that the time is nearly up: see examples/slurm. */
+static volatile sig_atomic_t told;
+
+static void tell(int number) { told = number; }
+
+static int is_over(void) {
+  int mine = told != 0, all;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return all;
+}
+
 static void must(KubistStatus status, const char *message) {
   if (status == KUBIST_STATUS_OK) return;
   fprintf(stderr, "%s: %s\n", kubist_status_name(status), message);
@@ -46,6 +58,7 @@ int main(int argc, char **argv) {
   int64_t step;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  signal(SIGUSR1, tell);
   const char *location = argc > 1 ? argv[1] : "droplets.kubist";
   const int64_t steps = argc > 2 ? atoll(argv[2]) : 20, n = argc > 3 ? atoll(argv[3]) : 100000;
   const int64_t checkpoint = argc > 5 ? atoll(argv[5]) : 0;
@@ -64,7 +77,7 @@ int main(int argc, char **argv) {
     const int64_t pid = rank * n + i;
     droplets[i] = (Droplet){(double)(pid % 64) / 128, (double)(pid % 1024) / 1024, (float)(pid % 7), pid, 0};
   }
-  for (step = 1; step <= steps; step++) {
+  for (step = 1; step <= steps && !is_over(); step++) {
     for (int64_t i = 0; i < n; i++) {
       move(&droplets[i]);
       time[i] = (double)step / 1024;

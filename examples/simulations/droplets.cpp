@@ -92,7 +92,8 @@ int main(int argc, char **argv) try {
   kubist::Writer writer = table.writer(R"({"name": "rank-0", "queue": 2})");
   run(writer, steps, n, 0);
   writer.close();
-  std::cout << table.count() << " records, " << table.count(R"({"precision": 0.1})") << " of them in a sample of 10 %\n";
+  std::cout << table.count() << " records, " << table.count(R"({"precision": 0.1})")
+            << " of them in a sample of 10 %\n";
 #endif
   return 0;
 } catch (const kubist::Error &error) {

@@ -10,14 +10,15 @@ from mpi4py import MPI
 
 import kubist.mpi
 
-COLUMNS = {"x": "f8", "y": "f8", "time": "f8", "diameter": "f4", "pid": "i8", "rank": "i4", "deposited": "?"}
+COLUMNS = [("x", "f8"), ("y", "f8"), ("time", "f8"), ("diameter", "f4"), ("pid", "i8")]
+COLUMNS += [("rank", "i4"), ("deposited", "?")]
 
 
-def main(path: str = "droplets.kubist", steps: int = 20, n: int = 100_000, mode: str = "auto") -> None:
+def main(path: str, steps: int, n: int, mode: str) -> None:
     comm = MPI.COMM_WORLD
     pid = comm.rank * n + np.arange(n)
     x, deposited = (pid % 64) / 128, np.zeros(n, bool)
-    rows = np.zeros(n, dtype=list(COLUMNS.items()))
+    rows = np.zeros(n, dtype=COLUMNS)
     with kubist.mpi.open(
         comm,
         path,
@@ -38,5 +39,6 @@ def main(path: str = "droplets.kubist", steps: int = 20, n: int = 100_000, mode:
 
 
 if __name__ == "__main__":
-    path, steps, n, mode, *_ = [*sys.argv[1:], *("droplets.kubist", "20", "100000", "auto")[len(sys.argv) - 1 :]]
+    default = ["droplets.kubist", "20", "100000", "auto"]
+    path, steps, n, mode = sys.argv[1:] + default[len(sys.argv) - 1 :]
     main(path, int(steps), int(n), mode)

@@ -4,8 +4,8 @@
     mpirun -n 2 python -m mpi4py lammps_melt.py melt.kubist 400
 
 LAMMPS calls back every 50 steps with the atoms of each rank (fix external); nothing of LAMMPS is
-changed, and no atom passes through another rank. Arguments: table, steps, cells of the crystal in each
-direction; then optionally a file for LAMMPS' own dump of the same atoms.
+changed, and no atom passes through another rank. Arguments: table, steps, cells of the crystal in
+each direction; then optionally a file for LAMMPS' own dump of the same atoms.
 """
 
 import sys

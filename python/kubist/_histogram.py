@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._data import need
 from ._errors import InvalidInput
+from ._libraries import need
 
 if TYPE_CHECKING:
     import numpy as np

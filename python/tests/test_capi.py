@@ -176,7 +176,8 @@ def test_a_step_in_disorder_is_refused_and_the_writer_goes_on(
     refused("invalid_input", name, "pid, hot", call=missing)
     short = 'column "pid" has 2 values in step 1, and column "x" has 3'
     refused("invalid_input", short, call=lambda: put(lib, writer, "pid", I64, [1, 2]))
-    refused("invalid_input", name, '"z"', "x, pid, hot", call=lambda: put(lib, writer, "z", F64, []))
+    unknown = lambda: put(lib, writer, "z", F64, [])  # noqa: E731
+    refused("invalid_input", name, '"z"', "x, pid, hot", call=unknown)
     refused("invalid_input", '"pid"', "i64", "f32", call=lambda: put(lib, writer, "pid", F32, []))
     refused("invalid_input", "already", call=lambda: put(lib, writer, "x", F64, [0.1, 0.2, 0.3]))
     null = lambda: lib.put(writer, "pid", c_int32(I64), None, 3, 0)  # noqa: E731

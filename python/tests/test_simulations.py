@@ -88,7 +88,8 @@ def simulated(ranks: int, steps: int, droplets: int) -> dict[str, np.ndarray]:
 
 
 def written(table: kubist.Table, steps: tuple[int, int]) -> dict[str, np.ndarray]:
-    found = table.query(steps=steps).to_arrow().sort_by([("time", "ascending"), ("pid", "ascending")])
+    order = [("time", "ascending"), ("pid", "ascending")]
+    found = table.query(steps=steps).to_arrow().sort_by(order)
     return {name: found[name].to_numpy() for name in NAMES}
 
 

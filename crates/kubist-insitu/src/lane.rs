@@ -100,11 +100,10 @@ impl Lane {
     fn whole(&mut self, patience: &Patience, act: impl FnOnce(&mut Lane, &Patience) -> Result<()>) -> Result<()> {
         let before = self.ring.written(self.rank);
         let done = act(self, patience);
-        if let Err(failure) = &done {
-            if self.ring.written(self.rank) != before {
-                let message = format!("a step was cut off ({failure}): close this writer");
-                self.torn = Some(Failure::new(ErrorKind::Expired, message));
-            }
+        let was_cut = |_: &&Failure| self.ring.written(self.rank) != before;
+        if let Some(failure) = done.as_ref().err().filter(was_cut) {
+            let message = format!("a step was cut off ({failure}): close this writer");
+            self.torn = Some(Failure::new(ErrorKind::Expired, message));
         }
         done
     }

@@ -3,7 +3,7 @@
 Of no library: an attribute has the name that MDAnalysis gives it (``names``, ``elements``,
 ``resids``, ``bonds``) and one value for each atom, residue or segment. Values are packed: texts
 as the list of those that occur and a number for each, numbers as bytes, both deflated.
-50,000 atoms of water so take a few kilobytes.
+47,681 atoms of a GRO file so take 168 kB.
 """
 
 from __future__ import annotations
