@@ -27,7 +27,7 @@ fn records_come_in_the_order_asked_for() {
     assert_eq!(pids, sample);
     assert_eq!(workdir.run("query t --order-by x --first 3 --count").ok().out, "3\n");
     let table = workdir.run("query t --order-by pid --first 2 --format table").ok();
-    assert!(table.out.lines().count() == 3, "{}", table.out);
+    assert!(table.out.lines().count() == 4, "{}", table.out);
     let plan = workdir.run_of(&["explain", "t", "--order-by", "x desc,pid", "--first", "5"]).ok();
     assert!(plan.out.contains("x desc, pid, the first 5"), "{}", plan.out);
     workdir.run("query t --first 3").fails(2, &["--order-by"]);

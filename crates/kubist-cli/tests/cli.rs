@@ -364,7 +364,7 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
         ("query t --box w=0:1", "the columns are `pid`, `x`, `y`, `z`, `kind`, `stuck`"),
-        ("query t --box x=low:high", "\"low\" is no value for column \"x\" (Float32)"),
+        ("query t --box x=low:high", "\"low\" is not a value for column \"x\" (Float32)"),
         ("query t --per-cell 0:x=1", "expected K:COLUMN=WIDTH"),
         ("query t --columns w", "w"),
         ("query t --where w>1", "w"),

@@ -170,10 +170,14 @@ mod tests {
             ("covar(x, n)", "Covariance", 2),
             ("corr(x, n)", "Correlation", 2),
             ("weighted_mean(x, n)", "WeightedMean", 2),
-            ("histogram(x, 5, 0, 1)", "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)) }] }", 1),
+            (
+                "histogram(x, 5, 0, 1)",
+                "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)), form: Form { log: false, round: false } }] }",
+                1,
+            ),
             (
                 "histogram2d(x, n, 4, 8)",
-                "Binned { bins: [Bins { count: 4, range: None }, Bins { count: 8, range: None }] }",
+                "Binned { bins: [Bins { count: 4, range: None, form: Form { log: false, round: false } }, Bins { count: 8, range: None, form: Form { log: false, round: false } }] }",
                 2,
             ),
         ] {
