@@ -203,6 +203,9 @@ mod tests {
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
             ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
+            ("100 * share(x)", "of a condition"),
+            (&vec!["sum(x)"; 33].join(" + "), "at most 32 aggregates"),
+            ("sum (x) + sum x", "no column `sum`"),
             ("mean(x))", "found `)`"),
             ("mean((x)", "a parenthesis is not closed"),
             ("mean x", "expected an aggregate"),
@@ -231,7 +234,7 @@ mod tests {
             check("std(x)", &[&x], &[shift], 16.5f64.sqrt());
             check("min(x)", &[&x], &[shift], 1.0);
             check("max(x)", &[&x], &[shift], 11.0);
-            check("2 * sum(x) / count(x) - mean(n)", &[&x, &x, &y], &[shift; 3], 10.0 - 28.0 / 6.0);
+            check("2 * sum(x) / count(x) - mean(n)", &[&x, &y], &[shift; 2], 10.0 - 28.0 / 6.0);
             check("ratio(x, n)", &[&x, &y], &[shift, shift], 1.0);
             check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
             check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());

@@ -216,7 +216,8 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
-        Function::Bin(width) if common == Kind::Int && width.exponent < 0 => Kind::F64,
+        Function::Bin(width) if common == Kind::Int && width.exponent != 0 => Kind::F64,
+        Function::Bin(width) if common == Kind::F32 && width.as_f64() > f32::MAX.into() => Kind::F64,
         Function::Power
         | Function::Sqrt
         | Function::Exp

@@ -48,6 +48,7 @@ impl Expression {
                 }
                 _ => Of::Number(in_doubles(*operand)),
             },
+            Meaning::Choice(_) => return Err(ExprError::type_mistake("a CASE of texts is not a number")),
             constant => {
                 let message = format!("{} is the same for every row: name a column", describe(&constant));
                 return Err(ExprError::type_mistake(message));

@@ -15,6 +15,13 @@ pub(crate) struct BinWidth {
     pub exponent: i32,
 }
 
+impl BinWidth {
+    pub(crate) fn as_f64(self) -> f64 {
+        let power = 10f64.powi(self.exponent.abs());
+        if self.exponent < 0 { self.mantissa as f64 / power } else { self.mantissa as f64 * power }
+    }
+}
+
 /// A number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
@@ -187,12 +194,16 @@ impl Decimal {
         if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
             return None;
         }
-        let mantissa = self.digits.parse::<i128>().ok()?;
         // A whole width keeps integers what they are.
-        match self.floor(0) {
-            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| BinWidth { mantissa, exponent: 0 }),
-            _ => Some(BinWidth { mantissa, exponent: self.exponent as i32 }),
-        }
+        let whole = match self.floor(0) {
+            Floor::At { floor, exact: true } => floor.to_i128(),
+            _ => None,
+        };
+        let width = match whole {
+            Some(mantissa) => BinWidth { mantissa, exponent: 0 },
+            None => BinWidth { mantissa: self.digits.parse().ok()?, exponent: self.exponent as i32 },
+        };
+        width.as_f64().is_finite().then_some(width)
     }
 
     /// The nearest double; infinite if the number is beyond all of them.

@@ -59,12 +59,20 @@ impl fmt::Display for Quantity {
 #[derive(Debug)]
 pub(crate) struct Unit {
     name: Arc<str>,
-    factors: Mutex<HashMap<Arc<str>, Converted>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What one of a unit is; nothing for a scale that begins at another zero.
+    factors: HashMap<Arc<str>, Option<Converted>>,
+    /// Numbers of such scales: of temperature.
+    on_scales: HashMap<(Arc<str>, String), Number>,
 }
 
 impl Unit {
     pub fn new(name: &str) -> Unit {
-        Unit { name: name.trim().into(), factors: Mutex::default() }
+        Unit { name: name.trim().into(), known: Mutex::default() }
     }
 
     /// A quantity that is compared with `column`, as a number in the column's unit.
@@ -72,14 +80,24 @@ impl Unit {
         if quantity.unit == self.name {
             return Ok(Number::Finite(quantity.number.clone()));
         }
-        let mut factors = self.factors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(factor) = factors.get(&quantity.unit) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(factor)) = known.factors.get(&quantity.unit) {
             return Ok(factor.of(&quantity.number));
         }
-        if factors.len() >= MOST_CONVERSIONS {
+        let on_scale = (quantity.unit.clone(), quantity.number.to_string());
+        if let Some(number) = known.on_scales.get(&on_scale) {
+            return Ok(number.clone());
+        }
+        if known.factors.len() + known.on_scales.len() >= MOST_CONVERSIONS {
             return Err(ExprError::TooLarge { limit: format!("{MOST_CONVERSIONS} units for one column") });
         }
         let mistake = |why: String| ExprError::type_mistake(format!("column `{column}` is in {}, {why}", self.name));
+        let other_kind =
+            || mistake(format!("and cannot be compared with {quantity}: {} is of another kind", quantity.unit));
+        if known.factors.contains_key(&quantity.unit) {
+            let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
+            return Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone());
+        }
         if convert("1", &quantity.unit, &quantity.unit).is_none() {
             let unit = shortened(&quantity.unit);
             return Err(mistake(format!("and the unit `{unit}` of {quantity} is not known")));
@@ -88,18 +106,16 @@ impl Unit {
             let why = format!("a unit that is not known: {quantity} cannot be converted; write a plain number");
             return Err(mistake(why));
         }
-        let other_kind =
-            || mistake(format!("and cannot be compared with {quantity}: {} is of another kind", quantity.unit));
         let [zero, one] = ["0", "1"].map(|number| convert(number, &quantity.unit, &self.name));
         let (zero, one) = (zero.ok_or_else(other_kind)?, one.ok_or_else(other_kind)?);
         if zero.number.is_zero() {
             let number = one.of(&quantity.number);
-            factors.insert(quantity.unit.clone(), one);
+            known.factors.insert(quantity.unit.clone(), Some(one));
             return Ok(number);
         }
-        // Scales of temperature begin at different zeros.
-        let number = quantity.number.to_string();
-        convert(&number, &quantity.unit, &self.name).map(|found| Number::Finite(found.number)).ok_or_else(other_kind)
+        known.factors.insert(quantity.unit.clone(), None);
+        let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
+        Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone())
     }
 }
 
@@ -224,5 +240,9 @@ mod tests {
         }
         assert!(of("1 m^9 / m^8").is_ok());
         assert!(matches!(of("1 km"), Err(ExprError::TooLarge { .. })));
+        let kelvin = Unit::new("K");
+        let of = |degrees: usize| kelvin.number(&Quantity::parse(&format!("{degrees} °C")).unwrap(), "x");
+        assert!((1..MOST_CONVERSIONS).all(|degrees| of(degrees).is_ok()));
+        assert!(of(1).is_ok() && matches!(of(MOST_CONVERSIONS), Err(ExprError::TooLarge { .. })));
     }
 }
