@@ -345,6 +345,9 @@ fn a_plot_is_a_picture() {
     assert_eq!((&cost["width"], &cost["precision"]), (&640.into(), &0.5.into()));
     workdir.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
     size("c.png");
+    // Names are understood as in queries.
+    workdir.run("plot t --axes X,Z --color Y -o c.png").ok();
+    size("c.png");
     let empty = workdir.run("plot t --axes x,y -o d.png --box x=7:").ok();
     assert!(empty.err.contains("the picture is empty"), "{}", empty.err);
     workdir.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);

@@ -115,7 +115,7 @@ fn binned(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     };
     let Some(found) = width.as_width() else {
         return Err(ExprError::type_mistake(format!(
-            "bins of width {width}: it must be above 0 and of at most 15 digits"
+            "bins of width {width}: it must be above 0, a float, and of at most 15 digits"
         )));
     };
     arithmetic("bin", Function::Bin(found), operands)

@@ -285,6 +285,10 @@ fn whole_numbers_keep_all_their_digits() {
     let batch = estimate.to_batch().unwrap();
     let values = batch["value"].as_primitive::<Int64Type>();
     assert!(values.values().contains(&((1 << 60) + 2_000)) && estimate.figures.len() == 4);
+    // A group without a value makes no floats of the others'.
+    let estimate = snapshot.estimate(&wish(&["max(time)"], &["time IS NULL"], 1.0)).unwrap();
+    let latest = estimate.to_batch().unwrap()["value"].clone();
+    assert!(matches!(latest.data_type(), DataType::Timestamp(..)) && (latest.len(), latest.null_count()) == (2, 1));
     let mixed = snapshot.estimate(&wish(&["max(id)", "mean(x)"], &[], 1.0)).unwrap();
     assert_eq!(mixed.to_batch().unwrap()["value"].data_type(), &DataType::Float64);
     assert_eq!(mixed.in_words(&mixed.figures[0]), "1,152,921,504,606,848,976 exactly");
