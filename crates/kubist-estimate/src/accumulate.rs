@@ -190,6 +190,23 @@ impl PilotFindings {
     }
 }
 
+/// Refuses so many groups like this one, if they would hold too much.
+fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
+    let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
+    let figures: usize = group.accumulators.iter().map(|accumulator| accumulator.size()).sum();
+    if groups * numbers <= MOST_NUMBERS && groups * figures <= MOST_FIGURES {
+        return Ok(());
+    }
+    Err(Error::invalid(match task.group_by.is_empty() {
+        true => format!("{figures} figures would take too much memory; ask for fewer at once"),
+        false => format!(
+            "group_by {}: {groups} groups of {figures} figures would take too much memory; ask for fewer at once, or \
+             group by something coarser",
+            task.grouped_by()
+        ),
+    }))
+}
+
 impl Accumulated {
     /// Adds records: drawn by chance, or (`certain`) there in any case.
     pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
@@ -223,7 +240,9 @@ impl Accumulated {
     ) -> Result<Vec<(usize, Option<Vec<usize>>)>> {
         if values.labels.is_empty() {
             if self.groups.is_empty() {
-                self.groups.push(Group { label: vec![], accumulators: task.empty(pilot), rows: 0 });
+                let all = Group { label: vec![], accumulators: task.empty(pilot), rows: 0 };
+                check_size(&all, 1, task)?;
+                self.groups.push(all);
             }
             return Ok(vec![(0, None)]);
         }
@@ -252,16 +271,7 @@ impl Accumulated {
                 task.grouped_by()
             )));
         }
-        let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
-        let figures: usize = group.accumulators.iter().map(|accumulator| accumulator.size()).sum();
-        let groups = self.groups.len() + 1;
-        if groups * numbers > MOST_NUMBERS || groups * figures > MOST_FIGURES {
-            return Err(Error::invalid(format!(
-                "group_by {}: {groups} groups of {figures} figures would take too much memory; ask for fewer at once, or \
-                 group by something coarser",
-                task.grouped_by()
-            )));
-        }
+        check_size(&group, self.groups.len() + 1, task)?;
         self.index.insert(key, self.groups.len());
         self.groups.push(group);
         Ok(self.groups.len() - 1)

@@ -557,6 +557,7 @@ fn questions_that_make_no_sense_are_refused() {
             EstimateOptions { group_by: vec!["pid".into()], ..wish(&["histogram(x, 65536)"]) },
             "would take too much memory",
         ),
+        (wish(&["histogram(x, 65536)"; 5]), "figures would take too much memory; ask for fewer at once"),
         (with(&|o| o.max_rows = Some(0)), "above 0"),
         (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMillisecondType};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
-    TimestampMillisecondArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Decimal256Array, Float64Array, Int64Array,
+    RecordBatch, TimestampMillisecondArray, UInt64Array,
 };
+use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist::store::MemoryStore;
 use kubist::{
@@ -292,6 +293,22 @@ fn whole_numbers_keep_all_their_digits() {
     let mixed = snapshot.estimate(&wish(&["max(id)", "mean(x)"], &[], 1.0)).unwrap();
     assert_eq!(mixed.to_batch().unwrap()["value"].data_type(), &DataType::Float64);
     assert_eq!(mixed.in_words(&mixed.figures[0]), "1,152,921,504,606,848,976 exactly");
+}
+
+#[test]
+fn decimals_beyond_128_bits_are_floats_but_for_their_ends() {
+    let most = i256::from_i128(i128::MAX).wrapping_mul(i256::from_i128(1_000));
+    let wide = (0..100).map(|row| Some(most.wrapping_sub(i256::from_i128(row))));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("x", Arc::new((0..100).map(|row| Some(f64::from(row) / 100.0)).collect::<Float64Array>())),
+        ("id", Arc::new(Int64Array::from_iter_values(0..100))),
+        ("wide", Arc::new(wide.collect::<Decimal256Array>().with_precision_and_scale(50, 2).unwrap())),
+    ];
+    let snapshot = table(&RecordBatch::try_from_iter(columns).unwrap(), 0);
+    let estimate = snapshot.estimate(&wish(&["max(wide)", "sum(wide)", "median(wide)"], &[], 1.0)).unwrap();
+    assert_eq!(own(&estimate, 0).as_deref(), Some("1701411834604692317316873037158841057270.00"));
+    near(estimate.figures[1].value, 100.0 * 1.701_411_834_604_692_4e39);
+    near(estimate.figures[2].value, 1.701_411_834_604_692_4e39);
 }
 
 #[test]

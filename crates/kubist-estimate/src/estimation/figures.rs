@@ -144,10 +144,12 @@ impl Estimation {
                 continue;
             };
             let column = self.snapshot.view.schema.stored_index[column];
+            let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
             let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
             if let (Some(end), true, [(index, figure)]) =
                 (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
-                && !figure.exact
+                // Of wide decimals a float was read.
+                && (!figure.exact || is_wide)
                 && self.whole_range()
             {
                 let (index, seen) = (
