@@ -204,7 +204,7 @@ mod tests {
             ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
             ("100 * share(x)", "of a condition"),
-            (&vec!["sum(x)"; 33].join(" + "), "at most 32 aggregates"),
+            (&["sum(x)"; 33].join(" + "), "at most 32 aggregates"),
             ("mean(x))", "found `)`"),
             ("mean((x)", "a parenthesis is not closed"),
             ("mean x", "expected an aggregate"),

@@ -321,7 +321,7 @@ impl Estimation {
         let task = self.task.clone();
         let mut warnings = Vec::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
-            let groups = &mut self.accumulated.groups.iter();
+            let mut groups = self.accumulated.groups.iter();
             if let Some(mistake) = groups.find_map(|group| group.accumulators[number].mistake(&conditions)) {
                 warnings.push(format!("{}: {mistake}", asked.name));
             }
