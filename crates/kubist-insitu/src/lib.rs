@@ -16,6 +16,7 @@ mod lane;
 mod layout;
 mod leader;
 mod patience;
+mod presence;
 mod queue;
 pub mod ring;
 mod staged;
