@@ -21,6 +21,8 @@ mod queue;
 pub mod ring;
 mod staged;
 mod step;
+#[cfg(test)]
+mod tests;
 mod values;
 mod writer;
 
