@@ -8,6 +8,7 @@ The folder is where cargo left the library. Nothing is compiled here.
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +45,7 @@ unset(_kubist_prefix)
 
 CMAKE_VERSION = """\
 set(PACKAGE_VERSION "{version}")
-if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION)
+if(PACKAGE_FIND_VERSION_MAJOR EQUAL {major} AND PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
 if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
@@ -60,6 +61,15 @@ def found(pattern: str, path: Path) -> str:
     return match[1]
 
 
+def replaced(path: Path, make: Callable[[Path], object]) -> None:
+    """Puts a new file in the place of an old one: at each moment one of them is there, and who
+    has the old one open keeps it."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    make(new)
+    new.replace(path)
+
+
 def install(built: Path, prefix: Path) -> None:
     version = found(r'^version = "(.*)"', ROOT / "Cargo.toml")
     abi = found(r"^#define KUBIST_ABI_VERSION (\d+)", CRATE / "include/kubist.h")
@@ -68,20 +78,16 @@ def install(built: Path, prefix: Path) -> None:
     for folder in (lib, include, fortran, pkg_config, cmake):
         folder.mkdir(parents=True, exist_ok=True)
     whole = lib / f"libkubist.so.{version}"
-    # Programs may have the old file open: it gets a successor, and is not changed.
-    whole.unlink(missing_ok=True)
-    shutil.copy(built / "libkubist_capi.so", whole)
-    whole.chmod(0o755)
+    replaced(whole, lambda new: shutil.copy(built / "libkubist_capi.so", new).chmod(0o755))
     soname = f"libkubist.so.{abi}"
-    for name, target in ((soname, whole.name), ("libkubist.so", soname)):
-        (lib / name).unlink(missing_ok=True)
-        (lib / name).symlink_to(target)
-    shutil.copy(built / "libkubist_capi.a", lib / "libkubist.a")
+    replaced(lib / soname, lambda new: new.symlink_to(whole.name))
+    replaced(lib / "libkubist.so", lambda new: new.symlink_to(soname))
+    replaced(lib / "libkubist.a", lambda new: shutil.copy(built / "libkubist_capi.a", new))
     for header in (CRATE / "include").iterdir():
         shutil.copy(header, include)
     for source in (CRATE / "fortran").iterdir():
         shutil.copy(source, fortran)
-    values = {"version": version, "abi": abi}
+    values = {"version": version, "major": version.split(".")[0], "abi": abi}
     (pkg_config / "kubist.pc").write_text(PKG_CONFIG.format(**values))
     (cmake / "kubist-config.cmake").write_text(CMAKE.format(**values))
     (cmake / "kubist-config-version.cmake").write_text(CMAKE_VERSION.format(**values))

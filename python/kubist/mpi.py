@@ -17,6 +17,7 @@ complete once all ranks ended or abandoned it. No thread but the caller's calls 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import os
@@ -108,6 +109,7 @@ class Run:
             del writer
             if leader is not None:
                 leader.abort()
+                atexit.unregister(leader.abort)
             comm.Barrier()
             if self._window is not None:
                 self._window.Free()
@@ -155,7 +157,8 @@ def open(
         schema, dimensions, options: As for `create`; the first rank makes the table, if it is
             not there. Without a schema it must be.
         mode: Who commits: each rank, or the first of each node. ``auto``: each rank, if a node
-            has at most 4.
+            has at most 4. Here, and for ``lane_bytes`` and ``restart_after``, the first rank's
+            word counts.
         queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
             step is durable when `Run.write` returns.
         when_full: What `Run.write` does when the queue is full: wait up to ``timeout``, or raise
@@ -167,12 +170,16 @@ def open(
     Raises:
         Error: The same in all ranks, of the class and with the message of the rank that failed.
     """
-    if mode not in ("auto", "rank", "node"):
-        raise InvalidInput(f"mode must be auto, rank or node, not {mode!r}")
-    if when_full not in ("block", "fail"):
-        raise InvalidInput(f"when_full must be block or fail, not {when_full!r}")
     from mpi4py import MPI
 
+    def check() -> None:
+        if mode not in ("auto", "rank", "node"):
+            raise InvalidInput(f"mode must be auto, rank or node, not {mode!r}")
+        if when_full not in ("block", "fail"):
+            raise InvalidInput(f"when_full must be block or fail, not {when_full!r}")
+
+    _agree(comm, check)
+    mode, lane_bytes, restart_after = comm.bcast((mode, lane_bytes, restart_after))
     comm, fail = comm.Dup(), when_full == "fail"
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
@@ -200,7 +207,19 @@ def open(
         run._writer = _agree(comm, alone)
     else:
         ring = _kubist.ring_bytes(node.size, lane_bytes)
-        run._window = MPI.Win.Allocate_shared(ring if node.rank == 0 else 0, 1, comm=node)
+        # Memory that is not there is no reason to end the job.
+        node.Set_errhandler(MPI.ERRORS_RETURN)
+
+        def share() -> Any:
+            try:
+                return MPI.Win.Allocate_shared(ring if node.rank == 0 else 0, 1, comm=node)
+            except (MPI.Exception, OverflowError) as error:
+                advice = "see to /dev/shm, or make lane_bytes smaller"
+                raise _errors.Unavailable(
+                    f"the ranks of a node cannot share {ring} bytes ({error}): {advice}"
+                ) from error
+
+        run._window = _agree(comm, share)
         memory, _ = run._window.Shared_query(0)
         place = MPI.Get_address(memory), memory.nbytes
 
@@ -212,6 +231,9 @@ def open(
             return table._table.attach(*place, node.rank, timeout=timeout, fail=fail)
 
         run._leader = _agree(comm, lead if node.rank == 0 else None)
+        if run._leader is not None:
+            # MPI takes the memory away at the end of the program, also where nobody closes.
+            atexit.register(run._leader.abort)
         run._writer = _agree(comm, attach)
     node.Free()
     if restart_after is not None:

@@ -129,7 +129,7 @@ impl StepWriter {
     }
 
     fn begin(&self, py: Python<'_>, step: i64) -> PyResult<()> {
-        self.call(py, self.timeout, |writer, patience| writer.begin(step, patience))
+        self.call(py, self.timeout, |writer, _| writer.begin(step))
     }
 
     /// Copies rows that have all columns; how many.

@@ -51,7 +51,7 @@ module kubist
 
   interface kubist_put
     module procedure put_f32_1, put_f32_2, put_f64_1, put_f64_2, put_i32_1, put_i32_2, &
-      put_i64_1, put_i64_2, put_u8_1, put_u8_2, put_logical_1, put_logical_2
+      put_i64_1, put_i64_2, put_u8_1, put_u8_2, put_logical_1, put_logical_2, put_c_bool_1, put_c_bool_2
   end interface
 
   interface
@@ -424,7 +424,7 @@ contains
     real(real32), intent(in), contiguous, target :: values(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_f32, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_f32, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_f32_2(writer, column, values, stat, errmsg)
@@ -433,7 +433,7 @@ contains
     real(real32), intent(in), contiguous, target :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_f32, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_f32, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_f64_1(writer, column, values, stat, errmsg)
@@ -442,7 +442,7 @@ contains
     real(real64), intent(in), contiguous, target :: values(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_f64, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_f64, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_f64_2(writer, column, values, stat, errmsg)
@@ -451,7 +451,7 @@ contains
     real(real64), intent(in), contiguous, target :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_f64, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_f64, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_i32_1(writer, column, values, stat, errmsg)
@@ -460,7 +460,7 @@ contains
     integer(int32), intent(in), contiguous, target :: values(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_i32, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_i32, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_i32_2(writer, column, values, stat, errmsg)
@@ -469,7 +469,7 @@ contains
     integer(int32), intent(in), contiguous, target :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_i32, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_i32, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_i64_1(writer, column, values, stat, errmsg)
@@ -478,7 +478,7 @@ contains
     integer(int64), intent(in), contiguous, target :: values(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_i64, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_i64, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_i64_2(writer, column, values, stat, errmsg)
@@ -487,7 +487,7 @@ contains
     integer(int64), intent(in), contiguous, target :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_i64, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_i64, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_u8_1(writer, column, values, stat, errmsg)
@@ -496,7 +496,7 @@ contains
     integer(int8), intent(in), contiguous, target :: values(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_u8, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_u8, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_u8_2(writer, column, values, stat, errmsg)
@@ -505,10 +505,10 @@ contains
     integer(int8), intent(in), contiguous, target :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put(writer, column, type_u8, place(size(values), c_loc(values)), size(values, kind=int64), stat, errmsg)
+    call put(writer, column, type_u8, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
-  ! Logicals of any kind are 1 and 0 to the table.
+  ! Logicals are 1 and 0 to the table.
   subroutine put_logical_1(writer, column, values, stat, errmsg)
     type(kubist_writer), intent(in) :: writer
     character(*), intent(in) :: column
@@ -516,9 +516,9 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer(int8), allocatable, target :: bytes(:)
-    allocate (bytes(size(values)))
+    allocate (bytes(size(values, kind=int64)))
     bytes(:) = merge(1_int8, 0_int8, values)
-    call put(writer, column, type_bool, place(size(bytes), c_loc(bytes)), size(bytes, kind=int64), stat, errmsg)
+    call put(writer, column, type_bool, place(size(bytes, kind=int64), c_loc(bytes)), size(bytes, kind=int64), stat, errmsg)
   end subroutine
 
   subroutine put_logical_2(writer, column, values, stat, errmsg)
@@ -527,12 +527,31 @@ contains
     logical, intent(in) :: values(:, :)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call put_logical_1(writer, column, reshape(values, [size(values)]), stat, errmsg)
+    call put_logical_1(writer, column, reshape(values, [size(values, kind=int64)]), stat, errmsg)
+  end subroutine
+
+  ! Logicals of C, where the compiler's own are others.
+  subroutine put_c_bool_1(writer, column, values, stat, errmsg)
+    type(kubist_writer), intent(in) :: writer
+    character(*), intent(in) :: column
+    logical(c_bool), intent(in) :: values(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call put_logical_1(writer, column, logical(values), stat, errmsg)
+  end subroutine
+
+  subroutine put_c_bool_2(writer, column, values, stat, errmsg)
+    type(kubist_writer), intent(in) :: writer
+    character(*), intent(in) :: column
+    logical(c_bool), intent(in) :: values(:, :)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call put_logical_2(writer, column, logical(values), stat, errmsg)
   end subroutine
 
   ! An array without values has no place.
   function place(count, first)
-    integer, intent(in) :: count
+    integer(int64), intent(in) :: count
     type(c_ptr), intent(in) :: first
     type(c_ptr) :: place
     place = c_null_ptr

@@ -94,8 +94,14 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer :: rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number, status
+    integer(int64) :: lane, shared(4)
     character(64) :: writers
 
+    call check_launcher(run, status)
+    if (status /= KUBIST_OK) then
+      call say(run, status, stat, errmsg)
+      return
+    end if
     call MPI_Comm_dup(comm, run%comm)
     call MPI_Comm_rank(run%comm, rank)
     call MPI_Comm_size(run%comm, ranks)
@@ -104,6 +110,23 @@ contains
     call MPI_Comm_size(run%node, node_ranks)
     call MPI_Allreduce(node_ranks, most, 1, MPI_INTEGER, MPI_MAX, run%comm)
     if (present(mode)) run%mode = mode
+    if (run%mode < KUBIST_MPI_AUTO .or. run%mode > KUBIST_MPI_PER_NODE) then
+      write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
+      status = KUBIST_INVALID_INPUT
+    end if
+    call agree(run, status)
+    if (status /= KUBIST_OK) then
+      call release(run)
+      call say(run, status, stat, errmsg)
+      return
+    end if
+    ! What all must agree on is what the first rank says.
+    shared = [int(run%mode, int64), 16_int64 * 1024 * 1024, 0_int64, 0_int64]
+    if (present(lane_bytes)) shared(2) = lane_bytes
+    if (present(restart_after)) shared(3:4) = [1_int64, restart_after]
+    call MPI_Bcast(shared, size(shared), MPI_INTEGER8, 0, run%comm)
+    run%mode = int(shared(1))
+    lane = shared(2)
     if (run%mode == KUBIST_MPI_AUTO) run%mode = merge(KUBIST_MPI_PER_RANK, KUBIST_MPI_PER_NODE, most <= 4)
     leads = merge(1, 0, node_rank == 0)
     call MPI_Allreduce(leads, nodes, 1, MPI_INTEGER, MPI_SUM, run%comm)
@@ -127,14 +150,14 @@ contains
       call agree(run, status)
     end if
     if (status == KUBIST_OK .and. run%mode == KUBIST_MPI_PER_NODE) then
-      call open_node(run, lane_bytes, writer_options, node_number, status)
+      call open_node(run, lane, writer_options, node_number, status)
     else if (status == KUBIST_OK) then
       call kubist_open_writer(run%writer, run%table, named(writer_options, "rank", rank), status, run%message)
       call agree(run, status)
     end if
     ! All writers are this job's now: the old attempt's have ended.
-    if (status == KUBIST_OK .and. present(restart_after)) then
-      if (rank == 0) call kubist_retract_after(run%table, restart_after, stat=status, errmsg=run%message)
+    if (status == KUBIST_OK .and. shared(3) /= 0) then
+      if (rank == 0) call kubist_retract_after(run%table, shared(4), stat=status, errmsg=run%message)
       call agree(run, status)
     end if
     if (status /= KUBIST_OK) call release(run)
@@ -158,27 +181,38 @@ contains
   end subroutine
 
   ! The ring, its leader, and this rank's place in it.
-  subroutine open_node(run, lane_bytes, writer_options, node_number, status)
+  subroutine open_node(run, lane, writer_options, node_number, status)
     type(kubist_mpi_run), intent(inout) :: run
-    integer(int64), intent(in), optional :: lane_bytes
+    integer(int64), intent(in) :: lane
     character(*), intent(in), optional :: writer_options
     integer, intent(in) :: node_number
     integer, intent(out) :: status
-    integer(c_int64_t) :: lane, bytes
+    integer(c_int64_t) :: bytes
     integer(MPI_ADDRESS_KIND) :: own, found
-    integer :: rank, ranks, unit
+    integer :: rank, ranks, unit, failed
     type(c_ptr) :: memory
     character(kind=c_char), allocatable :: options(:)
-    lane = 16_c_int64_t * 1024 * 1024
-    if (present(lane_bytes)) lane = lane_bytes
     call MPI_Comm_rank(run%node, rank)
     call MPI_Comm_size(run%node, ranks)
     bytes = c_ring_bytes(int(ranks, c_int32_t), lane)
     own = merge(bytes, 0_c_int64_t, rank == 0)
-    call MPI_Win_allocate_shared(own, 1, MPI_INFO_NULL, run%node, memory, run%window)
-    call MPI_Win_shared_query(run%window, 0, found, unit, memory)
-    options = letters(named(writer_options, "node", node_number))
+    ! Memory that is not there is no reason to end the job.
+    call MPI_Comm_set_errhandler(run%node, MPI_ERRORS_RETURN)
+    call MPI_Win_allocate_shared(own, 1, MPI_INFO_NULL, run%node, memory, run%window, failed)
+    if (failed == MPI_SUCCESS) call MPI_Win_shared_query(run%window, 0, found, unit, memory, failed)
     status = KUBIST_OK
+    if (failed /= MPI_SUCCESS) then
+      write (run%message, "(a, i0, a)") "the ranks of a node cannot share ", bytes, &
+        " bytes: see to /dev/shm, or make lane_bytes smaller"
+      status = KUBIST_UNAVAILABLE
+    end if
+    call agree(run, status)
+    if (status /= KUBIST_OK) then
+      ! Freeing a window is collective, and some may have none.
+      run%window = MPI_WIN_NULL
+      return
+    end if
+    options = letters(named(writer_options, "node", node_number))
     if (rank == 0) call kubist_settle( &
       c_leader_start(run%table%handle, options, memory, bytes, int(ranks, c_int32_t), run%leader), status, run%message)
     call agree(run, status)
@@ -198,6 +232,11 @@ contains
     character(*), intent(inout), optional :: errmsg
     integer :: status, of_leader
     real(c_double) :: seconds
+    ! Nothing is open: opening failed, or it was closed before.
+    if (run%comm == MPI_COMM_NULL) then
+      call say(run, KUBIST_OK, stat, errmsg)
+      return
+    end if
     seconds = 1.0e18_c_double
     if (present(timeout)) seconds = timeout
     run%message = ""
@@ -217,6 +256,35 @@ contains
     end if
     call release(run)
     call say(run, status, stat, errmsg)
+  end subroutine
+
+  ! A program of one MPI that the mpirun of another started sees itself alone, many times.
+  subroutine check_launcher(run, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    integer, intent(out) :: status
+    character(*), parameter :: names(2) = [character(20) :: "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]
+    character(*), parameter :: launchers(2) = [character(22) :: "Open MPI", "MPICH or one like it"]
+    character(MPI_MAX_LIBRARY_VERSION_STRING) :: library
+    character(16) :: value
+    integer :: ranks, started, length, bad, n
+    status = KUBIST_OK
+    call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+    if (ranks > 1) return
+    do n = 1, 2
+      call get_environment_variable(trim(names(n)), value, status=bad)
+      if (bad /= 0) cycle
+      read (value, *, iostat=bad) started
+      if (bad /= 0) cycle
+      if (started <= 1) cycle
+      call MPI_Get_library_version(library, length)
+      length = scan(library(:length), "," // new_line("a")) - 1
+      if (length < 0) length = len_trim(library)
+      write (run%message, "(3a, i0, 3a)") "this program is of ", library(:min(length, 200)), &
+        ", and was started as one of ", started, " processes by ", trim(launchers(n)), &
+        ": start it with its own mpirun"
+      status = KUBIST_INVALID_INPUT
+      return
+    end do
   end subroutine
 
   ! The worst status of all ranks, and its message, in all of them.

@@ -180,7 +180,8 @@ KubistStatus kubist_refine_next(const struct KubistRefine *refine,
 // Ends a refinement. Null is fine.
 KubistStatus kubist_refine_close(struct KubistRefine *refine);
 
-// The bytes of memory for `ranks` ranks with room for `lane_bytes` bytes of each.
+// The bytes of memory for `ranks` ranks with room for `lane_bytes` bytes of each; UINT64_MAX if
+// they are more than that.
 uint64_t kubist_ring_bytes(uint32_t ranks,
                            uint64_t lane_bytes);
 
@@ -197,7 +198,7 @@ KubistStatus kubist_leader_start(const struct KubistTable *table,
 
 // Waits until all ranks have closed their writers and everything is durable. After
 // KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-// the handle is gone. Null is fine.
+// the handle is gone. A timeout below 0 is one of 0. Null is fine.
 KubistStatus kubist_leader_close(struct KubistLeader *leader,
                                  double timeout_seconds);
 
@@ -205,9 +206,10 @@ KubistStatus kubist_leader_close(struct KubistLeader *leader,
 // is fine.
 KubistStatus kubist_leader_abort(struct KubistLeader *leader);
 
-// Opens a writer that puts into the ring of a node, as its rank `rank`. Options are those of a
-// writer, of which "timeout_seconds" and "when_full" count. A step that ended is queued:
-// kubist_wait waits for the leader.
+// Opens a writer that puts into the ring of a node, as its rank `rank`; the memory must stay until
+// it is closed. Options are those of a writer, of which "timeout_seconds" and "when_full" count.
+// A step that ended is queued: kubist_wait waits for the leader, which commits a step once all
+// ranks ended or abandoned it, and stops if one passes it by.
 KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   const char *options,
                                   void *memory,
@@ -281,7 +283,8 @@ KubistStatus kubist_writer_open(const struct KubistTable *table,
                                 const char *options,
                                 struct KubistWriter **writer);
 
-// Begins a step. Steps go up.
+// Begins a step. Steps go up: a lower one is refused here where steps are queued, otherwise when
+// it ends.
 KubistStatus kubist_begin_step(const struct KubistWriter *writer,
                                int64_t step);
 
@@ -317,7 +320,7 @@ KubistStatus kubist_wait(const struct KubistWriter *writer,
 
 // Waits for what is queued, and closes the writer; a step that is begun is forgotten. After
 // KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-// the handle is gone. Null is fine.
+// the handle is gone. A timeout below 0 is one of 0. Null is fine.
 KubistStatus kubist_writer_close(struct KubistWriter *writer,
                                  double timeout_seconds);
 

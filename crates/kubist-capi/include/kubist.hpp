@@ -69,6 +69,11 @@ template <> struct type_of<float> { static constexpr std::int32_t value = KUBIST
 template <> struct type_of<double> { static constexpr std::int32_t value = KUBIST_TYPE_F64; };
 template <> struct type_of<std::int32_t> { static constexpr std::int32_t value = KUBIST_TYPE_I32; };
 template <> struct type_of<std::int64_t> { static constexpr std::int32_t value = KUBIST_TYPE_I64; };
+// Of long and long long, the one that is none of the above.
+using OtherLong = std::conditional_t<std::is_same_v<std::int64_t, long>, long long, long>;
+template <> struct type_of<OtherLong> {
+  static constexpr std::int32_t value = sizeof(OtherLong) == 8 ? KUBIST_TYPE_I64 : KUBIST_TYPE_I32;
+};
 template <> struct type_of<std::uint8_t> { static constexpr std::int32_t value = KUBIST_TYPE_U8; };
 template <> struct type_of<bool> { static constexpr std::int32_t value = KUBIST_TYPE_BOOL; };
 
@@ -106,11 +111,12 @@ class Writer {
     put(column, values.data(), values.size());
   }
 
-  // One member of each of the structs: put("x", particles, &Particle::x).
+  // One member of each of the structs, or of what they are derived from:
+  // put("x", particles, &Particle::x).
   template <typename Values, typename Struct, typename T>
   void put(const std::string &column, const Values &values, T Struct::*member) {
     const T *first = values.size() == 0 ? nullptr : &(values.data()->*member);
-    put(column, first, values.size(), sizeof(Struct));
+    put(column, first, values.size(), sizeof(*values.data()));
   }
 
   // The array is taken over.

@@ -33,7 +33,7 @@ enum {
   KUBIST_MPI_PER_NODE = 2,
 };
 
-/* Zeros are the defaults, but for the size. */
+/* Zeros are the defaults, but for the size. Those of the first rank count, but for writer_options. */
 typedef struct KubistMpiOptions {
   uint64_t size; /* sizeof(KubistMpiOptions) */
   int mode;
@@ -50,6 +50,8 @@ typedef struct KubistMpi {
   int mode;
   MPI_Comm comm, node;
   MPI_Win window;
+  int at_end;          /* key of what MPI_Finalize calls, where the run was not closed */
+  KubistLeader **kept; /* what it ends then */
   char message[1024]; /* why a collective call failed, the same in all ranks */
 } KubistMpi;
 
@@ -105,10 +107,48 @@ static inline char *kubist_mpi_named(const char *options, const char *kind, int 
   return named;
 }
 
+/* Without the options a writer would have another name, and no tokens. */
+static inline KubistStatus kubist_mpi_check_named(KubistMpi *run, const char *named) {
+  if (named != NULL) return KUBIST_STATUS_OK;
+  snprintf(run->message, sizeof run->message, "there is no memory for the options");
+  return KUBIST_STATUS_UNAVAILABLE;
+}
+
+/* Ends a leader, if it was not closed: the memory that its thread looks at goes. */
+static inline int kubist_mpi_end_leader(MPI_Comm comm, int key, void *value, void *extra) {
+  KubistLeader **kept = (KubistLeader **)value;
+  (void)comm;
+  (void)key;
+  (void)extra;
+  kubist_leader_abort(*kept);
+  free(kept);
+  return MPI_SUCCESS;
+}
+
+/* Has MPI_Finalize end the leader, if the run is not closed before. */
+static inline KubistStatus kubist_mpi_keep_leader(KubistMpi *run) {
+  run->kept = (KubistLeader **)malloc(sizeof *run->kept);
+  if (run->kept == NULL) {
+    snprintf(run->message, sizeof run->message, "there is no memory for the leader's handle");
+    return KUBIST_STATUS_UNAVAILABLE;
+  }
+  *run->kept = run->leader;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, kubist_mpi_end_leader, &run->at_end, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, run->at_end, run->kept);
+  return KUBIST_STATUS_OK;
+}
+
 /* Frees what is there, collectively. */
 static inline void kubist_mpi_release(KubistMpi *run) {
   kubist_writer_abort(run->writer);
-  kubist_leader_abort(run->leader);
+  if (run->kept != NULL) {
+    *run->kept = run->leader;
+    MPI_Comm_delete_attr(MPI_COMM_SELF, run->at_end);
+    MPI_Comm_free_keyval(&run->at_end);
+  } else {
+    kubist_leader_abort(run->leader);
+  }
+  run->kept = NULL;
   kubist_table_close(run->table);
   if (run->window != MPI_WIN_NULL) MPI_Win_free(&run->window);
   if (run->node != MPI_COMM_NULL) MPI_Comm_free(&run->node);
@@ -123,18 +163,38 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   KubistStatus status = KUBIST_STATUS_OK;
   uint64_t lane = options->lane_bytes == 0 ? (uint64_t)16 << 20 : options->lane_bytes, bytes;
   MPI_Aint size;
-  void *memory;
+  void *memory = NULL;
   int rank, ranks, unit;
   char *named;
   MPI_Comm_rank(run->node, &rank);
   MPI_Comm_size(run->node, &ranks);
   bytes = kubist_ring_bytes((uint32_t)ranks, lane);
-  MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window);
-  MPI_Win_shared_query(run->window, 0, &size, &unit, &memory);
-  named = kubist_mpi_named(options->writer_options, "node", node_number);
-  if (rank == 0)
-    status = kubist_leader_start(run->table, named, memory, bytes, (uint32_t)ranks, &run->leader);
+  /* Memory that is not there is no reason to end the job. */
+  MPI_Comm_set_errhandler(run->node, MPI_ERRORS_RETURN);
+  if (bytes > (uint64_t)INT64_MAX ||
+      MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window) !=
+          MPI_SUCCESS ||
+      MPI_Win_shared_query(run->window, 0, &size, &unit, &memory) != MPI_SUCCESS) {
+    snprintf(run->message, sizeof run->message,
+             "the ranks of a node cannot share %llu bytes: see to /dev/shm, or make lane_bytes smaller",
+             (unsigned long long)bytes);
+    status = KUBIST_STATUS_UNAVAILABLE;
+  }
   status = kubist_mpi_agree(run, run->comm, status);
+  if (status != KUBIST_STATUS_OK) {
+    /* Freeing a window is collective, and some may have none. */
+    run->window = MPI_WIN_NULL;
+    return status;
+  }
+  named = kubist_mpi_named(options->writer_options, "node", node_number);
+  status = kubist_mpi_agree(run, run->comm, kubist_mpi_check_named(run, named));
+  if (status == KUBIST_STATUS_OK) {
+    if (rank == 0) {
+      status = kubist_leader_start(run->table, named, memory, bytes, (uint32_t)ranks, &run->leader);
+      if (status == KUBIST_STATUS_OK) status = kubist_mpi_keep_leader(run);
+    }
+    status = kubist_mpi_agree(run, run->comm, status);
+  }
   if (status == KUBIST_STATUS_OK)
     status = kubist_mpi_agree(
         run, run->comm, kubist_writer_attach(run->table, named, memory, bytes, (uint32_t)rank, &run->writer));
@@ -150,21 +210,39 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   KubistMpiOptions with;
   KubistStatus status = KUBIST_STATUS_OK;
   int rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number = 0;
+  int64_t shared[4];
   char writers[64], *named;
   memset(run, 0, sizeof *run);
   memset(&with, 0, sizeof with);
   run->comm = run->node = MPI_COMM_NULL;
   run->window = MPI_WIN_NULL;
-  if (options != NULL) {
-    if (options->size != sizeof with) {
-      snprintf(run->message, sizeof run->message, "KubistMpiOptions: size must be %d", (int)sizeof with);
-      return KUBIST_STATUS_INVALID_INPUT;
-    }
-    with = *options;
-  }
   status = kubist_mpi_check_launcher(run);
   if (status != KUBIST_STATUS_OK) return status;
   MPI_Comm_dup(comm, &run->comm);
+  if (options != NULL && options->size != sizeof with) {
+    snprintf(run->message, sizeof run->message, "KubistMpiOptions: size must be %d", (int)sizeof with);
+    status = KUBIST_STATUS_INVALID_INPUT;
+  } else if (options != NULL) {
+    with = *options;
+    if (with.mode < KUBIST_MPI_AUTO || with.mode > KUBIST_MPI_PER_NODE) {
+      snprintf(run->message, sizeof run->message, "KubistMpiOptions: there is no mode %d", with.mode);
+      status = KUBIST_STATUS_INVALID_INPUT;
+    }
+  }
+  status = kubist_mpi_agree(run, run->comm, status);
+  if (status != KUBIST_STATUS_OK) {
+    kubist_mpi_release(run);
+    return status;
+  }
+  shared[0] = with.mode;
+  shared[1] = with.restart;
+  shared[2] = with.restart_after;
+  shared[3] = (int64_t)with.lane_bytes;
+  MPI_Bcast(shared, 4, MPI_INT64_T, 0, run->comm);
+  with.mode = (int)shared[0];
+  with.restart = (int)shared[1];
+  with.restart_after = shared[2];
+  with.lane_bytes = (uint64_t)shared[3];
   MPI_Comm_rank(run->comm, &rank);
   MPI_Comm_size(run->comm, &ranks);
   MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &run->node);
@@ -194,7 +272,9 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
     status = kubist_mpi_open_node(run, &with, node_number);
   } else if (status == KUBIST_STATUS_OK) {
     named = kubist_mpi_named(with.writer_options, "rank", rank);
-    status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
+    status = kubist_mpi_agree(run, run->comm, kubist_mpi_check_named(run, named));
+    if (status == KUBIST_STATUS_OK)
+      status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
     free(named);
   }
   /* All writers are this job's now: the old attempt's have ended. */

@@ -1,5 +1,6 @@
 //! Batches that cross through Arrow's C interfaces, without copies.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::ffi::{from_ffi, FFI_ArrowArray, FFI_ArrowSchema};
@@ -40,9 +41,11 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
     RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options).map_err(wrong)
 }
 
-/// An answer, as the caller reads it.
+/// An answer, as the caller reads it. Arrow calls it from functions of C, which no panic may leave.
 struct Outgoing {
-    stream: QueryStream,
+    schema: SchemaRef,
+    /// `None` after a failure: nothing follows it.
+    stream: Option<QueryStream>,
     call: Call,
     hooks: Hooks,
 }
@@ -51,10 +54,13 @@ impl Iterator for Outgoing {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Outgoing { stream, call, hooks } = self;
+        let Outgoing { stream: slot, call, hooks, .. } = self;
+        let stream = slot.as_mut()?;
         let next = hooks.run(call, || Ok(stream.next().transpose()?));
-        if let Ok(Some(batch)) = &next {
-            call.add(batch.num_rows() as u64);
+        match &next {
+            Ok(Some(batch)) => call.add(batch.num_rows() as u64),
+            Ok(None) => {}
+            Err(_) => drop_quietly(slot.take()),
         }
         next.map_err(|failure| ArrowError::ExternalError(failure.message.replace('\0', " ").into())).transpose()
     }
@@ -62,8 +68,20 @@ impl Iterator for Outgoing {
 
 impl RecordBatchReader for Outgoing {
     fn schema(&self) -> SchemaRef {
-        self.stream.schema()
+        self.schema.clone()
     }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        drop_quietly(self.stream.take());
+    }
+}
+
+/// Drops what a panic may come out of.
+fn drop_quietly(stream: Option<QueryStream>) {
+    // There is nobody to tell it to.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 
 /// Hands an answer out.
@@ -76,7 +94,9 @@ impl RecordBatchReader for Outgoing {
 ///
 /// `out` is null or can be written.
 pub unsafe fn outgoing(out: *mut FFI_ArrowArrayStream, stream: QueryStream, call: Call, hooks: &Hooks) -> Result<()> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(Outgoing { stream, call, hooks: hooks.clone() }));
+    let schema = stream.schema();
+    let outgoing = Outgoing { schema, stream: Some(stream), call, hooks: hooks.clone() };
+    let stream = FFI_ArrowArrayStream::new(Box::new(outgoing));
     // SAFETY: as the caller promises.
     unsafe { crate::text::set(out, "the place for the stream", stream) }
 }

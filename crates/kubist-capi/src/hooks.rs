@@ -4,6 +4,7 @@
 //! may call MPI, or Fortran that knows nothing of threads.
 
 use std::ffi::c_void;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,25 +81,25 @@ pub fn cancel(stop: &Arc<AtomicBool>) -> Cancel {
 }
 
 impl Hooks {
-    /// Takes what is there of the struct, which an older program may have a smaller one of.
+    /// Takes what this version knows of the struct, of which a newer program may have a larger one.
     ///
     /// # Safety
     ///
     /// `hooks` is null or leads to as many bytes as it says.
     pub unsafe fn set(&self, hooks: *const KubistHooks) -> Result<()> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *slot = None;
+        let assign = |hooks| *self.0.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
         if hooks.is_null() {
+            assign(None);
             return Ok(());
         }
         // SAFETY: the size is the first field of every version.
         let size = unsafe { hooks.cast::<u64>().read() };
-        if size != size_of::<KubistHooks>() as u64 {
+        if size < size_of::<KubistHooks>() as u64 {
             let wanted = size_of::<KubistHooks>();
-            return Err(Failure::invalid(format!("KubistHooks: size is {size}, and must be {wanted}")));
+            return Err(Failure::invalid(format!("KubistHooks: size is {size}, and must be {wanted} at least")));
         }
         // SAFETY: all of it is there.
-        *slot = Some(unsafe { *hooks });
+        assign(Some(unsafe { *hooks }));
         Ok(())
     }
 
@@ -110,9 +111,11 @@ impl Hooks {
     ///
     /// # Errors
     ///
-    /// Those of the work.
+    /// Those of the work; `Internal` if it panics: callers of other languages cannot take that.
     pub fn run<T: Send>(&self, call: &Call, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        let Some(hooks) = self.get() else { return work() };
+        let Some(hooks) = self.get() else {
+            return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)));
+        };
         let answer = workers::beside(LOOK, work, || {
             // SAFETY: the caller of kubist_table_set_hooks gave functions of these types.
             unsafe {

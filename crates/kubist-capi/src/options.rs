@@ -231,6 +231,12 @@ pub fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     }
 }
 
+/// A time to wait while something closes: what is no time is none, for a handle that is not given
+/// back would be lost.
+pub fn patient(timeout: f64) -> Duration {
+    seconds("timeout_seconds", timeout).unwrap_or_default()
+}
+
 /// How a step ends.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

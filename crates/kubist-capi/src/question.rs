@@ -15,7 +15,7 @@ use crate::arrow::outgoing;
 use crate::hooks::{Call, Hooks};
 use crate::options::{Asked, Goal, Steps};
 use crate::status::{guarded, KubistStatus};
-use crate::table::{free, hand_handle_out, handle, KubistTable};
+use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::{hand_out, json, set};
 
 /// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "precision": 0.1, ...}.
@@ -149,6 +149,8 @@ pub unsafe extern "C" fn kubist_refine(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(refine) }?;
+        // SAFETY: as above.
         let (table, asked): (_, Asked<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let (call, Steps { start, factor }) = (Call::default(), asked.rest);
         let steps = table.hooks.run(&call, || Ok(table.table.snapshot()?.refine(&asked.spec, start, factor)?))?;

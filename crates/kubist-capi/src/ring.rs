@@ -8,16 +8,17 @@ use kubist_insitu::{Leader, Patience, Result, Ring, StepWriter};
 
 use crate::hooks::{Call, Hooks};
 use crate::log::tell;
-use crate::options::{seconds, Writing};
+use crate::options::{patient, Writing};
 use crate::status::{guarded, KubistStatus};
-use crate::table::{free, hand_handle_out, handle, KubistTable};
+use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::json;
 use crate::writer::KubistWriter;
 
-/// The bytes of memory for `ranks` ranks with room for `lane_bytes` bytes of each.
+/// The bytes of memory for `ranks` ranks with room for `lane_bytes` bytes of each; UINT64_MAX if
+/// they are more than that.
 #[no_mangle]
 pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
-    Ring::bytes_for(ranks, lane_bytes.min(1 << 46))
+    Ring::bytes_for(ranks, lane_bytes)
 }
 
 /// Commits what the ranks of a node put into their ring.
@@ -42,6 +43,8 @@ pub unsafe extern "C" fn kubist_leader_start(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(leader) }?;
+        // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
         // SAFETY: as above.
         let ring = unsafe { Ring::make(memory.cast(), bytes, ranks) }?;
@@ -59,14 +62,14 @@ pub unsafe extern "C" fn kubist_leader_start(
 
 /// Waits until all ranks have closed their writers and everything is durable. After
 /// KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-/// the handle is gone. Null is fine.
+/// the handle is gone. A timeout below 0 is one of 0. Null is fine.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_seconds: f64) -> KubistStatus {
     guarded!({
         if leader.is_null() {
             return Ok(());
         }
-        let timeout = seconds("timeout_seconds", timeout_seconds)?;
+        let timeout = patient(timeout_seconds);
         // SAFETY: as the caller of the interface promises.
         let KubistLeader { leader: slot, stop, hooks } = unsafe { handle("leader", leader) }?;
         let call = Call::of(stop);
@@ -74,7 +77,9 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
             let stopped = || call.is_stopped();
             slot.lock().unwrap_or_else(PoisonError::into_inner).close(&Patience::new(timeout, &stopped))
         });
-        tell(slot.lock().unwrap_or_else(PoisonError::into_inner).take_events());
+        // Told once the lock is free: who listens may call back.
+        let events = slot.lock().unwrap_or_else(PoisonError::into_inner).take_events();
+        tell(events);
         let goes_on = |failure: &kubist_insitu::Failure| {
             matches!(failure.kind, kubist::ErrorKind::Busy | kubist::ErrorKind::Cancelled)
         };
@@ -97,9 +102,10 @@ pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> Kubis
     })
 }
 
-/// Opens a writer that puts into the ring of a node, as its rank `rank`. Options are those of a
-/// writer, of which "timeout_seconds" and "when_full" count. A step that ended is queued:
-/// kubist_wait waits for the leader.
+/// Opens a writer that puts into the ring of a node, as its rank `rank`; the memory must stay until
+/// it is closed. Options are those of a writer, of which "timeout_seconds" and "when_full" count.
+/// A step that ended is queued: kubist_wait waits for the leader, which commits a step once all
+/// ranks ended or abandoned it, and stops if one passes it by.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_attach(
     table: *const KubistTable,
@@ -111,6 +117,8 @@ pub unsafe extern "C" fn kubist_writer_attach(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(writer) }?;
+        // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let options = options.into_engine()?;
         // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! How a call ended: a status, and the message of the last failure on this thread.
 
 use std::cell::RefCell;
-use std::ffi::{c_char, CStr, CString};
+use std::ffi::{c_char, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use kubist::ErrorKind;
@@ -57,18 +57,29 @@ impl KubistStatus {
     }
 }
 
-/// Characters of a message.
+/// Bytes of a message.
 const LONGEST: usize = 8192;
 
 thread_local! {
-    static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
+    /// The bytes of the last message and a zero, always in the same place: a pointer to an earlier
+    /// one stays one to text.
+    static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a message, as much of it as there is room for.
+fn keep(message: &mut Vec<u8>, text: &str) {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    message.clear();
+    message.reserve_exact(LONGEST + 1);
+    message.extend_from_slice(&text.as_bytes()[..end]);
+    message.push(0);
 }
 
 /// Keeps the message of a failure for this thread, and gives its status.
 pub fn failed(failure: &Failure) -> KubistStatus {
-    let text: String = failure.message.replace('\0', " ").chars().take(LONGEST).collect();
+    let text = failure.message.replace('\0', " ");
     // At the end of a thread its message is gone: then nobody asks for it.
-    let _ = MESSAGE.try_with(|message| *message.borrow_mut() = CString::new(text).unwrap_or_default());
+    let _ = MESSAGE.try_with(|message| keep(&mut message.borrow_mut(), &text));
     KubistStatus::of(failure.kind)
 }
 
@@ -101,7 +112,8 @@ pub(crate) use guarded;
 #[no_mangle]
 pub extern "C" fn kubist_message() -> *const c_char {
     let empty: &'static CStr = Default::default();
-    MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(empty.as_ptr())
+    let kept = |message: &Vec<u8>| if message.is_empty() { empty.as_ptr() } else { message.as_ptr().cast() };
+    MESSAGE.try_with(|message| kept(&message.borrow())).unwrap_or(empty.as_ptr())
 }
 
 /// A status in words, as "invalid_input". It is never freed.

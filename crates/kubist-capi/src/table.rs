@@ -38,15 +38,26 @@ pub unsafe fn free<T>(pointer: *mut T) {
     }
 }
 
-/// Hands a handle out.
+/// Writes null to where a handle is wanted: after a failure there is none.
+///
+/// # Errors
+///
+/// `Invalid` if there is no place for it.
 ///
 /// # Safety
 ///
 /// `out` is null or can be written.
+pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { set(out, "the place for the handle", std::ptr::null_mut()) }
+}
+
+/// Hands a handle out, to a place that [`no_handle`] has looked at.
+///
+/// # Safety
+///
+/// `out` can be written.
 pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
-    if out.is_null() {
-        return Err(Failure::invalid("the place for the handle is null"));
-    }
     // SAFETY: as the caller promises.
     unsafe { set(out, "the place for the handle", Box::into_raw(Box::new(handle))) }
 }
@@ -62,6 +73,8 @@ pub unsafe extern "C" fn kubist_table_create(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(table) }?;
+        // SAFETY: as above.
         let (location, options): (&str, Create) = unsafe { (text("location", location)?, json("options", options)?) };
         let (schema, options) = options.into_engine()?;
         let made = Table::create(location, schema, &options)?;
@@ -75,6 +88,8 @@ pub unsafe extern "C" fn kubist_table_create(
 pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut *mut KubistTable) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(table) }?;
+        // SAFETY: as above.
         let opened = Table::open(unsafe { text("location", location) }?)?;
         // SAFETY: as above.
         unsafe { hand_handle_out(table, KubistTable { table: opened, hooks: Hooks::default() }) }

@@ -11,9 +11,9 @@ use kubist_insitu::{Failure, Kind, Patience, Report, Result, StepWriter, Values}
 use crate::arrow::incoming;
 use crate::hooks::{cancel, Call, Hooks};
 use crate::log::tell;
-use crate::options::{seconds, Ending, Writing};
+use crate::options::{patient, seconds, Ending, Writing};
 use crate::status::{guarded, KubistStatus};
-use crate::table::{hand_handle_out, handle, KubistTable};
+use crate::table::{hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::{json, text};
 
 /// The types of values.
@@ -86,7 +86,9 @@ impl KubistWriter {
             let patience = Patience::new(timeout, &stopped);
             work(&mut self.lock(), &patience)
         });
-        tell(self.lock().take_events());
+        // Told once the lock is free: who listens may call back.
+        let events = self.lock().take_events();
+        tell(events);
         done
     }
 }
@@ -101,6 +103,8 @@ pub unsafe extern "C" fn kubist_writer_open(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
+        unsafe { no_handle(writer) }?;
+        // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let mut options = options.into_engine()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -119,13 +123,14 @@ pub unsafe extern "C" fn kubist_writer_open(
     })
 }
 
-/// Begins a step. Steps go up.
+/// Begins a step. Steps go up: a lower one is refused here where steps are queued, otherwise when
+/// it ends.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
         let writer = unsafe { handle("writer", writer) }?;
-        writer.call(writer.timeout, |writer, patience| writer.begin(step, patience))
+        writer.call(writer.timeout, |writer, _| writer.begin(step))
     })
 }
 
@@ -167,7 +172,7 @@ pub unsafe extern "C" fn kubist_put_arrow(
     })
 }
 
-/// Writes as much of a report as the caller has room for.
+/// Writes the report that this version knows; a newer program may have room for more.
 ///
 /// # Safety
 ///
@@ -178,9 +183,9 @@ unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
     }
     // SAFETY: the size is the first field of every version.
     let size = unsafe { out.cast::<u64>().read() };
-    if size != size_of::<KubistReport>() as u64 {
+    if size < size_of::<KubistReport>() as u64 {
         let wanted = size_of::<KubistReport>();
-        return Err(Failure::invalid(format!("KubistReport: size is {size}, and must be {wanted}")));
+        return Err(Failure::invalid(format!("KubistReport: size is {size}, and must be {wanted} at least")));
     }
     let whole = KubistReport {
         size,
@@ -239,14 +244,14 @@ pub unsafe extern "C" fn kubist_wait(writer: *const KubistWriter, step: i64, tim
 
 /// Waits for what is queued, and closes the writer; a step that is begun is forgotten. After
 /// KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-/// the handle is gone. Null is fine.
+/// the handle is gone. A timeout below 0 is one of 0. Null is fine.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_seconds: f64) -> KubistStatus {
     guarded!({
         if writer.is_null() {
             return Ok(());
         }
-        let timeout = seconds("timeout_seconds", timeout_seconds)?;
+        let timeout = patient(timeout_seconds);
         // SAFETY: as the caller of the interface promises.
         let closed = unsafe { handle("writer", writer) }?.call(timeout, StepWriter::close);
         let goes_on =

@@ -46,10 +46,19 @@ void must(bool truth, const char *what) {
   std::exit(2);
 }
 
+struct Place {
+  double x = 0.5;
+};
+
+// The member that is put is the base's, and the structs are larger than that.
+struct Particle : Place {
+  double mass = 9;
+};
+
 void put(kubist::Writer &writer) {
-  std::vector<double> x(kRows, 0.5);
-  std::vector<std::int64_t> pid(2 * kRows, 7);
-  writer.put("x", x);
+  const std::vector<Particle> particles(kRows);
+  std::vector<long long> pid(2 * kRows, 7);
+  writer.put("x", particles, &Particle::x);
   writer.put("pid", pid.data(), kRows, 2 * sizeof pid[0]);
   std::vector<std::uint8_t> hot(kRows, 1);
   must(kubist_put(writer.get(), "hot", KUBIST_TYPE_BOOL, hot.data(), kRows, 0) == KUBIST_STATUS_OK, "put");

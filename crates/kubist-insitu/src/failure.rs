@@ -16,6 +16,14 @@ impl Failure {
         Failure { kind, message: message.into() }
     }
 
+    /// The same, for calls that follow: waiting would not help them.
+    pub fn lasting(self) -> Failure {
+        match self.kind {
+            ErrorKind::Busy | ErrorKind::Cancelled => Failure { kind: ErrorKind::Unavailable, ..self },
+            _ => self,
+        }
+    }
+
     pub fn invalid(message: impl Into<String>) -> Failure {
         Failure::new(ErrorKind::InvalidInput, message)
     }

@@ -5,7 +5,8 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 use crate::patience::Patience;
-use crate::ring::{HEADER, Header, Ring, What, is_there};
+use crate::presence::{Home, Watched};
+use crate::ring::{HEADER, Header, Ring, What};
 use crate::step::WhenFull;
 use crate::values::Values;
 
@@ -13,8 +14,11 @@ use crate::values::Values;
 pub struct Lane {
     ring: Ring,
     rank: u32,
-    /// The leader's process can be seen from here: when it is gone, that is known.
-    sees_leader: bool,
+    leader: Watched,
+    home: Home,
+    /// The step that was begun, while the leader has not been told: it is with its first column,
+    /// so that beginning needs no room.
+    begun: Option<i64>,
     /// A message was cut off: nothing that follows could be understood.
     torn: Option<Failure>,
     ended: Option<i64>,
@@ -27,19 +31,19 @@ impl Lane {
     /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
     pub fn take(ring: Ring, rank: u32) -> Result<Lane> {
         ring.claim(rank)?;
-        let sees_leader = is_there(ring.leader());
-        Ok(Lane { ring, rank, sees_leader, torn: None, ended: None, closed: false })
+        let (leader, home) = (Watched::new(ring.leader()), Home::here());
+        Ok(Lane { ring, rank, leader, home, begun: None, torn: None, ended: None, closed: false })
     }
 
     fn check(&self) -> Result<()> {
+        self.home.check()?;
         if let Some(failure) = self.torn.clone().or_else(|| self.ring.failure()) {
             return Err(failure);
         }
-        let leader = self.ring.leader();
-        match self.ring.is_closed() || (self.sees_leader && !is_there(leader)) {
+        match self.ring.is_closed() || self.leader.is_gone() {
             true => Err(Failure::new(
                 ErrorKind::Unavailable,
-                format!("the leader of this node, process {leader}, has ended"),
+                format!("the leader of this node, process {}, has ended", self.leader.number()),
             )),
             false => Ok(()),
         }
@@ -55,7 +59,21 @@ impl Lane {
     ///
     /// `Busy`; `Invalid` if it never fits; what stops the leader.
     pub fn check_room(&self, values: &Values<'_>, when_full: WhenFull) -> Result<()> {
-        self.room(HEADER + values.bytes().next_multiple_of(8), when_full)
+        self.room(self.beginning() + HEADER + values.bytes().next_multiple_of(8), when_full)
+    }
+
+    /// What telling the leader of the step takes.
+    fn beginning(&self) -> usize {
+        self.begun.map_or(0, |_| HEADER)
+    }
+
+    /// Tells the leader of the step.
+    fn open(&mut self, patience: &Patience) -> Result<()> {
+        if let Some(step) = self.begun {
+            self.send(Header::of_step(What::Begin, step), patience)?;
+            self.begun = None;
+        }
+        Ok(())
     }
 
     fn room(&self, bytes: usize, when_full: WhenFull) -> Result<()> {
@@ -104,27 +122,31 @@ impl Lane {
         if let Some(failure) = done.as_ref().err().filter(was_cut) {
             let message = format!("a step was cut off ({failure}): close this writer");
             self.torn = Some(Failure::new(ErrorKind::Expired, message));
+            self.ring.lose(self.rank);
         }
         done
     }
 
     /// # Errors
     ///
-    /// `Busy` if the ring stays full; `Cancelled`; what stops the leader.
-    pub fn begin(&mut self, step: i64, patience: &Patience, when_full: WhenFull) -> Result<()> {
+    /// `Invalid` if the step is not later than the last; what stops the leader.
+    pub fn begin(&mut self, step: i64) -> Result<()> {
+        self.check()?;
         if let Some(last) = self.ended.filter(|last| *last >= step) {
             return Err(Failure::invalid(format!("step {last} has been ended: the next must be later, found {step}")));
         }
-        self.room(HEADER, when_full)?;
-        self.send(Header::of_step(What::Begin, step), patience)
+        self.begun = Some(step);
+        Ok(())
     }
 
     /// # Errors
     ///
-    /// As of [`Lane::begin`]. If a part of the values was copied, only closing is possible.
+    /// `Busy` if the ring stays full; `Cancelled`; what stops the leader. If a part of the values
+    /// was copied, only closing is possible.
     pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
         let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
         let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
+        self.open(patience)?;
         self.whole(patience, |lane, patience| {
             lane.send(header, patience)?;
             lane.write(values.bytes(), patience, &|from, into| values.copy(from, into))?;
@@ -135,9 +157,10 @@ impl Lane {
 
     /// # Errors
     ///
-    /// As of [`Lane::begin`].
+    /// As of [`Lane::put`].
     pub fn end(&mut self, step: i64, patience: &Patience, when_full: WhenFull) -> Result<()> {
-        self.room(HEADER, when_full)?;
+        self.room(self.beginning() + HEADER, when_full)?;
+        self.open(patience)?;
         self.send(Header::of_step(What::End, step), patience)?;
         self.ended = Some(step);
         Ok(())
@@ -145,9 +168,10 @@ impl Lane {
 
     /// # Errors
     ///
-    /// As of [`Lane::begin`].
+    /// As of [`Lane::put`].
     pub fn abandon(&mut self, step: i64, patience: &Patience) -> Result<()> {
         self.send(Header::of_step(What::Abandon, step), patience)?;
+        self.begun = None;
         self.ended = Some(step);
         Ok(())
     }
@@ -158,6 +182,7 @@ impl Lane {
     ///
     /// `Busy` at the deadline; `Cancelled`; what stops the leader.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
+        self.home.check()?;
         let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
         patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
             if self.ring.is_durable(last) {
@@ -173,6 +198,7 @@ impl Lane {
     ///
     /// As of [`Lane::wait`]; after a failure too the leader knows that nothing more will come.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
+        self.home.check()?;
         if !self.closed && self.torn.is_none() {
             let sent = self.send(Header::of_step(What::Close, 0), patience);
             if matches!(&sent, Err(failure) if failure.kind == ErrorKind::Busy || failure.kind == ErrorKind::Cancelled)
@@ -184,6 +210,15 @@ impl Lane {
         match self.torn.clone() {
             Some(torn) => Err(torn),
             None => self.wait(i64::MAX, patience),
+        }
+    }
+}
+
+impl Drop for Lane {
+    /// A rank that ends without a word would be waited for.
+    fn drop(&mut self) {
+        if !self.closed && self.home.is_here() {
+            self.ring.lose(self.rank);
         }
     }
 }

@@ -24,6 +24,16 @@ impl Layout {
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
+    /// Looks again: somebody may have added columns.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Layout::of`].
+    pub fn refresh(&mut self) -> Result<()> {
+        *self = Layout::of(&self.table)?;
+        Ok(())
+    }
+
     pub fn location(&self) -> &str {
         self.table.location()
     }
@@ -51,7 +61,7 @@ impl Layout {
     /// `Invalid` names the table's columns.
     pub fn column(&mut self, name: &str) -> Result<usize> {
         if self.schema.index_of(name).is_err() {
-            *self = Layout::of(&self.table)?;
+            self.refresh()?;
         }
         self.schema.index_of(name).map_err(|_| {
             let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -99,7 +109,10 @@ impl Layout {
                 let name = field.name();
                 return Err(Failure::invalid(format!("column {name:?} of {place} has no nulls, row {row} is null")));
             }
-            given[column] = true;
+            if std::mem::replace(&mut given[column], true) {
+                let name = field.name();
+                return Err(Failure::invalid(format!("column {name:?} of {place} is in the batch twice")));
+            }
         }
         self.check_complete(&given, "the batch")
     }

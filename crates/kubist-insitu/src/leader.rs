@@ -1,9 +1,9 @@
 //! The leader of a node: takes the ranks' columns out of the ring, and commits each step once all
 //! of them ended it.
 //!
-//! A step is sealed by the ranks' own words: ended or abandoned, a later step, or closed. A rank
-//! that dies in a step takes the node's step with it: what the others put is not written either,
-//! for it would be taken for the whole. The leader says so to all of them and ends.
+//! A step is sealed by the ranks' own words: each has ended or abandoned it. A rank that dies in
+//! a step, closes in it, or passes it by, takes the node's step with it: what the others put is not
+//! written either, for it would be taken for the whole. The leader says so to all of them and ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,15 +17,17 @@ use kubist::{ErrorKind, Table};
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
 use crate::patience::Patience;
-use crate::queue::{Queue, Ready};
-use crate::ring::{HEADER, Header, Ring, What, is_there};
+use crate::presence::{Home, Watched};
+use crate::queue::{Queue, Ready, step_back};
+use crate::ring::{HEADER, Header, Ring, What};
 use crate::staged::Staged;
 use crate::step::{Level, StepOptions};
 use crate::values::{Kind, buffer};
 use crate::writer::open_writer;
 
-/// Between two looks at rings that are empty.
+/// Between two looks at rings that are empty; up to so many times as long, if they stay so.
 const PAUSE: Duration = Duration::from_micros(500);
+const LONGER: u32 = 8;
 /// So many looks in vain, and it is asked whether all ranks are still there.
 const LOOKS: u32 = 200;
 /// Of one rank's bytes, so many are taken before the next rank's turn.
@@ -37,6 +39,7 @@ pub struct Leader {
     stop: Arc<AtomicBool>,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
+    home: Home,
 }
 
 impl Leader {
@@ -54,9 +57,13 @@ impl Leader {
         let lanes = (0..ring.ranks()).map(Incoming::new).collect();
         let tokens = options.tokens;
         let serving = Serving { ring, layout, lanes, queue: queue.clone(), stop: stop.clone(), tokens };
-        let thread = std::thread::Builder::new().name("kubist-leader".into()).spawn(move || serving.run());
+        let work = move || {
+            step_back();
+            serving.run();
+        };
+        let thread = std::thread::Builder::new().name("kubist-leader".into()).spawn(work);
         let refused = |error| Failure::new(ErrorKind::Unavailable, format!("no thread for the leader: {error}"));
-        Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?) })
+        Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
     /// Waits until all ranks have closed and everything is durable, and ends.
@@ -65,8 +72,10 @@ impl Leader {
     ///
     /// `Busy` at the deadline, `Cancelled`: it goes on and can be closed again. What stopped it.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
+        self.home.check()?;
         let ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        patience.poll(&|| "the end of all ranks of this node".into(), || Ok(ended().then_some(())))?;
+        let waited = patience.poll(&|| "the end of all ranks of this node".into(), || Ok(ended().then_some(())));
+        waited.inspect_err(|_| self.queue.let_go())?;
         if let Some(thread) = self.thread.take() {
             // It catches panics; what it could not catch is none of the solver's.
             let _ = thread.join();
@@ -83,6 +92,11 @@ impl Leader {
 impl Drop for Leader {
     /// Ranks that still write are told.
     fn drop(&mut self) {
+        if !self.home.is_here() {
+            // The thread is the other process's.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -99,9 +113,8 @@ struct Incoming {
     /// A step that waits for the other ranks; without batches it is abandoned.
     ended: Option<(i64, Option<Vec<RecordBatch>>)>,
     closed: bool,
-    /// Whether its process could be seen when it was first looked for: only then it is known
-    /// when it is gone.
-    seen: Option<bool>,
+    /// Its process, from its first word on.
+    process: Option<Watched>,
 }
 
 struct Serving {
@@ -119,7 +132,11 @@ impl Serving {
         let panicked = |_| Err(Failure::new(ErrorKind::Internal, "a bug in Kubist stopped it"));
         match served.unwrap_or_else(panicked) {
             Ok(()) => self.ring.close(),
-            Err(failure) => self.ring.fail(&failure),
+            Err(failure) => {
+                // Steps that all ranks ended are written before the failure is told.
+                let _ = self.finish();
+                self.ring.fail(&failure);
+            }
         }
     }
 
@@ -127,8 +144,15 @@ impl Serving {
         let mut in_vain: u32 = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let mut moved = false;
+            let look = in_vain > 0 && in_vain.is_multiple_of(LOOKS);
             for lane in &mut self.lanes {
-                moved |= lane.receive(&self.ring, &self.layout)?;
+                // Asked before the last of what it said is taken.
+                let loss = lane.loss(&self.ring, look);
+                let has_moved = lane.receive(&self.ring, &mut self.layout)?;
+                moved |= has_moved;
+                if let Some(what) = loss.filter(|_| !has_moved && !lane.is_through()) {
+                    return Err(lane.lost(&what));
+                }
             }
             let room = self.queue.has_room()?;
             moved |= room && self.seal()?;
@@ -140,10 +164,7 @@ impl Serving {
             }
             in_vain = if moved { 0 } else { in_vain + 1 };
             if in_vain > 0 {
-                std::thread::sleep(PAUSE);
-                if in_vain.is_multiple_of(LOOKS) {
-                    self.lanes.iter_mut().try_for_each(|lane| lane.check_alive(&self.ring))?;
-                }
+                std::thread::sleep(PAUSE * (1 + in_vain / LOOKS).min(LONGER));
             }
         }
         Err(Failure::new(ErrorKind::Unavailable, "it was ended before all ranks had closed"))
@@ -152,16 +173,24 @@ impl Serving {
     /// Waits for the last commits.
     fn finish(&self) -> Result<()> {
         let stopped = || self.stop.load(Ordering::Relaxed);
-        self.queue.wait(i64::MAX, &Patience::new(Duration::MAX, &stopped))?;
+        let waited = self.queue.wait(i64::MAX, &Patience::new(Duration::MAX, &stopped));
         if let Some(step) = self.queue.durable() {
             self.ring.say_durable(step);
         }
-        Ok(())
+        waited
     }
 
     /// Queues the lowest step, if no rank has more for it.
     fn seal(&mut self) -> Result<bool> {
         let Some(step) = lowest(&self.lanes) else { return Ok(false) };
+        let has_rows = |lane: &Incoming| lane.ended.as_ref().is_some_and(|(at, rows)| *at == step && rows.is_some());
+        let is_silent = |lane: &&Incoming| lane.ended.as_ref().is_none_or(|(at, _)| *at != step);
+        if let Some(silent) = self.lanes.iter().find(is_silent).filter(|_| self.lanes.iter().any(has_rows)) {
+            let rank = silent.rank;
+            let message =
+                format!("rank {rank} of this node has neither ended nor abandoned step {step}: it is not written");
+            return Err(Failure::new(ErrorKind::Unavailable, message));
+        }
         let of_step = |lane: &&mut Incoming| lane.ended.as_ref().is_some_and(|(ended, _)| *ended == step);
         let parts = self.lanes.iter_mut().filter(of_step).filter_map(|lane| lane.ended.take()?.1);
         let parts: Vec<Vec<RecordBatch>> = parts.collect();
@@ -172,7 +201,7 @@ impl Serving {
     }
 }
 
-/// The lowest step, if every rank has said all that it will ever say of it.
+/// The lowest step that a rank ended, if every rank has said all that it will ever say of it.
 fn lowest(lanes: &[Incoming]) -> Option<i64> {
     let ended = lanes.iter().filter_map(|lane| lane.ended.as_ref().map(|(step, _)| *step)).min()?;
     let is_through = |lane: &Incoming| match (&lane.ended, &lane.staged) {
@@ -185,11 +214,11 @@ fn lowest(lanes: &[Incoming]) -> Option<i64> {
 
 impl Incoming {
     fn new(rank: u32) -> Incoming {
-        Incoming { rank, staged: None, column: None, ended: None, closed: false, seen: None }
+        Incoming { rank, staged: None, column: None, ended: None, closed: false, process: None }
     }
 
     /// Takes what has come, up to the end of a step; whether there was something.
-    fn receive(&mut self, ring: &Ring, layout: &Layout) -> Result<bool> {
+    fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {
             let some = match self.column.take() {
@@ -217,18 +246,16 @@ impl Incoming {
         ring.skip(self.rank, filling as usize);
         let column = header.column as usize;
         if let (Some(kind), Some(staged)) = (Kind::of(layout.data_type(column)), &mut self.staged) {
-            staged.note(layout, column, header.rows as usize)?;
+            staged.check_column(layout, column, header.rows as usize)?;
+            staged.note(column, header.rows as usize);
             staged.keep(column, kind.array(values));
         }
         // A column without values has moved too.
         Ok(some + 1)
     }
 
-    fn message(&mut self, ring: &Ring, layout: &Layout) -> Result<usize> {
+    fn message(&mut self, ring: &Ring, layout: &mut Layout) -> Result<usize> {
         let Some(header) = ring.header(self.rank)? else { return Ok(0) };
-        if self.seen.is_none() {
-            self.seen = ring.producer(self.rank).map(is_there);
-        }
         let garbled = || {
             let message = format!("rank {} of this node says what cannot be: {header:?}", self.rank);
             Err(Failure::new(ErrorKind::Internal, message))
@@ -237,6 +264,9 @@ impl Incoming {
             What::Begin => self.staged = Some(Staged::new(header.step)),
             What::Column => {
                 let column = header.column as usize;
+                if column >= layout.columns() {
+                    layout.refresh()?;
+                }
                 let kind = (column < layout.columns()).then(|| Kind::of(layout.data_type(column))).flatten();
                 let bytes = kind.and_then(|kind| header.rows.checked_mul(kind.bytes() as u64));
                 if self.staged.is_none() || bytes != Some(header.bytes) {
@@ -246,6 +276,7 @@ impl Incoming {
             }
             What::End => {
                 let Some(staged) = self.staged.take() else { return garbled() };
+                staged.check(layout)?;
                 self.ended = Some((staged.step, Some(staged.into_batches(layout)?)));
             }
             What::Abandon => {
@@ -253,24 +284,35 @@ impl Incoming {
                 self.ended = Some((header.step, None));
             }
             What::Close => {
-                self.staged = None;
+                if self.staged.is_some() {
+                    return Err(self.lost("which closed in a step"));
+                }
                 self.closed = true;
             }
         }
         Ok(HEADER)
     }
 
-    /// Notices that a rank's process has ended without a word.
-    fn check_alive(&mut self, ring: &Ring) -> Result<()> {
-        let Some(process) = ring.producer(self.rank).filter(|_| !self.closed) else { return Ok(()) };
-        let is_there = is_there(process);
-        if self.seen == Some(true) && !is_there && ring.waiting(self.rank) == 0 {
-            let (rank, step) = (self.rank, self.staged.as_ref().map(|staged| staged.step));
-            let lost = step.map_or("no step was lost".into(), |step| format!("step {step} is not written"));
-            let message = format!("rank {rank} of this node, process {process}, has died: {lost}");
-            return Err(Failure::new(ErrorKind::Unavailable, message));
+    /// What has become of a rank that says nothing more than what waits, if that is known.
+    fn loss(&mut self, ring: &Ring, look: bool) -> Option<String> {
+        if self.process.is_none() {
+            self.process = ring.producer(self.rank).map(Watched::new);
         }
-        self.seen.get_or_insert(is_there);
-        Ok(())
+        let process = self.process.as_ref()?;
+        if ring.is_lost(self.rank) {
+            return Some(format!("process {}, has given up", process.number()));
+        }
+        (look && process.is_gone()).then(|| format!("process {}, has died", process.number()))
+    }
+
+    /// Whether it owes no word: it has closed, or its step waits for the others.
+    fn is_through(&self) -> bool {
+        self.closed || self.ended.is_some()
+    }
+
+    fn lost(&self, what: &str) -> Failure {
+        let (rank, step) = (self.rank, self.staged.as_ref().map(|staged| staged.step));
+        let lost = step.map_or("no step was lost".into(), |step| format!("step {step} is not written"));
+        Failure::new(ErrorKind::Unavailable, format!("rank {rank} of this node, {what}: {lost}"))
     }
 }

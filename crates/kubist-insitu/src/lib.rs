@@ -16,10 +16,13 @@ mod lane;
 mod layout;
 mod leader;
 mod patience;
+mod presence;
 mod queue;
 pub mod ring;
 mod staged;
 mod step;
+#[cfg(test)]
+mod tests;
 mod values;
 mod writer;
 

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use kubist::{Cancel, CommitOptions, ErrorKind, Writer};
 
 use crate::failure::{Failure, Result};
 use crate::patience::Patience;
+use crate::presence::Home;
 use crate::step::{Level, Report};
 
 /// How much nicer than the solver the thread is.
@@ -26,6 +28,7 @@ const EVENTS: usize = 1000;
 /// A step as the table is to have it.
 pub struct Ready {
     pub step: i64,
+    /// A step that has one is written once, however often it is said. So is an abandonment.
     pub token: Option<String>,
     /// `None`: this writer has nothing for the step and never will.
     pub batches: Option<Vec<RecordBatch>>,
@@ -39,6 +42,9 @@ pub struct Ready {
 pub fn commit(writer: &mut Writer, ready: Ready) -> Result<Report> {
     let Ready { step, token, batches } = ready;
     let committed = match &batches {
+        None if token.is_some() && writer.last_step()?.is_some_and(|last| last >= step) => {
+            return Ok(Report { step, durable: true, repeated: true, abandoned: true, ..Report::default() });
+        }
         None => writer.abandon(step)?,
         Some(batches) => {
             if let Err(error) = batches.iter().try_for_each(|batch| writer.append(batch)) {
@@ -64,6 +70,9 @@ pub struct Queue {
     cancel: Cancel,
     room: usize,
     thread: Option<JoinHandle<()>>,
+    /// Nobody waits for a commit that is at work, when this is dropped.
+    let_go: AtomicBool,
+    home: Home,
 }
 
 #[derive(Default)]
@@ -77,7 +86,8 @@ struct State {
     waiting: VecDeque<Ready>,
     working: Option<i64>,
     durable: Option<i64>,
-    failed: Option<Failure>,
+    /// The step that was not written, and why.
+    failed: Option<(i64, Failure)>,
     closing: bool,
     events: VecDeque<(Level, String)>,
 }
@@ -91,7 +101,12 @@ impl State {
     }
 
     fn check(&self) -> Result<()> {
-        self.failed.clone().map_or(Ok(()), Err)
+        self.check_up_to(i64::MAX)
+    }
+
+    /// Refuses if a step up to this one was not written: steps go up.
+    fn check_up_to(&self, step: i64) -> Result<()> {
+        self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
 
     fn is_behind(&self, step: i64) -> bool {
@@ -101,7 +116,7 @@ impl State {
 }
 
 /// The thread that commits is not to take the solver's cores.
-fn step_back() {
+pub fn step_back() {
     // Where the system refuses, it only works at the solver's own priority.
     let _ = rustix::process::nice(NICE);
 }
@@ -124,7 +139,8 @@ impl Queue {
         };
         let thread = std::thread::Builder::new().name("kubist-commits".into()).spawn(work);
         let thread = thread.map_err(|error| refused(error.to_string()))?;
-        Ok(Queue { shared, cancel, room: room.max(1), thread: Some(thread) })
+        let (room, let_go, home) = (room.max(1), AtomicBool::new(false), Home::here());
+        Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
     /// Waits until a step could be pushed.
@@ -133,6 +149,7 @@ impl Queue {
     ///
     /// The failure of an earlier step; `Busy` if the queue is full and stays so; `Cancelled`.
     pub fn wait_for_room(&self, step: i64, patience: &Patience) -> Result<()> {
+        self.home.check()?;
         let room = self.room;
         let mut state = self.shared.state();
         if state.waiting.len() >= room {
@@ -154,6 +171,7 @@ impl Queue {
     ///
     /// The failure of an earlier step: this one is dropped.
     pub fn push(&self, ready: Ready) -> Result<()> {
+        self.home.check()?;
         let mut state = self.shared.state();
         state.check()?;
         state.waiting.push_back(ready);
@@ -168,9 +186,10 @@ impl Queue {
     ///
     /// The failure of a step; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
+        self.home.check()?;
         let mut state = self.shared.state();
         loop {
-            state.check()?;
+            state.check_up_to(step)?;
             if !state.is_behind(step) {
                 return Ok(());
             }
@@ -187,11 +206,21 @@ impl Queue {
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         let waited = self.wait(i64::MAX, patience);
         match &waited {
-            Err(failure) if matches!(failure.kind, ErrorKind::Busy | ErrorKind::Cancelled) => return waited,
+            Err(failure) if matches!(failure.kind, ErrorKind::Busy | ErrorKind::Cancelled) => {
+                self.let_go();
+                return waited;
+            }
+            Err(failure) if failure.kind == ErrorKind::Expired => return waited,
             _ => {}
         }
         self.join();
         waited
+    }
+
+    /// Whoever waited in vain once is not to wait again when this is dropped: a commit that is at
+    /// work ends by itself.
+    pub fn let_go(&self) {
+        self.let_go.store(true, Ordering::Relaxed);
     }
 
     /// The last step that is durable.
@@ -205,12 +234,17 @@ impl Queue {
     ///
     /// The failure of a step.
     pub fn has_room(&self) -> Result<bool> {
+        self.home.check()?;
         let state = self.shared.state();
         state.check().map(|()| state.waiting.len() < self.room)
     }
 
     pub fn take_events(&self) -> Vec<(Level, String)> {
-        self.shared.state().events.drain(..).collect()
+        match self.home.is_here() {
+            true => self.shared.state().events.drain(..).collect(),
+            // The lock may be one that the other process held.
+            false => vec![],
+        }
     }
 
     fn join(&mut self) {
@@ -226,10 +260,22 @@ impl Queue {
 impl Drop for Queue {
     /// What is queued is dropped; a commit that is at work stops soon.
     fn drop(&mut self) {
+        if !self.home.is_here() {
+            // The thread is the other process's.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         if self.thread.is_some() {
             self.cancel.set();
-            self.shared.state().waiting.clear();
-            self.join();
+            let mut state = self.shared.state();
+            state.waiting.clear();
+            state.closing = true;
+            drop(state);
+            self.shared.changed.notify_all();
+            match self.let_go.load(Ordering::Relaxed) {
+                true => drop(self.thread.take()),
+                false => self.join(),
+            }
         }
     }
 }
@@ -263,7 +309,7 @@ impl Shared {
                     let message =
                         format!("step {step} was not written, nor were {dropped} queued after it: {}", failure.message);
                     state.tell(Level::Error, message.clone());
-                    state.failed = Some(Failure { message, ..failure });
+                    state.failed = Some((step, Failure { message, ..failure }.lasting()));
                 }
             }
             let failed = state.failed.is_some();

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use kubist::ErrorKind;
-use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::failure::{Failure, Result};
+use crate::presence::Process;
 use crate::values::{Kind, buffer};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING1");
+const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING2");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
@@ -48,6 +48,8 @@ struct Head {
     state: AtomicU32,
     kind: AtomicU32,
     durable: AtomicI64,
+    born: AtomicU64,
+    space: AtomicU64,
     length: AtomicU32,
     message: [AtomicU8; MESSAGE],
 }
@@ -59,7 +61,14 @@ struct LaneHead {
     apart: [u64; 7],
     taken: AtomicU64,
     apart_too: [u64; 7],
+    born: AtomicU64,
+    space: AtomicU64,
+    /// The rank's process; 0 as long as nobody has the lane.
     process: AtomicU32,
+    /// Not 0: nothing more will come that could be understood.
+    lost: AtomicU32,
+    /// Not 0: what is said above of the process is whole.
+    told: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Head>() <= HEAD && size_of::<LaneHead>() <= LANE_HEAD);
@@ -122,15 +131,6 @@ impl Header {
     }
 }
 
-fn process() -> u32 {
-    getpid().as_raw_nonzero().get() as u32
-}
-
-/// Whether a process of this number can be seen. One in another namespace cannot.
-pub fn is_there(process: u32) -> bool {
-    Pid::from_raw(process as i32).is_some_and(|pid| test_kill_process(pid).is_ok())
-}
-
 /// The bytes of values that lie in an array, a byte each for booleans.
 ///
 /// # Errors
@@ -157,10 +157,11 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
 }
 
 impl Ring {
-    /// The memory that lanes of so many bytes take.
+    /// The memory that lanes of so many bytes take; the largest number if no memory is that large.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
-        let lane = lane_bytes.max(SMALLEST_LANE as u64).next_multiple_of(64);
-        HEAD as u64 + u64::from(ranks) * (LANE_HEAD as u64 + lane)
+        let lane = lane_bytes.max(SMALLEST_LANE as u64).checked_next_multiple_of(64).unwrap_or(u64::MAX);
+        let lanes = u64::from(ranks).saturating_mul(lane.saturating_add(LANE_HEAD as u64));
+        lanes.saturating_add(HEAD as u64)
     }
 
     /// Makes a ring for `ranks` ranks in `bytes` bytes of memory. The process that will lead does
@@ -191,7 +192,10 @@ impl Ring {
         let head = ring.head();
         head.lane_bytes.store(lane_bytes as u64, Ordering::Relaxed);
         head.ranks.store(ranks, Ordering::Relaxed);
-        head.leader.store(process(), Ordering::Relaxed);
+        let Process { number, born, space } = Process::here();
+        head.leader.store(number, Ordering::Relaxed);
+        head.born.store(born, Ordering::Relaxed);
+        head.space.store(space, Ordering::Relaxed);
         head.durable.store(NONE, Ordering::Relaxed);
         head.state.store(SERVING, Ordering::Relaxed);
         head.magic.store(MAGIC, Ordering::Release);
@@ -302,14 +306,34 @@ impl Ring {
         if rank >= self.ranks {
             return Err(Failure::invalid(format!("the ring has {} lanes, none for rank {rank}", self.ranks)));
         }
-        let taken = self.lane(rank).process.compare_exchange(0, process(), Ordering::AcqRel, Ordering::Acquire);
+        let (lane, Process { number, born, space }) = (self.lane(rank), Process::here());
+        let taken = lane.process.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
         let other = |other| Failure::new(ErrorKind::Busy, format!("process {other} writes to the ring as rank {rank}"));
-        taken.map(drop).map_err(other)
+        taken.map_err(other)?;
+        lane.born.store(born, Ordering::Relaxed);
+        lane.space.store(space, Ordering::Relaxed);
+        lane.told.store(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Says that nothing more will come from a rank that could be understood.
+    pub fn lose(&self, rank: u32) {
+        self.lane(rank).lost.store(1, Ordering::Release);
+    }
+
+    /// Whether nothing more will come from a rank than what waits.
+    pub fn is_lost(&self, rank: u32) -> bool {
+        self.lane(rank).lost.load(Ordering::Acquire) != 0
     }
 
     /// The process that leads.
-    pub fn leader(&self) -> u32 {
-        self.head().leader.load(Ordering::Relaxed)
+    pub fn leader(&self) -> Process {
+        let head = self.head();
+        Process {
+            number: head.leader.load(Ordering::Relaxed),
+            born: head.born.load(Ordering::Relaxed),
+            space: head.space.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether a step and all before it are durable.
@@ -340,15 +364,21 @@ impl Ring {
         self.lane(rank).written.store(at + bytes as u64, Ordering::Release);
     }
 
-    /// Bytes of a rank that wait to be taken.
+    /// Bytes of a rank that wait to be taken. Both sides ask: each sees the other's bytes as they
+    /// were when the other counted them.
     pub fn waiting(&self, rank: u32) -> u64 {
         let lane = self.lane(rank);
-        lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Relaxed))
+        lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Acquire))
     }
 
     /// The process that has a lane.
-    pub fn producer(&self, rank: u32) -> Option<u32> {
-        Some(self.lane(rank).process.load(Ordering::Acquire)).filter(|process| *process != 0)
+    pub fn producer(&self, rank: u32) -> Option<Process> {
+        let lane = self.lane(rank);
+        (lane.told.load(Ordering::Acquire) != 0).then(|| Process {
+            number: lane.process.load(Ordering::Relaxed),
+            born: lane.born.load(Ordering::Relaxed),
+            space: lane.space.load(Ordering::Relaxed),
+        })
     }
 
     /// Takes the next bytes of a rank, which wait, behind `into`.

@@ -28,15 +28,14 @@ impl Staged {
         Staged { step, rows: None, given: vec![], columns: vec![], batches: vec![] }
     }
 
-    /// Notes that a column has so many values.
+    /// Refuses a column that cannot be one of the step.
     ///
     /// # Errors
     ///
     /// `Invalid` if it was put before, or another has another number of values.
-    pub fn note(&mut self, layout: &Layout, column: usize, rows: usize) -> Result<()> {
+    pub fn check_column(&self, layout: &Layout, column: usize, rows: usize) -> Result<()> {
         let (step, name) = (self.step, layout.name(column));
-        self.given.resize(layout.columns(), false);
-        if self.given[column] {
+        if self.given.get(column).is_some_and(|given| *given) {
             return Err(Failure::invalid(format!("column {name:?} was put already in step {step}")));
         }
         if let Some((others, first)) = self.rows.filter(|(others, _)| *others != rows) {
@@ -45,9 +44,14 @@ impl Staged {
                 "column {name:?} has {rows} values in step {step}, and column {first:?} has {others}"
             )));
         }
+        Ok(())
+    }
+
+    /// Notes that a column has been put, with so many values.
+    pub fn note(&mut self, column: usize, rows: usize) {
+        self.given.resize(self.given.len().max(column + 1), false);
         self.rows.get_or_insert((rows, column));
         self.given[column] = true;
-        Ok(())
     }
 
     /// Keeps the values of a column that was noted.

@@ -18,6 +18,8 @@ pub struct StepWriter {
     name: String,
     layout: Layout,
     staged: Option<Staged>,
+    /// The last step that was handed to the queue.
+    queued: Option<i64>,
     sink: Sink,
     when_full: WhenFull,
     tokens: bool,
@@ -64,7 +66,7 @@ impl StepWriter {
             Some(room) => Sink::Queue(Queue::start(writer, options.cancel.clone(), room, options.threads)?),
         };
         let (when_full, tokens) = (options.when_full, options.tokens);
-        Ok(StepWriter { name, layout, staged: None, sink, when_full, tokens })
+        Ok(StepWriter { name, layout, staged: None, queued: None, sink, when_full, tokens })
     }
 
     /// Writes through the ring of a node, as its rank `rank` there. A [`Leader`](crate::Leader)
@@ -81,6 +83,7 @@ impl StepWriter {
             name: format!("rank {rank} of the node"),
             layout,
             staged: None,
+            queued: None,
             sink,
             when_full,
             tokens: false,
@@ -101,15 +104,24 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Invalid` if another is begun; the failure of a step that was queued.
-    pub fn begin(&mut self, step: i64, patience: &Patience) -> Result<()> {
+    /// `Invalid` if another is begun, or, where steps are queued, if it is not later than the last
+    /// one; the failure of a step that was queued.
+    pub fn begin(&mut self, step: i64) -> Result<()> {
         if let Some(open) = self.step() {
             return Err(Failure::invalid(format!("step {open} is begun: end or abandon it before step {step}")));
         }
         match &mut self.sink {
             Sink::Direct(_) => {}
-            Sink::Queue(queue) => drop(queue.has_room()?),
-            Sink::Lane(lane) => lane.begin(step, patience, self.when_full)?,
+            Sink::Queue(queue) => {
+                queue.has_room()?;
+                if let Some(last) = self.queued.filter(|last| *last >= step) {
+                    return Err(Failure::invalid(format!(
+                        "step {last} is queued or written: the next must be later, found {step} \
+                         (to go back, open another writer)"
+                    )));
+                }
+            }
+            Sink::Lane(lane) => lane.begin(step)?,
         }
         self.staged = Some(Staged::new(step));
         Ok(())
@@ -130,17 +142,16 @@ impl StepWriter {
         let staged = StepWriter::staged(&mut self.staged, "putting a column")?;
         let index = self.layout.column(column)?;
         self.layout.check_kind(index, values.kind())?;
+        staged.check_column(&self.layout, index, values.count())?;
         match &mut self.sink {
-            Sink::Direct(_) | Sink::Queue(_) => {
-                staged.note(&self.layout, index, values.count())?;
-                staged.keep(index, values.to_array()?);
-            }
+            Sink::Direct(_) | Sink::Queue(_) => staged.keep(index, values.to_array()?),
             Sink::Lane(lane) => {
                 lane.check_room(&values, self.when_full)?;
-                staged.note(&self.layout, index, values.count())?;
                 lane.put(index, &values, patience)?;
             }
         }
+        // Only now: what failed can be put again.
+        staged.note(index, values.count());
         Ok(())
     }
 
@@ -171,7 +182,8 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Invalid` if no step is begun or a column is missing: the step stays begun. `Busy` if the
+    /// `Invalid` if no step is begun or a column is missing, `Unsupported` for a token where a
+    /// leader commits the steps of many ranks: the step stays begun. `Busy` if the
     /// queue is full, `Cancelled` while waiting: it stays begun too. The failure of a step that
     /// was queued, and as of `Writer::commit_as`: nothing of this step is in the table, and
     /// it is no longer begun.
@@ -180,6 +192,10 @@ impl StepWriter {
         staged.check(&self.layout)?;
         let step = staged.step;
         if let Sink::Lane(lane) = &mut self.sink {
+            if let Some(token) = token {
+                let message = format!("token {token:?}: the leader's commits have tokens of their own");
+                return Err(Failure::new(ErrorKind::Unsupported, message));
+            }
             lane.end(step, patience, self.when_full)?;
             self.staged = None;
             return Ok(Report { step, ..Report::default() });
@@ -210,6 +226,7 @@ impl StepWriter {
                 let (step, abandoned) = (ready.step, ready.batches.is_none());
                 let rows = ready.batches.iter().flatten().map(|batch| batch.num_rows() as u64).sum();
                 queue.push(ready)?;
+                self.queued = Some(step);
                 Ok(Report { step, rows, abandoned, ..Report::default() })
             }
             Sink::Lane(_) => Err(Failure::new(ErrorKind::Internal, "a ring takes no whole steps")),
@@ -229,7 +246,8 @@ impl StepWriter {
             return Ok(Report { step, abandoned: true, ..Report::default() });
         }
         self.staged = None;
-        self.hand_over(Ready { step, token: None, batches: None })
+        let token = self.tokens.then(|| format!("step {step}"));
+        self.hand_over(Ready { step, token, batches: None })
     }
 
     /// Waits until all steps up to `step` that were ended are durable.

@@ -438,10 +438,19 @@ impl Writer {
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
+    /// The last step that this writer has committed or abandoned, and that was not retracted.
+    ///
+    /// # Errors
+    ///
+    /// As of reading the table.
+    pub fn last_step(&self) -> Result<Option<i64>> {
+        Ok(self.core.view(&self.cancel)?.history.last_step(self.name()))
+    }
+
     /// Steps of a writer go up, so that each is one commit.
     fn check_step(&self, step: i64) -> Result<()> {
         let name = self.name();
-        match self.core.view(&self.cancel)?.history.last_step(name) {
+        match self.last_step()? {
             _ if step == NO_STEP => Err(Error::invalid(format!("{step} cannot be a step"))),
             Some(last) if step <= last => Err(Error::invalid(format!(
                 "writer {name:?} has committed or abandoned step {last}; the next must be later, found {step} \
