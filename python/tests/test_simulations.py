@@ -140,6 +140,7 @@ def test_in_python_a_failure_of_one_rank_is_told_to_all(path: Path, tmp_path: Pa
         """
 import sys
 import numpy as np
+import pyarrow as pa
 from mpi4py import MPI
 import kubist.mpi
 
@@ -160,14 +161,17 @@ with kubist.mpi.open(comm, path, rows, dimensions={"x": (0, 1)}, mode="node", ti
         assert comm.rank and "pid" in str(error), error
     run.write(3, None)
     run.abandon(4)
+    # Rows may come in several batches.
+    part = pa.table({name: rows[name] for name in ("x", "pid")})
+    run.write(5, pa.concat_tables([part, part]))
 """
     )
     paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
     run(*mpirun(2, sys.executable, script, path), env=os.environ | MPI | paths)
     snapshot = kubist.open(path).snapshot()
-    assert list(snapshot.complete_steps()) == [1, 2, 3, 4]
-    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4)]
-    assert counts == [6, 3, 0, 0]
+    assert list(snapshot.complete_steps()) == [1, 2, 3, 4, 5]
+    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4, 5)]
+    assert counts == [6, 3, 0, 0, 12]
 
 
 @pytest.mark.parametrize("language", ["C++ alone", "C++20 alone"])

@@ -274,6 +274,11 @@ impl Incoming {
                 }
                 self.column = Some((header, buffer(header.bytes as usize)?));
             }
+            What::Part => {
+                let Some(staged) = &mut self.staged else { return garbled() };
+                staged.check(layout)?;
+                staged.end_part(layout)?;
+            }
             What::End => {
                 let Some(staged) = self.staged.take() else { return garbled() };
                 staged.check(layout)?;
