@@ -135,7 +135,7 @@ impl Serving {
             Err(failure) => {
                 // Steps that all ranks ended are written before the failure is told.
                 let _ = self.finish();
-                self.ring.fail(&failure);
+                self.ring.fail(&failure.lasting());
             }
         }
     }
