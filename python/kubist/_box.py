@@ -69,7 +69,8 @@ def spec(
     if inclusion is not None:
         asked["inclusion"] = _name("inclusion", inclusion)
     if order_by is not None:
-        asked["order_by"] = [order_by] if isinstance(order_by, str) else names("order_by", order_by)
+        is_text = isinstance(order_by, str)
+        asked["order_by"] = _terms(order_by) if is_text else names("order_by", order_by)
     if first is not None:
         asked["first"] = count("first", first)
     return asked
@@ -79,6 +80,23 @@ def _name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{what}: expected the name of a column, not {value!r}")
     return value
+
+
+def _terms(text: str) -> list[str]:
+    """The columns of an order, between commas that are in no quotes."""
+    terms, quote = [""], ""
+    for letter in text:
+        if letter == "," and not quote:
+            terms.append("")
+            continue
+        if letter == quote:
+            quote = ""
+        elif not quote and letter in "\"`":
+            quote = letter
+        terms[-1] += letter
+    if not all(term.strip() for term in terms):
+        raise InvalidInput(f"order_by: expected columns between commas, not {text!r}")
+    return terms
 
 
 def _steps(steps: Any) -> tuple[int | None, int | None]:

@@ -153,9 +153,9 @@ class Estimate:
         return self._about["outlook"]
 
     def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """The only histogram as ``(counts, edges)``, in two directions ``(counts, edges_x, edges_y)``.
+        """The only histogram as ``(counts, edges)``.
 
-        As of ``numpy.histogram`` and ``numpy.histogram2d``, but that counts are estimates and
+        In two directions ``(counts, edges_x, edges_y)``. As of ``numpy.histogram`` and ``numpy.histogram2d``, but that counts are estimates and
         the outermost edges say how far the outer bins reach: to the smallest and the largest
         value where they are known, else they are infinite.
 

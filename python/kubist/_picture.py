@@ -64,8 +64,8 @@ def draw(
     dark: bool,
 ) -> Picture:
     """Draws what a query of these columns answers."""
-    points = _kubist.Picture(x, y, color)
     stream = result._read()
+    points = _kubist.Picture(stream.schema(), x, y, color)
     while (batch := stream.next_batch()) is not None:
         points.add(batch)
     drawing = {

@@ -107,8 +107,9 @@ class Questions:
                 ``window`` leave; under ``limit`` and ``per_cell`` up to the first record
                 left out (of all, of its cell), and null where only some of several
                 records of that very priority are in: they have no part in an estimate.
-            order_by: The order of the answer: a column or several, each with ``asc`` (the
-                default) or ``desc`` behind it, or ``"priority"``. NaN comes behind all
+            order_by: The order of the answer: a column or several, in a list or between
+                commas, each with ``asc`` (the default) or ``desc`` behind it, or
+                ``"priority"``. A name with a comma stands in quotes between commas. NaN comes behind all
                 numbers and null behind NaN, in both directions; text is compared byte by
                 byte. Equal records follow each other by priority: the order is the same on
                 every machine. What does not fit into memory is sorted in a scratch file in
@@ -116,8 +117,9 @@ class Questions:
                 come as they are stored, in no order that can be relied on; under ``limit``
                 and ``per_cell`` in ascending order of priority.
             first: Only the first so many records in the order of ``order_by``: the ten
-                largest are ``order_by="diameter desc", first=10``. They are no sample;
-                ``limit`` draws its uniform sample before it is ordered.
+                largest are ``order_by="diameter desc", first=10``. They are no sample and
+                have no ``inclusion``; ``precision``, ``window`` and ``limit`` draw their
+                samples before it is ordered.
 
         Returns:
             The answer, not yet read: see `Result`.

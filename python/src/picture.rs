@@ -37,11 +37,16 @@ struct Drawing {
 
 #[pymethods]
 impl Picture {
-    /// Of these columns: across, up, and what colours the points.
+    /// Of these columns of an answer: across, up, and what colours the points.
     #[new]
-    fn new(x: &str, y: &str, color: Option<&str>) -> Picture {
-        let columns = [Some(x), Some(y), color].into_iter().flatten().map(str::to_owned).collect();
-        Picture { points: Mutex::new(Points::new([x, y], color)), columns }
+    fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Option<&str>) -> PyResult<Picture> {
+        let named = |name: &str| match kubist::column_index(&schema.0, name) {
+            Ok(column) => Ok(schema.0.field(column).name().clone()),
+            Err(error) => Err(invalid(py, &error.to_string())),
+        };
+        let columns = [Some(x), Some(y), color].into_iter().flatten().map(named).collect::<PyResult<Vec<String>>>()?;
+        let points = Points::new([&columns[0], &columns[1]], columns.get(2).map(String::as_str));
+        Ok(Picture { points: Mutex::new(points), columns })
     }
 
     fn add(&self, py: Python<'_>, batch: &Batch) -> PyResult<()> {

@@ -198,6 +198,9 @@ def test_a_picture_is_the_one_of_the_command(
     assert picture.save(tmp_path / "mine.png").read_bytes() == picture.png
     with pytest.raises(kubist.InvalidInput, match="ends in .png"):
         picture.save(tmp_path / "mine.jpg")
+    # Names are understood as in queries.
+    by_name = asked.plot("X", "Y", "Diameter", points=100)
+    assert by_name.png == asked.plot("x", "y", "diameter", points=100).png
     assert asked.plot(points=100).caption == f"100 of {ROWS:,} points, precision 0.00541"
 
 

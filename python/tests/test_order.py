@@ -56,7 +56,12 @@ def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -
     # NaN comes last in both directions.
     falling = asked.query(order_by="speed desc", columns=["speed"]).to_numpy()["speed"]
     numbers = np.sort(frame["speed"].dropna())[::-1]
-    assert np.array_equal(falling[: len(numbers)], numbers) and np.isnan(falling[len(numbers) :]).all()
+    assert np.array_equal(falling[: len(numbers)], numbers)
+    assert np.isnan(falling[len(numbers) :]).all()
+    in_one_text = asked.query(order_by='kind desc, "speed",HIP').to_pandas()
+    pd.testing.assert_frame_equal(in_one_text, found)
+    with pytest.raises(kubist.InvalidInput, match="columns between commas"):
+        asked.query(order_by="kind,")
     largest = asked.query(order_by=["x desc"], first=10).to_numpy()["x"]
     assert np.array_equal(largest, np.sort(frame["x"])[::-1][:10])
 

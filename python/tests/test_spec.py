@@ -44,6 +44,8 @@ def test_all_that_can_be_asked_is_said(path: Path) -> None:
         per_cell=(1, {"x": 0.5}),
         steps=3,
         inclusion="p",
+        order_by="x desc",
+        first=3,
     )
     names = set(said) | {"spec"}
     assert names == set(described()["QuerySpec"]["properties"])

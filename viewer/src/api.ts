@@ -1,10 +1,13 @@
 /** Requests to the server. docs/http.md describes the interface. */
 
 import { FrameReader, type Frame } from "./frames";
-import type { CountRequest, EstimateRequest, HistogramRequest, PointsRequest, QueryRequest } from "./generated/query";
+import type {
+  CountRequest, EstimateRequest, HistogramRequest, PointsRequest, QueryRequest, Range,
+} from "./generated/query";
 
 /** Which records: what all questions can say. */
-export type Region = CountRequest;
+/** The page gives both ends of each range. */
+export type Region = Omit<CountRequest, "box"> & { box?: Record<string, Range> };
 
 /** What records are sent as. */
 export type RecordFormat = NonNullable<QueryRequest["format"]>;

@@ -136,7 +136,9 @@ pub fn value(text: &str, field: &arrow_schema::Field) -> Result<Value> {
             (Ok(whole), _) => Some(Value::Int(whole)),
             (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
             // With a unit: the engine reads it.
-            _ => text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)).then(|| Value::Text(text.to_string())),
+            _ => text
+                .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+                .then(|| Value::Text(text.to_string())),
         },
     };
     value.ok_or_else(|| Failure::usage(format!("{text:?} is not a value for column {:?} ({data_type})", field.name())))

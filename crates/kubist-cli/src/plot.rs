@@ -29,7 +29,7 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     // Made first, so that a path that cannot be written is an error at once.
     let pending = PendingFile::create(&command.output)?;
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query.clone()))?;
-    let mut points = Points::new([across, up], command.color.as_deref());
+    let mut points = Points::new([x.name(), y.name()], color.map(|field| field.name().as_str()));
     for batch in &mut stream {
         points.add(&batch?)?;
     }

@@ -160,7 +160,7 @@ fn a_drop_is_meant() {
     let dropped = workdir.run("drop t --yes").ok();
     assert!(dropped.err.contains("t: dropped, "), "{}", dropped.err);
     assert!(!workdir.path("t").exists());
-    workdir.run("drop t --yes").fails(3, &["t is not a Kubist table"]);
+    workdir.run("drop t --yes").fails(3, &["t does not exist"]);
     std::fs::create_dir(workdir.path("mine")).unwrap();
     workdir.write("mine/table", "not Kubist's");
     assert_ne!(workdir.run("drop mine --yes --force").code, 0);

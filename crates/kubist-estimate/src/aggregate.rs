@@ -76,6 +76,8 @@ pub struct Properties {
     pub uses_number_of_records: bool,
     /// It is the number of records.
     pub is_number_of_records: bool,
+    /// It follows from the number of records alone, and is exact where that is known.
+    pub follows_from_number_of_records: bool,
     /// It lies between the smallest and the largest value of its first argument.
     pub lies_among_values: bool,
     /// Where all values that were drawn are alike its interval has no width, until zone maps
@@ -166,6 +168,11 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     fn hollow(&self) -> Box<dyn Accumulator>;
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
+
+    /// Why there is no figure, where what was added up cannot be made one.
+    fn mistake(&self, _conditions: &Conditions) -> Option<String> {
+        None
+    }
 
     /// Lets go of what no answer needs, as one of `groups`; what was added must be a sample of
     /// all.

@@ -170,10 +170,14 @@ mod tests {
             ("covar(x, n)", "Covariance", 2),
             ("corr(x, n)", "Correlation", 2),
             ("weighted_mean(x, n)", "WeightedMean", 2),
-            ("histogram(x, 5, 0, 1)", "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)) }] }", 1),
+            (
+                "histogram(x, 5, 0, 1)",
+                "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)), form: Form { log: false, round: false } }] }",
+                1,
+            ),
             (
                 "histogram2d(x, n, 4, 8)",
-                "Binned { bins: [Bins { count: 4, range: None }, Bins { count: 8, range: None }] }",
+                "Binned { bins: [Bins { count: 4, range: None, form: Form { log: false, round: false } }, Bins { count: 8, range: None, form: Form { log: false, round: false } }] }",
                 2,
             ),
         ] {
@@ -199,6 +203,8 @@ mod tests {
             ("histogram(x, 10, 1, 0)", "lower end must be below"),
             ("count_distinct(speed)", "no column `speed`"),
             ("share(x)", "of a condition"),
+            ("100 * share(x)", "of a condition"),
+            (&vec!["sum(x)"; 33].join(" + "), "at most 32 aggregates"),
             ("mean(x))", "found `)`"),
             ("mean((x)", "a parenthesis is not closed"),
             ("mean x", "expected an aggregate"),
@@ -227,7 +233,8 @@ mod tests {
             check("std(x)", &[&x], &[shift], 16.5f64.sqrt());
             check("min(x)", &[&x], &[shift], 1.0);
             check("max(x)", &[&x], &[shift], 11.0);
-            check("2 * sum(x) / count(x) - mean(n)", &[&x, &x, &y], &[shift; 3], 10.0 - 28.0 / 6.0);
+            check("2 * sum(x) / count(x) - mean(n)", &[&x, &y], &[shift; 2], 10.0 - 28.0 / 6.0);
+            check("sum  (x) / count (x) + 0 * sum(x)", &[&x], &[shift], 5.0);
             check("ratio(x, n)", &[&x, &y], &[shift, shift], 1.0);
             check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
             check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());
@@ -293,6 +300,23 @@ mod tests {
         {
             assert_eq!(nothing(text, &conditions), Interval::unknown(), "{text}");
         }
+    }
+
+    #[test]
+    fn formulas_of_counted_records_are_exact() {
+        let priorities: Vec<u64> = (0..20).collect();
+        let mut sums = accumulated("count() / 1000", &[&[1.0; 20]], &[0.0], Some(&priorities));
+        let sampled = found(&mut *sums, &Conditions { p: 0.1, ..EXACT });
+        assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
+        let counted = Conditions { p: 0.1, rows: Some(250.0), ..EXACT };
+        assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
+    }
+
+    #[test]
+    fn formulas_that_cannot_be_computed_say_why() {
+        let mut sums = accumulated("CAST(sum(x) AS tinyint)", &[&[100.0, 100.0]], &[0.0], None);
+        assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
+        assert!(sums.mistake(&EXACT).unwrap().contains("CAST: 200 does not fit Int8"));
     }
 
     #[test]

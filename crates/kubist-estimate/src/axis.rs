@@ -121,11 +121,17 @@ fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     equal(low, high, count)
 }
 
-/// Whole powers of ten around `low` to `high`, and the same number of bins in each decade.
+/// Whole powers of ten around `low` to `high`, and the same number of bins in each decade, or of
+/// decades in each bin.
 fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     let first = low.log10().floor() as i32;
     let last = (high.log10().ceil() as i32).max(first + 1);
-    let of_each = (count / (last - first) as usize).max(1);
+    let decades = (last - first) as usize;
+    if decades > count {
+        let in_each = decades.div_ceil(count);
+        return (first..last).step_by(in_each).chain([last]).map(|decade| 10f64.powi(decade)).collect();
+    }
+    let of_each = count / decades;
     let edges = (first..last)
         .flat_map(|decade| (0..of_each).map(move |part| 10f64.powi(decade) * 10f64.powf(part as f64 / of_each as f64)));
     edges.chain([10f64.powi(last)]).collect()
@@ -180,11 +186,14 @@ mod tests {
         assert_eq!(edges(4, (0.5, 2.5), Form::default()), [0.5, 1.0, 1.5, 2.0, 2.5]);
         assert_eq!(edges(10, (0.013, 0.987), round), [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]);
         assert_eq!(edges(7, (-12.0, 17.0), round), [-15.0, -10.0, -5.0, 0.0, 5.0, 10.0, 15.0, 20.0]);
-        assert_eq!(edges(2, (1e12 + 1.0, 1e12 + 5.0), round).len(), 2);
+        assert_eq!(edges(2, (1e12 + 1.0, 1e12 + 5.0), round), [1e12, 1e12 + 2.5, 1e12 + 5.0]);
         let log = edges(3, (1.0, 1000.0), Form { log: true, round: false });
         assert!(log.iter().zip([1.0, 10.0, 100.0, 1000.0]).all(|(edge, wanted)| (edge / wanted - 1.0).abs() < 1e-12));
         assert_eq!(edges(3, (0.02, 7.0), Form { log: true, round: true }), [0.01, 0.1, 1.0, 10.0]);
         assert_eq!(edges(2, (-5.0, 0.1), Form { log: true, round: false })[0], 1e-3);
+        // More decades than bins.
+        assert_eq!(edges(2, (0.02, 7.0), Form { log: true, round: true }), [0.01, 1.0, 10.0]);
+        assert_eq!(edges(1, (1e-300, 1e300), Form { log: true, round: true }).len(), 2);
     }
 
     #[test]

@@ -78,5 +78,5 @@ impl GroupBy {
 
 /// Can it be no more than a column's name?
 fn is_name(text: &str) -> bool {
-    text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ' '))
+    text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

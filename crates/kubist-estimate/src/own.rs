@@ -48,8 +48,12 @@ impl Own {
 
     /// Where it has no ends, those that numbers give it.
     pub fn bounded(&mut self, low: f64, high: f64) {
-        // An integer of 64 bits may have been rounded on its way here.
-        let wider = Own::rounded(&self.data_type, None, low.next_down(), high.next_up());
+        // Of more than 53 bits it may have been rounded on its way here.
+        let unit = unit(&self.data_type);
+        let is_rounded = |end: f64| (end * unit).abs() >= 2f64.powi(53);
+        let low = if is_rounded(low) { low.next_down() } else { low };
+        let high = if is_rounded(high) { high.next_up() } else { high };
+        let wider = Own::rounded(&self.data_type, None, low, high);
         self.low = self.low.or(wider.low);
         self.high = self.high.or(wider.high);
     }
@@ -93,6 +97,11 @@ impl Own {
 /// The type in which figures of this type are exact: all but durations have one.
 pub fn of(data_type: DataType) -> Option<DataType> {
     (!matches!(data_type, DataType::Duration(_))).then_some(data_type)
+}
+
+/// Do its values fit 128 bits, so that expressions give them with all digits?
+pub fn is_narrow(data_type: &DataType) -> bool {
+    !matches!(data_type, DataType::Decimal256(39.., _))
 }
 
 pub fn is_integer(data_type: &DataType) -> bool {

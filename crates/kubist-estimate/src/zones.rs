@@ -133,7 +133,9 @@ impl Best {
     fn seen(extreme: &Extreme, data_type: &DataType, end: End) -> Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
-            None => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
+            None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
+            // Rounded to a float it may be better than all.
+            None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);
         array.map_or(Best::default(), |array| Best::of(array.as_ref(), end))

@@ -115,7 +115,7 @@ fn binned(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     };
     let Some(found) = width.as_width() else {
         return Err(ExprError::type_mistake(format!(
-            "bins of width {width}: it must be above 0 and of at most 15 digits"
+            "bins of width {width}: it must be above 0, a float, and of at most 15 digits"
         )));
     };
     arithmetic("bin", Function::Bin(found), operands)
@@ -216,7 +216,8 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
-        Function::Bin(width) if common == Kind::Int && width.exponent < 0 => Kind::F64,
+        Function::Bin(width) if common == Kind::Int && width.exponent != 0 => Kind::F64,
+        Function::Bin(width) if common == Kind::F32 && width.as_f64() > f32::MAX.into() => Kind::F64,
         Function::Power
         | Function::Sqrt
         | Function::Exp

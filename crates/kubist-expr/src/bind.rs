@@ -289,15 +289,19 @@ fn flag_against(op: Op, flag: &Meaning, literal: &Meaning) -> Option<Result<Test
     (is_flag && matches!(op, Op::Eq | Op::Ne)).then(|| against(op, *operand.clone(), &Literal::Bool(truth)))
 }
 
-/// What is true or false is 1 or 0 beside a number.
-fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
-    let number = match other {
+fn is_number(meaning: &Meaning) -> bool {
+    match meaning {
         Meaning::Literal(literal) => matches!(literal, Literal::Number(_)),
         Meaning::Operand(operand) => {
             matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
         }
         Meaning::Test(_) | Meaning::Choice(_) => false,
-    };
+    }
+}
+
+/// What is true or false is 1 or 0 beside a number.
+fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
+    let number = is_number(other);
     match one {
         Meaning::Test(test) if number => arithmetic::truth(*test).into(),
         Meaning::Operand(operand) if number && family(&operand) == Family::Bool => {
@@ -419,8 +423,7 @@ fn in_decimals(left: Arc<Column>, left_scale: i32, right: Arc<Column>, right_sca
 
 /// `IN`: the operand is bound, and computed, once.
 fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
-    let beside = items.iter().find(|item| matches!(item, Meaning::Literal(Literal::Number(_)) | Meaning::Operand(_)));
-    let operand = match beside {
+    let operand = match items.iter().find(|item| is_number(item)) {
         Some(beside) => as_number_beside(operand, beside),
         None => operand,
     };

@@ -85,6 +85,9 @@ pub(crate) enum Cast {
     Float,
     /// Rounded to the nearest integer, of two the even one, which must lie between these.
     Whole { first: i128, last: i128 },
+    /// Decimals without their point, times `multiplier`, then divided by `divisor` and rounded
+    /// as [`Cast::Whole`].
+    Decimal { multiplier: i128, divisor: i128, first: i128, last: i128 },
     /// Integers times `multiplier`, then divided by `divisor` and rounded down.
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }

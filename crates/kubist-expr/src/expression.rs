@@ -48,6 +48,7 @@ impl Expression {
                 }
                 _ => Of::Number(in_doubles(*operand)),
             },
+            Meaning::Choice(_) => return Err(ExprError::type_mistake("a CASE of texts is not a number")),
             constant => {
                 let message = format!("{} is the same for every row: name a column", describe(&constant));
                 return Err(ExprError::type_mistake(message));
@@ -259,6 +260,7 @@ mod tests {
     fn text_and_constants_are_refused() {
         let refused = |sql| Expression::parse(sql, &rows().schema()).unwrap_err().to_string();
         assert!(refused("name").contains("`name` of type Utf8 is not a number"), "{}", refused("name"));
+        assert!(refused("CASE WHEN on THEN name END").contains("a CASE of texts is not a number"));
         assert!(refused("2 + 3").contains("the same for every row"));
         assert!(refused("speed").contains("no column `speed`"));
     }

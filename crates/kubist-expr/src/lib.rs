@@ -217,7 +217,8 @@ impl Predicate {
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Batch`] if a column is missing or of another type;
+    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or
+    /// beyond the type of a cast; [`ExprError::Batch`] if a column is missing or of another type;
     /// [`ExprError::Evaluation`] if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<BooleanArray, ExprError> {
         let mut found = BooleanBufferBuilder::new(batch.num_rows());

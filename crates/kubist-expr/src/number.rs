@@ -15,6 +15,13 @@ pub(crate) struct BinWidth {
     pub exponent: i32,
 }
 
+impl BinWidth {
+    pub(crate) fn as_f64(self) -> f64 {
+        let power = 10f64.powi(self.exponent.abs());
+        if self.exponent < 0 { self.mantissa as f64 / power } else { self.mantissa as f64 * power }
+    }
+}
+
 /// A number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
@@ -100,6 +107,24 @@ impl Decimal {
         Decimal { negative: !self.negative, ..self }
     }
 
+    /// Rounded to so many digits, 1 at least.
+    pub(crate) fn rounded(&self, most: usize) -> Decimal {
+        let Some((kept, rest)) = self.digits.split_at_checked(most).filter(|(_, rest)| !rest.is_empty()) else {
+            return self.clone();
+        };
+        let up = rest.as_bytes()[0] >= b'5';
+        let mut written: Vec<u8> = format!("0{kept}").into_bytes();
+        let mut place = written.len() - 1;
+        while up && written[place] == b'9' {
+            written[place] = b'0';
+            place -= 1;
+        }
+        written[place] += u8::from(up);
+        let exponent = self.exponent.saturating_add(rest.len() as i64);
+        let digits: String = written.into_iter().map(char::from).collect();
+        Decimal { negative: self.negative, ..Decimal::normalised(false, &digits, exponent, false) }
+    }
+
     /// The exact product.
     pub(crate) fn times(&self, other: &Decimal) -> Decimal {
         let digits = |number: &Decimal| number.digits.bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
@@ -169,12 +194,16 @@ impl Decimal {
         if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
             return None;
         }
-        let mantissa = self.digits.parse::<i128>().ok()?;
         // A whole width keeps integers what they are.
-        match self.floor(0) {
-            Floor::At { floor, exact: true } => floor.to_i128().map(|mantissa| BinWidth { mantissa, exponent: 0 }),
-            _ => Some(BinWidth { mantissa, exponent: self.exponent as i32 }),
-        }
+        let whole = match self.floor(0) {
+            Floor::At { floor, exact: true } => floor.to_i128(),
+            _ => None,
+        };
+        let width = match whole {
+            Some(mantissa) => BinWidth { mantissa, exponent: 0 },
+            None => BinWidth { mantissa: self.digits.parse().ok()?, exponent: self.exponent as i32 },
+        };
+        width.as_f64().is_finite().then_some(width)
     }
 
     /// The nearest double; infinite if the number is beyond all of them.
@@ -302,6 +331,8 @@ mod tests {
         assert_eq!(number("20").times(&number("0.000001")).to_string(), "2e-5");
         assert_eq!(number("-12.5").times(&number("8")).to_string(), "-100");
         assert_eq!(number("0").times(&number("8")).to_string(), "0");
+        assert_eq!(number("19.996").rounded(4).to_string(), "20");
+        assert_eq!(number("-0.12344").rounded(4).to_string(), "-1234e-4");
         let nines = number(&"9".repeat(30)).times(&number(&"9".repeat(30)));
         assert_eq!(nines.to_string(), format!("{}8{}1", "9".repeat(29), "0".repeat(29)));
     }

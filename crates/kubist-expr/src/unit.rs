@@ -2,8 +2,8 @@
 //!
 //! What units there are, and what they are to each other, fend-core knows; it is asked here and
 //! nowhere else. It is a calculator, so only what looks like units is handed to it, and its work
-//! is bounded. Factors are exact, or of 40 digits where they are irrational; a number is
-//! multiplied by them in decimal digits, so that `20um` is the very number 0.00002 in metres.
+//! is bounded. Factors are exact, or of 40 digits where they have no end; a number is multiplied
+//! by them in decimal digits, so that `20um` is the very number 0.00002 in metres.
 
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LONGEST: usize = 40;
 /// Conversions into the unit of one column that are worked out for one expression.
 const MOST_CONVERSIONS: usize = 64;
+/// Digits of a number that a factor without end has made.
+const SURE_DIGITS: usize = 36;
 /// Steps of one conversion; those that people write take some hundred.
 const MOST_STEPS: u64 = 20_000;
 /// Units that are written in other ways too: what fend-core does not know.
@@ -57,12 +59,20 @@ impl fmt::Display for Quantity {
 #[derive(Debug)]
 pub(crate) struct Unit {
     name: Arc<str>,
-    factors: Mutex<HashMap<Arc<str>, Decimal>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What one of a unit is; nothing for a scale that begins at another zero.
+    factors: HashMap<Arc<str>, Option<Converted>>,
+    /// Numbers of such scales: of temperature.
+    on_scales: HashMap<(Arc<str>, String), Number>,
 }
 
 impl Unit {
     pub fn new(name: &str) -> Unit {
-        Unit { name: name.trim().into(), factors: Mutex::default() }
+        Unit { name: name.trim().into(), known: Mutex::default() }
     }
 
     /// A quantity that is compared with `column`, as a number in the column's unit.
@@ -70,14 +80,24 @@ impl Unit {
         if quantity.unit == self.name {
             return Ok(Number::Finite(quantity.number.clone()));
         }
-        let mut factors = self.factors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(factor) = factors.get(&quantity.unit) {
-            return Ok(Number::Finite(quantity.number.times(factor)));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(factor)) = known.factors.get(&quantity.unit) {
+            return Ok(factor.of(&quantity.number));
         }
-        if factors.len() >= MOST_CONVERSIONS {
+        let on_scale = (quantity.unit.clone(), quantity.number.to_string());
+        if let Some(number) = known.on_scales.get(&on_scale) {
+            return Ok(number.clone());
+        }
+        if known.factors.len() + known.on_scales.len() >= MOST_CONVERSIONS {
             return Err(ExprError::TooLarge { limit: format!("{MOST_CONVERSIONS} units for one column") });
         }
         let mistake = |why: String| ExprError::type_mistake(format!("column `{column}` is in {}, {why}", self.name));
+        let other_kind =
+            || mistake(format!("and cannot be compared with {quantity}: {} is of another kind", quantity.unit));
+        if known.factors.contains_key(&quantity.unit) {
+            let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
+            return Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone());
+        }
         if convert("1", &quantity.unit, &quantity.unit).is_none() {
             let unit = shortened(&quantity.unit);
             return Err(mistake(format!("and the unit `{unit}` of {quantity} is not known")));
@@ -86,17 +106,16 @@ impl Unit {
             let why = format!("a unit that is not known: {quantity} cannot be converted; write a plain number");
             return Err(mistake(why));
         }
-        let other_kind =
-            || mistake(format!("and cannot be compared with {quantity}: {} is of another kind", quantity.unit));
         let [zero, one] = ["0", "1"].map(|number| convert(number, &quantity.unit, &self.name));
         let (zero, one) = (zero.ok_or_else(other_kind)?, one.ok_or_else(other_kind)?);
-        if zero.is_zero() {
-            factors.insert(quantity.unit.clone(), one.clone());
-            return Ok(Number::Finite(quantity.number.times(&one)));
+        if zero.number.is_zero() {
+            let number = one.of(&quantity.number);
+            known.factors.insert(quantity.unit.clone(), Some(one));
+            return Ok(number);
         }
-        // Scales of temperature begin at different zeros.
-        let number = quantity.number.to_string();
-        convert(&number, &quantity.unit, &self.name).map(Number::Finite).ok_or_else(other_kind)
+        known.factors.insert(quantity.unit.clone(), None);
+        let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
+        Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone())
     }
 }
 
@@ -110,8 +129,24 @@ impl Interrupt for Steps {
     }
 }
 
+/// A number in another unit.
+#[derive(Clone, Debug)]
+struct Converted {
+    number: Decimal,
+    /// Or cut after 40 digits.
+    exact: bool,
+}
+
+impl Converted {
+    /// So many times this number.
+    fn of(&self, times: &Decimal) -> Number {
+        let product = times.times(&self.number);
+        Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
+    }
+}
+
 /// So many of one unit in another; `None` if there is no such number.
-fn convert(number: &str, from: &str, to: &str) -> Option<Decimal> {
+fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
     let (from, to) = (plain(from)?, plain(to)?);
     let mut context = Context::new();
     for (name, definition) in ALSO {
@@ -120,11 +155,16 @@ fn convert(number: &str, from: &str, to: &str) -> Option<Decimal> {
     let asked = format!("({number} {from}) to {to} to 40 sf");
     let answer = evaluate_with_interrupt(&asked, &mut context, &Steps::default()).ok()?;
     let answer = answer.get_main_result();
-    let digits = answer.trim_start_matches("approx. ").split_whitespace().next()?.trim_end_matches(['%', '°']);
-    match digits.strip_prefix('-') {
-        Some(size) => Decimal::parse(size).map(Decimal::negated),
-        None => Decimal::parse(digits),
-    }
+    let (digits, exact) = match answer.strip_prefix("approx. ") {
+        Some(digits) => (digits, false),
+        None => (answer, true),
+    };
+    let digits = digits.split_whitespace().next()?.trim_end_matches(['%', '°']);
+    let number = match digits.strip_prefix('-') {
+        Some(size) => Decimal::parse(size)?.negated(),
+        None => Decimal::parse(digits)?,
+    };
+    Some(Converted { number, exact })
 }
 
 /// A unit as fend-core reads it; `None` if it is more than units with small powers.
@@ -200,5 +240,9 @@ mod tests {
         }
         assert!(of("1 m^9 / m^8").is_ok());
         assert!(matches!(of("1 km"), Err(ExprError::TooLarge { .. })));
+        let kelvin = Unit::new("K");
+        let of = |degrees: usize| kelvin.number(&Quantity::parse(&format!("{degrees} °C")).unwrap(), "x");
+        assert!((1..MOST_CONVERSIONS).all(|degrees| of(degrees).is_ok()));
+        assert!(of(1).is_ok() && matches!(of(MOST_CONVERSIONS), Err(ExprError::TooLarge { .. })));
     }
 }

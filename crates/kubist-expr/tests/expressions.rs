@@ -85,6 +85,7 @@ fn conditions_are_one_and_zero_in_arithmetic() {
     assert_eq!(rows("on = 1"), [0, 3]);
     assert_eq!(rows("on <> 1"), [1]);
     assert_eq!(rows("1 = on AND 0 <> on AND on > 0.5 AND on IN (1, 7) AND NOT on IN (0)"), [0, 3]);
+    assert_eq!(rows("(x > 0) IN (on, 1)"), [0, 1, 3]);
     assert_eq!(rows("(x > 0) = on * 1 AND (x > 0) BETWEEN 1 AND 2"), [0, 3]);
     assert_eq!(error("on = 'a'"), "column `on` of type Boolean cannot be compared with the text 'a'");
     assert_eq!(error("n = TRUE"), "column `n` of type Int64 cannot be compared with the boolean TRUE");
@@ -139,6 +140,7 @@ fn branches_of_different_kinds_are_refused() {
         ("CASE WHEN on THEN x > 1 ELSE 1 END", "CASE gives a condition in one branch and the number 1 in another"),
         ("CASE WHEN on THEN t ELSE day END", "in one branch and column `day` of type Date32 in another: all must be"),
         ("CASE WHEN on THEN t ELSE '2000-01-01T00:00:00.0001' END", "of type Timestamp(ms), of which it is none"),
+        ("CASE WHEN on THEN t ELSE kind END", "in one branch and column `kind` of type Utf8 in another"),
         ("CASE WHEN x THEN 1 END", "column `x` of type Float64 is not a condition"),
         ("CASE x > 1 WHEN TRUE THEN 1 END", "CASE takes a column or a computed number, not a condition"),
         ("CASE n WHEN 'a' THEN 1 END", "column `n` of type Int64 cannot be compared with the text 'a'"),
@@ -170,6 +172,9 @@ fn casts_round_and_refuse_what_does_not_fit() {
     assert_eq!(wholes("t::int64").1, [Some(1_615_123_456_789), Some(-1), None, Some(0)]);
     assert_eq!(rows("n = CAST('7' AS int64) AND x = 2.5::float64 AND n::double precision > 6"), [0]);
     assert_eq!(rows("-n::int64 = -7"), [0]);
+    // All digits of decimals; of two integers that are equally near the even one.
+    assert_eq!(wholes("price::int128").1, [Some(2), None, Some(0), Some(10i128.pow(28))]);
+    assert!(error("price::int64").contains("does not fit Int64"));
     for (sql, message) in [
         ("u::int64", "CAST: 18446744073709551615 does not fit Int64"),
         ("n::smallint", "CAST: 9223372036854775807 does not fit Int16"),
@@ -233,7 +238,14 @@ fn bins_begin_at_round_numbers() {
     assert_eq!(single.as_primitive::<arrow_array::types::Float32Type>().values()[..2], [0.29, -0.5]);
     assert_eq!(wholes("bin(n, 5)").1[..2], [Some(5), Some(-10)]);
     assert_eq!(rows("bin(n, 5) = 5 AND bin(n, 2.5) = 5"), [0]);
-    for sql in ["bin(x, 0)", "bin(x, -1)", "bin(x, n)", "bin(x)", "bin(t, 5)", "bin(x, 1, 2)"] {
+    // Edges that are closer than floats, and wider than any of them.
+    assert_eq!(bins("bin(x * 0 + 1.7e308, 0.01)")[0], 1.7e308);
+    assert_eq!(bins("bin(n, 1e100)")[0], 0.0);
+    assert!(bins("bin(n, 1e100)")[1] < -0.99e100);
+    assert_eq!(groups("bin(f, 1e100)").data_type(), &DataType::Float64);
+    for sql in
+        ["bin(x, 999999999999e300)", "bin(x, 0)", "bin(x, -1)", "bin(x, n)", "bin(x)", "bin(t, 5)", "bin(x, 1, 2)"]
+    {
         assert!(error(sql).contains("bin"), "{sql}");
     }
 }

@@ -139,11 +139,11 @@ fn groups_are_of_any_expression() {
     assert_eq!(found.figures[1].own.as_ref().map(|own| own.texts()[0].clone()), Some(Some(small.to_string())));
     let refused = |by: &str| snapshot.estimate(&wish(&["count()"], &[by], 1.0)).unwrap_err();
     for (by, message) in [
-        ("diametr", "there is no column \"diametr\""),
+        ("diametr", "no column `diametr`; did you mean `diameter`?"),
         ("floor(diametr)", "group_by floor(diametr): no column `diametr`; did you mean `diameter`?"),
         ("2 + 3", "the same for every row"),
         ("CASE WHEN deposited THEN 1 ELSE 'a' END", "the number 1 in one branch and the text 'a' in another"),
-        ("id / 0 +", "at character 9"),
+        ("id / 0 +", "expected a value after `+`"),
     ] {
         let error = refused(by);
         assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(message), "{by}: {error}");
@@ -285,6 +285,10 @@ fn whole_numbers_keep_all_their_digits() {
     let batch = estimate.to_batch().unwrap();
     let values = batch["value"].as_primitive::<Int64Type>();
     assert!(values.values().contains(&((1 << 60) + 2_000)) && estimate.figures.len() == 4);
+    // A group without a value makes no floats of the others'.
+    let estimate = snapshot.estimate(&wish(&["max(time)"], &["time IS NULL"], 1.0)).unwrap();
+    let latest = estimate.to_batch().unwrap()["value"].clone();
+    assert!(matches!(latest.data_type(), DataType::Timestamp(..)) && (latest.len(), latest.null_count()) == (2, 1));
     let mixed = snapshot.estimate(&wish(&["max(id)", "mean(x)"], &[], 1.0)).unwrap();
     assert_eq!(mixed.to_batch().unwrap()["value"].data_type(), &DataType::Float64);
     assert_eq!(mixed.in_words(&mixed.figures[0]), "1,152,921,504,606,848,976 exactly");
@@ -300,6 +304,6 @@ fn a_sample_has_values_of_its_own_types() {
     assert!(!median.exact && ids.low < ids.value && ids.value < ids.high, "{median:?}");
     // Zone maps know the largest of all.
     assert!(largest.exact && largest.own.as_ref().unwrap().texts()[0] == Some(u64::MAX.to_string()));
-    assert!(estimate.in_words(time).starts_with("1970-01-01T"), "{}", estimate.in_words(time));
+    assert!(estimate.in_words(time).starts_with("1970-0"), "{}", estimate.in_words(time));
     assert!(sum.own.is_none() && !sum.exact);
 }

@@ -202,6 +202,8 @@ fn values_stay_with_their_records_and_columns_of_the_order_need_not_be_asked_for
     assert_eq!(answer(&snapshot, none).num_rows(), 5_000);
     let with_share = answer(&snapshot, run.of(Query::new().order_by(["x"]).precision(0.5).inclusion("p")));
     assert!(with_share["p"].as_primitive::<arrow_array::types::Float64Type>().values().iter().all(|p| *p == 0.5));
+    let no_sample = Query::new().order_by(["x"]).first(5).inclusion("p");
+    assert!(snapshot.query(no_sample).err().unwrap().to_string().contains("no sample"));
 }
 
 #[test]

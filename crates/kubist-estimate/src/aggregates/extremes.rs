@@ -25,7 +25,9 @@ pub const DEFINITION: Definition = Definition {
         let divisor = own.as_ref().map_or(1.0, unit);
         let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
         Ok(match own {
-            Some(own) => bound.of_wholes(own),
+            Some(own) if own::is_narrow(&own) => bound.of_wholes(own),
+            // Zone maps find it with all its digits; among records it is a float.
+            Some(own) => bound.exact_in(own),
             None => bound,
         })
     },

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{Expression, never};
+use kubist_expr::{ExprError, Expression, never};
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregates::share::NO_CONDITION;
 use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
@@ -21,6 +22,8 @@ use crate::sums::{Spread, Sums};
 /// What can be combined.
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
+/// Aggregates of one formula, at most: each takes work for every record.
+const MOST_TERMS: usize = 32;
 /// The error of an aggregate, over what a slope is measured along.
 const STEP: f64 = 1e-2;
 /// The least step, relative to the value: less would be rounding.
@@ -54,8 +57,13 @@ struct Formula {
 /// The formula that a text is; `None` if there is no aggregate in it.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
+    // What arguments are written as, each of which is read once.
+    let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
+        if terms.len() == MOST_TERMS {
+            return Err(format!("a formula is of at most {MOST_TERMS} aggregates"));
+        }
         let begin = name.start;
         let call = Call {
             name: text[name].to_ascii_lowercase(),
@@ -63,10 +71,18 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
             schema,
         };
         let kind = kind(&call)?;
+        let mut argument = 0;
         if kind != Kind::Records {
-            arguments.extend(call.expressions(1)?);
+            let bound = call.expressions(1)?;
+            if call.name == "share" && !bound.iter().all(Expression::is_condition) {
+                return Err(NO_CONDITION.into());
+            }
+            argument = written.iter().position(|known| *known == call.arguments[0]).unwrap_or(written.len());
+            if argument == written.len() {
+                written.push(call.arguments[0]);
+                arguments.extend(bound);
+            }
         }
-        let argument = arguments.len().saturating_sub(1);
         // Several of one text are several columns, which say the same.
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
@@ -104,30 +120,32 @@ fn next_call(
     at: usize,
     is_aggregate: &impl Fn(&str) -> bool,
 ) -> Result<Option<(Range<usize>, Range<usize>)>, String> {
-    let mut name: Option<usize> = None;
+    // The last word, while nothing but spaces follows it.
+    let mut word: Option<Range<usize>> = None;
     let mut letters = text[at..].char_indices().map(|(index, letter)| (at + index, letter));
     while let Some((index, letter)) = letters.next() {
-        match (letter, name) {
+        let end = index + letter.len_utf8();
+        word = match (letter, word) {
             ('"' | '\'' | '`', _) => {
-                name = None;
                 letters.find(|(_, next)| *next == letter);
+                None
             }
-            ('(', Some(begin)) if is_aggregate(text[begin..index].trim_end()) => {
+            ('(', Some(name)) if is_aggregate(&text[name.clone()]) => {
                 let end = closing(text, index + 1).ok_or("a parenthesis is not closed")?;
-                let named = begin..begin + text[begin..index].trim_end().len();
-                return Ok(Some((named, index + 1..end)));
+                return Ok(Some((name, index + 1..end)));
             }
-            (letter, None) if letter.is_alphabetic() || letter == '_' => name = Some(index),
-            (letter, Some(_)) if letter.is_alphanumeric() || letter == '_' || letter == '.' => {}
-            // A word may be followed by spaces before its parenthesis, but not by another word.
-            (letter, Some(begin)) if letter.is_whitespace() => {
-                let next = text[index..].trim_start().chars().next();
-                name = Some(begin).filter(|_| next == Some('('));
-            }
-            _ => name = None,
-        }
+            (letter, word) if letter.is_whitespace() => word,
+            (letter, Some(name)) if name.end == index && is_of_word(letter) => Some(name.start..end),
+            (letter, _) if letter.is_alphabetic() || letter == '_' => Some(index..end),
+            _ => None,
+        };
     }
     Ok(None)
+}
+
+/// Can it stand in a name, behind its first letter?
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
 
 /// Where the parenthesis closes that opened before `begin`.
@@ -149,18 +167,27 @@ impl Formula {
         1 + 2 * self.arguments
     }
 
+    /// Is it of the number of records alone?
+    fn is_of_records(&self) -> bool {
+        self.terms.iter().all(|term| term.kind == Kind::Records)
+    }
+
     /// The values of the formula for rows of the terms' values; NaN where there is none.
-    fn values(&self, rows: &[Vec<f64>]) -> Option<Vec<f64>> {
+    fn values(&self, rows: &[Vec<f64>]) -> Result<Vec<f64>, ExprError> {
         let column = |term: usize| Arc::new(rows.iter().map(|row| row[term]).collect::<Float64Array>()) as ArrayRef;
         let columns = (0..self.terms.len()).map(column).collect();
-        let batch = RecordBatch::try_new(self.schema.clone(), columns).ok()?;
-        self.expression.evaluate(&batch, &never).ok()
+        self.expression.evaluate(&RecordBatch::try_new(self.schema.clone(), columns)?, &never)
     }
 }
 
 impl Aggregate for Formula {
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, uses_number_of_records: true, ..Properties::default() }
+        Properties {
+            bell_curve: true,
+            uses_number_of_records: true,
+            follows_from_number_of_records: self.is_of_records(),
+            ..Properties::default()
+        }
     }
 
     fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
@@ -204,7 +231,7 @@ impl Totals {
             let value = match term.kind {
                 Kind::Records => {
                     slopes[0] = by;
-                    all * by
+                    conditions.rows.unwrap_or(all)
                 }
                 Kind::Count => {
                     slopes[present] = by;
@@ -239,7 +266,8 @@ impl Totals {
             })
             .collect();
         let mut rows = vec![at.clone()];
-        if conditions.p < 1.0 {
+        let exact = conditions.p >= 1.0 || (self.formula.is_of_records() && conditions.rows.is_some());
+        if !exact {
             for (term, step) in steps.iter().enumerate() {
                 for away in [-step, *step] {
                     let mut row = at.clone();
@@ -248,12 +276,12 @@ impl Totals {
                 }
             }
         }
-        let Some(found) = self.formula.values(&rows) else { return Interval::unknown() };
+        let Ok(found) = self.formula.values(&rows) else { return Interval::unknown() };
         let value = found[0];
         if value.is_nan() {
             return Interval::unknown();
         }
-        if conditions.p >= 1.0 {
+        if exact {
             return Interval::exact(value);
         }
         let mut slopes = vec![0.0; self.formula.width()];
@@ -292,6 +320,11 @@ impl Accumulator for Totals {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
         Found::new(self.interval(conditions), self.sums.records())
+    }
+
+    fn mistake(&self, conditions: &Conditions) -> Option<String> {
+        let at = self.terms(conditions).into_iter().map(|(value, _)| value).collect();
+        self.formula.values(&[at]).err().map(|mistake| mistake.to_string())
     }
 
     fn numbers(&self) -> usize {

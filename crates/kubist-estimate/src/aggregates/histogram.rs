@@ -14,7 +14,7 @@ use crate::interval::{Conditions, Interval};
 pub const DEFINITION: Definition = Definition {
     listed: "histogram(x, bins), histogram2d(x, y, bins_x, bins_y)",
     documented: [
-        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; `log` or `round` behind",
+        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; with the word log or round behind",
         "records in each bin; outer bins hold what lies beyond them, and say how far that goes",
         "each bin is a count",
     ],

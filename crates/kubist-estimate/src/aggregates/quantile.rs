@@ -47,7 +47,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
         }
     };
     let arguments = call.expressions(1)?;
-    let own = arguments[0].whole_type().and_then(own::of);
+    let own = arguments[0].whole_type().filter(own::is_narrow).and_then(own::of);
     let quantile = Quantile { share, divisor: own.as_ref().map_or(1.0, unit), values: Values::of(own.as_ref()) };
     let bound = Bound::new(arguments, quantile);
     Ok(match own {
@@ -149,7 +149,7 @@ impl Ranked for f64 {
 }
 
 macro_rules! ranked_wholes {
-    ($($whole:ty),*) => {$(
+    ($($whole:ty, $distance:ty);*) => {$(
         impl Ranked for $whole {
             fn of(records: &Records, row: usize) -> Option<$whole> {
                 records.wholes?.get(row).map(|value| value as $whole)
@@ -160,8 +160,9 @@ macro_rules! ranked_wholes {
             }
 
             fn towards(self, next: $whole, part: f64) -> $whole {
-                let way = part * (next as f64 - self as f64);
-                let (down, rest) = (self.saturating_add(way.floor() as $whole), way.fract());
+                // The distance of two large numbers has digits that floats of them have not.
+                let way = part * next.abs_diff(self) as f64;
+                let (down, rest) = (self.saturating_add_unsigned(way.floor() as $distance), way.fract());
                 // Of two that are equally near the even one.
                 let up = rest > 0.5 || (rest == 0.5 && down % 2 != 0);
                 down.saturating_add(up.into()).min(next)
@@ -177,7 +178,7 @@ macro_rules! ranked_wholes {
         }
     )*};
 }
-ranked_wholes!(i64, i128);
+ranked_wholes!(i64, u64; i128, u128);
 
 #[derive(Clone, Debug)]
 struct Ordered<T> {
@@ -410,6 +411,11 @@ mod tests {
         }
         assert_eq!((0i64.towards(1, 0.5), 1i64.towards(2, 0.5), (-1i128).towards(0, 0.5)), (0, 2, 0));
         assert_eq!((3i64.towards(5, 0.5), 3i64.towards(9, 0.25), 3i64.towards(8, 0.5)), (4, 4, 6));
+        assert_eq!(
+            (far.towards(far + 100, 0.5), i128::from(far).towards(i128::from(far) + 3, 0.5)),
+            (far + 50, (1 << 60) + 2)
+        );
+        assert_eq!(i64::MIN.towards(i64::MAX, 0.75), 1 << 62);
     }
 
     #[test]

@@ -18,10 +18,13 @@ pub const DEFINITION: Definition = Definition {
         let arguments = call.expressions(1)?;
         match arguments[0].is_condition() {
             true => Ok(of(arguments)),
-            false => Err("share() is of a condition, like share(diameter > 2e-5)".into()),
+            false => Err(NO_CONDITION.into()),
         }
     },
 };
+
+/// What is said of other arguments.
+pub const NO_CONDITION: &str = "share() is of a condition, like share(diameter > 2e-5)";
 
 /// The share that meets a condition.
 pub fn of(condition: Vec<Expression>) -> Bound {

@@ -4,7 +4,7 @@ use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Propert
 use crate::aggregates::exact_sum::ExactSum;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
-use crate::own::{of_sums, unit};
+use crate::own::{is_narrow, of_sums, unit};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
 use crate::unit::UnitRule;
@@ -17,7 +17,8 @@ pub const DEFINITION: Definition = Definition {
         call.takes(1..=1, "one argument")?;
         let arguments = call.expressions(1)?;
         // Sums of times are no times.
-        let whole = arguments[0].whole_type().and_then(|whole| Some((of_sums(&whole)?, unit(&whole))));
+        let whole =
+            arguments[0].whole_type().filter(is_narrow).and_then(|whole| Some((of_sums(&whole)?, unit(&whole))));
         Ok(match whole {
             Some((own, divisor)) => Bound::new(arguments, WholeSum { divisor }).of_wholes(own),
             None => Bound::new(arguments, Sum),

@@ -11,7 +11,7 @@ use crate::accumulate::{Asked, Group};
 use crate::distribution::{missed_group, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Interval};
-use crate::own::Own;
+use crate::own::{self, Own};
 use crate::zones::{self, Extreme};
 use kubist_types::error::{Error, Result};
 
@@ -71,10 +71,14 @@ impl Estimation {
             }
         }
         if let Some(rows) = self.rows {
-            let counts = task.aggregates.iter().filter(|asked| asked.bound.properties.is_number_of_records);
-            let names: Vec<&str> = counts.map(|asked| asked.name.as_str()).collect();
-            for figure in figures.iter_mut().filter(|figure| names.contains(&figure.aggregate.as_str())) {
-                let all = rows as f64;
+            for figure in &mut figures {
+                let asked = task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+                let value = match asked.map(|asked| asked.bound.properties) {
+                    Some(known) if known.is_number_of_records => Some(rows as f64),
+                    Some(known) if known.follows_from_number_of_records => figure.value,
+                    _ => None,
+                };
+                let Some(all) = value else { continue };
                 *figure = Figure {
                     value: Some(all),
                     low: all,
@@ -280,13 +284,29 @@ impl Estimation {
 
     /// What is exact in the type of its aggregate; ends that zone maps have found.
     fn in_own_types(&self, figures: &mut [Figure]) {
-        for figure in figures {
+        for figure in figures.iter_mut() {
             let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
             let Some(own) = asked.and_then(|asked| asked.bound.own.as_ref()) else { continue };
             match &mut figure.own {
                 Some(found) => found.bounded(figure.low, figure.high),
-                found if figure.exact => *found = Some(Own::rounded(own, figure.value, figure.low, figure.high)),
+                // Of wide decimals a float does not know the digits.
+                found if figure.exact && own::is_narrow(own) => {
+                    *found = Some(Own::rounded(own, figure.value, figure.low, figure.high));
+                }
                 _ => {}
+            }
+        }
+        // Groups without a value are no reason to give those of the others as floats.
+        for asked in &self.task.aggregates {
+            let mine = || figures.iter().filter(|figure| figure.aggregate == asked.name);
+            let (Some(own), true) = (asked.bound.own.as_ref(), mine().any(|figure| figure.own.is_some())) else {
+                continue;
+            };
+            let without = |figure: &&mut Figure| figure.aggregate == asked.name && figure.value.is_none();
+            for figure in figures.iter_mut().filter(without).filter(|figure| figure.own.is_none()) {
+                let mut nothing = Own { data_type: own.clone(), value: None, low: None, high: None };
+                nothing.bounded(figure.low, figure.high);
+                figure.own = Some(nothing);
             }
         }
     }
@@ -296,11 +316,17 @@ impl Estimation {
         if self.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
         }
-        if conditions.p >= 1.0 {
-            return vec![];
-        }
-        let mut warnings = Vec::new();
         let task = self.task.clone();
+        let mut warnings = Vec::new();
+        for (number, asked) in task.aggregates.iter().enumerate() {
+            let groups = &mut self.accumulated.groups.iter();
+            if let Some(mistake) = groups.find_map(|group| group.accumulators[number].mistake(&conditions)) {
+                warnings.push(format!("{}: {mistake}", asked.name));
+            }
+        }
+        if conditions.p >= 1.0 {
+            return warnings;
+        }
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
         for (number, Asked { name, .. }) in leaning {
             let (mut few, mut skewed, mut constant) = (0, 0, 0);

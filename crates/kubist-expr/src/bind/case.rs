@@ -64,6 +64,8 @@ enum Kind {
     Number,
     Condition,
     Text,
+    /// A text as it is written, which may stand for a time.
+    Written,
     /// Dates and times of one type.
     Time(DataType),
     /// A time as it is written.
@@ -75,7 +77,8 @@ fn kind(value: &Meaning) -> Result<Kind, ExprError> {
         Meaning::Literal(Literal::Null) => Kind::Null,
         Meaning::Literal(Literal::Number(_)) => Kind::Number,
         Meaning::Literal(Literal::Bool(_)) | Meaning::Test(_) => Kind::Condition,
-        Meaning::Literal(Literal::Text(_)) | Meaning::Choice(_) => Kind::Text,
+        Meaning::Literal(Literal::Text(_)) => Kind::Written,
+        Meaning::Choice(_) => Kind::Text,
         Meaning::Literal(Literal::Moment { .. }) => Kind::AnyTime,
         Meaning::Operand(operand) => match family(operand) {
             Family::Null => Kind::Null,
@@ -102,10 +105,8 @@ fn met(one: Kind, other: Kind) -> Option<Kind> {
     match (one, other) {
         (Kind::Null, kind) | (kind, Kind::Null) => Some(kind),
         (Kind::AnyTime, Kind::Time(kind)) | (Kind::Time(kind), Kind::AnyTime) => Some(Kind::Time(kind)),
-        // Where a time stands a text can be one.
-        (Kind::Text, time @ (Kind::Time(_) | Kind::AnyTime)) | (time @ (Kind::Time(_) | Kind::AnyTime), Kind::Text) => {
-            Some(time)
-        }
+        (Kind::Written, kind @ (Kind::Text | Kind::Time(_) | Kind::AnyTime))
+        | (kind @ (Kind::Text | Kind::Time(_) | Kind::AnyTime), Kind::Written) => Some(kind),
         (one, other) => (one == other).then_some(one),
     }
 }
@@ -134,7 +135,7 @@ fn of_kind(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Mean
         Kind::AnyTime => Err(ExprError::type_mistake(
             "CASE gives times of no type: cast them, as in TIMESTAMP '2020-01-01'::timestamp",
         )),
-        Kind::Text => texts(known, tests, values),
+        Kind::Text | Kind::Written => texts(known, tests, values),
     }
 }
 

@@ -44,7 +44,30 @@ fn refused(what: &str, to: &DataType) -> ExprError {
     ExprError::type_mistake(format!("{what} cannot be cast to {to}"))
 }
 
+/// A column of decimals as integers, with all digits; `None` for other columns and types, and
+/// where 128 bits do not hold the decimals.
+fn decimals(operand: &Operand, to: &DataType) -> Option<Compute> {
+    let column = operand.column()?;
+    let scale = match column.data_type {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => scale,
+        _ => return None,
+    };
+    let (first, last) = match Family::of(to) {
+        _ if *to == HUGE => (-LAST, LAST),
+        Family::Int { first, last } => (first, last),
+        _ => return None,
+    };
+    let power = 10i128.checked_pow(scale.unsigned_abs().into())?;
+    let (multiplier, divisor) = if scale < 0 { (power, 1) } else { (1, power) };
+    let without_point = Compute::new(Kind::Int, Step::Column(column.clone()));
+    let step = Step::Cast(Box::new(without_point), Cast::Decimal { multiplier, divisor, first, last });
+    Some(Compute { kind: Kind::Int, stored: Some(to.clone()).filter(|to| *to != HUGE), step })
+}
+
 fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
+    if let Some(whole) = decimals(&operand, &to) {
+        return Ok(Operand::Compute(whole).into());
+    }
     let (from, into) = (family(&operand), Family::of(&to));
     let described = describe(&Meaning::from(operand.clone()));
     let cast = match (from, into) {

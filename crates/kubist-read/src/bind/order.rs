@@ -41,6 +41,9 @@ impl Order {
                 )),
             };
         };
+        if spec.first.is_some() && spec.inclusion.is_some() {
+            return Err(Error::invalid("inclusion: the first records of an order are no sample; ask without first"));
+        }
         if names.is_empty() {
             return Err(Error::invalid("order_by: it names no column"));
         }

@@ -41,6 +41,13 @@ impl OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
+    /// Makes a file that other users cannot open, to read and write; fails if there is one.
+    pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
+        Ok(Box::new(OsFile(file.into())))
+    }
+
     /// Where to look for a path, and under which name.
     fn at<'a>(&self, path: &'a Path) -> io::Result<At<'a>> {
         let below = path.strip_prefix(&self.root).ok();
@@ -73,14 +80,13 @@ impl At<'_> {
         self.folder.as_ref().map_or(CWD, AsFd::as_fd)
     }
 
-    fn open(&self, flags: OFlags, wanted: Sort) -> io::Result<OwnedFd> {
+    /// `mode` is that of a file that is made.
+    fn open(&self, flags: OFlags, mode: Mode, wanted: Sort) -> io::Result<OwnedFd> {
         let no_links = if self.folder.is_some() { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = flags | no_links | OFlags::CLOEXEC | OFlags::NOCTTY;
-        retry_on_intr(|| openat(self.folder(), self.name, flags, Mode::from_raw_mode(0o666))).map_err(|error| {
-            match error {
-                Errno::NOENT | Errno::EXIST => error.into(),
-                _ => self.instead(error, wanted),
-            }
+        retry_on_intr(|| openat(self.folder(), self.name, flags, mode)).map_err(|error| match error {
+            Errno::NOENT | Errno::EXIST => error.into(),
+            _ => self.instead(error, wanted),
         })
     }
 
@@ -89,7 +95,7 @@ impl At<'_> {
     }
 
     fn open_directory(&self) -> io::Result<OwnedFd> {
-        self.open(OFlags::RDONLY | OFlags::DIRECTORY, Sort::Directory)
+        self.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty(), Sort::Directory)
     }
 
     fn stat(&self) -> rustix::io::Result<Stat> {
@@ -130,7 +136,7 @@ impl Disk for OsDisk {
             Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         // Opening a pipe waits for its other end, unless told not to.
-        let file = self.at(path)?.open(how | OFlags::NONBLOCK, Sort::File)?;
+        let file = self.at(path)?.open(how | OFlags::NONBLOCK, Mode::from_raw_mode(0o666), Sort::File)?;
         match sort(&fstat(&file)?) {
             Sort::File => Ok(Box::new(OsFile(file.into()))),
             sort => Err(irregular(path, sort, Sort::File)),
@@ -273,5 +279,20 @@ impl DiskFile for OsFile {
             Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn private_files_are_of_one_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, path) = (OsDisk::beneath(folder.path()), folder.path().join("spilled"));
+        disk.create_private(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(disk.create_private(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, OsDisk, read_range, write_all};
+use crate::disk::{Disk, DiskFile, OsDisk, read_range, write_all};
 use crate::{Error, Result, Scratch};
 
 use super::{LocalStore, temporary};
@@ -34,7 +34,7 @@ pub fn local_scratch() -> Result<Box<dyn Scratch>> {
     let folder = std::env::temp_dir();
     let disk = OsDisk::beneath(&folder);
     let path = folder.join(format!("kubist-{:016x}", disk.unique()));
-    let file = disk.open(&path, Open::Create).map_err(|error| Error::io("create", &path, error))?;
+    let file = disk.create_private(&path).map_err(|error| Error::io("create", &path, error))?;
     disk.unlink(&path).map_err(|error| Error::io("unlink", &path, error))?;
     Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))
 }

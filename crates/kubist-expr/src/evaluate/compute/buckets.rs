@@ -4,6 +4,9 @@ use crate::bound::Period;
 use crate::moment::{days_since_epoch, month_of};
 use crate::number::BinWidth;
 
+/// A float of more has no neighbours one away.
+const CLOSEST: f64 = 9_007_199_254_740_992.0;
+
 /// The edges of bins as floats: whole multiples of a decimal, each rounded once, so that an
 /// edge is the number that is written so (0.3, where 3 * 0.1 is more).
 pub(super) struct Edges {
@@ -24,19 +27,22 @@ impl Edges {
 
     /// The greatest edge that is not above the value, where edges are rounded by `round`.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
-        if !value.is_finite() {
+        let number = (value / self.edge(1.0)).floor();
+        // Where edges are closer than floats, each float is one.
+        if !value.is_finite() || number.abs() >= CLOSEST {
             return value;
         }
-        let number = (value / self.edge(1.0)).floor();
         let at = |number: f64| round(self.edge(number));
         // The division was rounded, so that it may be one off.
-        if at(number + 1.0) <= value {
+        let found = if at(number + 1.0) <= value {
             at(number + 1.0)
         } else if at(number) <= value {
             at(number)
         } else {
             at(number - 1.0)
-        }
+        };
+        // The edge below the least floats is none.
+        if found.is_finite() { found } else { value }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::bound::{Cast, Compute, Kind};
 use crate::error::ExprError;
 use crate::vector::{Values, Vector};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use std::cmp::Ordering;
 
 pub(super) fn cast(of: Vector, cast: &Cast, compute: &Compute) -> Result<Vector, ExprError> {
     let Vector { values, nulls } = of;
@@ -20,8 +21,24 @@ pub(super) fn cast(of: Vector, cast: &Cast, compute: &Compute) -> Result<Vector,
         Cast::Scaled { multiplier, divisor, first, last } => {
             let scaled = |value: i128| value.checked_mul(*multiplier).map(|value| value.div_euclid(*divisor));
             let within = |value: i128| scaled(value).filter(|value| (first..=last).contains(&value));
-            integers(values.into_ints(), nulls, within, compute)
+            integers(values.into_ints(), nulls, within, |value| value.to_string(), compute)
         }
+        Cast::Decimal { multiplier, divisor, first, last } => {
+            let scaled = |value: i128| value.checked_mul(*multiplier).map(|value| nearest(value, *divisor));
+            let within = |value: i128| scaled(value).filter(|value| (first..=last).contains(&value));
+            let shown = |value: i128| (value as f64 * *multiplier as f64 / *divisor as f64).to_string();
+            integers(values.into_ints(), nulls, within, shown, compute)
+        }
+    }
+}
+
+/// The nearest integer, of two the even one.
+fn nearest(value: i128, divisor: i128) -> i128 {
+    let (down, rest) = (value.div_euclid(divisor), value.rem_euclid(divisor));
+    match rest.cmp(&(divisor - rest)) {
+        Ordering::Less => down,
+        Ordering::Equal => down + down.rem_euclid(2),
+        Ordering::Greater => down + 1,
     }
 }
 
@@ -33,7 +50,9 @@ fn whole(
 ) -> Result<Vector, ExprError> {
     let within = |value: &i128| (first..=last).contains(value);
     let floats = match values {
-        Values::Int(values) => return integers(values, nulls, |value| Some(value).filter(within), compute),
+        Values::Int(values) => {
+            return integers(values, nulls, |value| Some(value).filter(within), |value| value.to_string(), compute);
+        }
         floats => floats.into_f64(),
     };
     let nulls = match floats.iter().any(|value| value.is_nan()) {
@@ -45,14 +64,16 @@ fn whole(
     };
     // Beyond this, `as` would give the nearest integer of 128 bits.
     let rounded = |value: f64| (value.abs() < 1.7e38).then(|| value.round_ties_even() as i128).filter(within);
-    integers(floats, nulls, rounded, compute)
+    integers(floats, nulls, rounded, |value| value.to_string(), compute)
 }
 
-/// Integers of all rows that are not null, each of which must have one.
-fn integers<T: Copy + std::fmt::Display>(
+/// Integers of all rows that are not null, each of which must have one; an error has the value
+/// as it is `shown`.
+fn integers<T: Copy>(
     values: Vec<T>,
     nulls: Option<NullBuffer>,
     integer: impl Fn(T) -> Option<i128>,
+    shown: impl Fn(T) -> String,
     compute: &Compute,
 ) -> Result<Vector, ExprError> {
     let mut found = Vec::with_capacity(values.len());
@@ -62,7 +83,7 @@ fn integers<T: Copy + std::fmt::Display>(
             None if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) => found.push(0),
             None => {
                 let name = compute.stored.as_ref().map_or("int128".to_owned(), |stored| stored.to_string());
-                return Err(ExprError::Overflow { message: format!("CAST: {value} does not fit {name}") });
+                return Err(ExprError::Overflow { message: format!("CAST: {} does not fit {name}", shown(value)) });
             }
         }
     }
