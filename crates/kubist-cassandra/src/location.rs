@@ -276,7 +276,7 @@ mod tests {
             ("cassandra://h/K/t", "keyspace \"K\""),
             ("cassandra://h/k/a b", "only A-Z"),
             ("cassandra://a%2@h/k/t", "%25"),
-            ("cassandra://h/k/t?speed=1", "no setting"),
+            ("cassandra://h/k/t?speed=1", "not a setting"),
             ("cassandra://h/k/t?consistency=none", "quorum or all"),
             ("cassandra://h/k/t?replication=dc1", "data center"),
             ("cassandra://h/k/t?patience=0", "3600"),

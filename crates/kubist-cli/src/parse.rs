@@ -476,7 +476,7 @@ mod tests {
             ("x=1:2,3", "\"3\": expected COLUMN=LOW:HIGH"),
             ("x=1...2", "expected LOW:HIGH"),
             ("when=10:00:11:00", "LOW..HIGH"),
-            ("y=1:2", "no column `y`; the columns are `x`, `pid`, `when`, `kind`"),
+            ("y=1:2", "no column `y`; did you mean `x`?; the columns are `x`, `pid`, `when`, `kind`"),
             ("x=a:b", "\"a\" is not a value for column \"x\" (Float32)"),
             ("x=nan:", "\"nan\" is not a value"),
         ] {
@@ -544,6 +544,6 @@ mod tests {
     fn types() {
         let types: Types = "x=float32,pid=int64".parse().unwrap();
         assert_eq!(types.0[0], ("x".to_string(), DataType::Float32));
-        assert!("x=quaternion".parse::<Types>().unwrap_err().contains("no type"));
+        assert!("x=quaternion".parse::<Types>().unwrap_err().contains("is not a type"));
     }
 }

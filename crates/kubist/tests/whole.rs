@@ -273,7 +273,7 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(!at.exists() && folder.path().exists());
     let gone = table.snapshot().and_then(|snapshot| snapshot.query(&Query::default())?.collect::<Result<Vec<_>, _>>());
     assert!(matches!(gone, Err(Error::NotATable { .. })), "{gone:?}");
-    assert!(matches!(Table::drop_at(&name, false), Err(Error::NotATable { .. })));
+    assert!(matches!(Table::drop_at(&name, false), Err(Error::Missing { .. })));
 
     // Files, folders and links of others.
     make();

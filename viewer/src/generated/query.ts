@@ -116,7 +116,7 @@ export interface EstimateRequest extends CountRequest {
   error?: number;
   /** JSON by default; or an Arrow IPC stream, a row a figure. */
   format?: "json" | "arrow";
-  /** Columns by whose values records are grouped. */
+  /** Columns and expressions by whose values records are grouped. */
   group_by?: string[];
   /** Read about this many bytes at most. (at least 1) */
   max_bytes?: number;
