@@ -140,6 +140,7 @@ def test_in_python_a_failure_of_one_rank_is_told_to_all(path: Path, tmp_path: Pa
         """
 import sys
 import numpy as np
+import pyarrow as pa
 from mpi4py import MPI
 import kubist.mpi
 
@@ -160,14 +161,17 @@ with kubist.mpi.open(comm, path, rows, dimensions={"x": (0, 1)}, mode="node", ti
         assert comm.rank and "pid" in str(error), error
     run.write(3, None)
     run.abandon(4)
+    # Rows may come in several batches.
+    part = pa.table({name: rows[name] for name in ("x", "pid")})
+    run.write(5, pa.concat_tables([part, part]))
 """
     )
     paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
     run(*mpirun(2, sys.executable, script, path), env=os.environ | MPI | paths)
     snapshot = kubist.open(path).snapshot()
-    assert list(snapshot.complete_steps()) == [1, 2, 3, 4]
-    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4)]
-    assert counts == [6, 3, 0, 0]
+    assert list(snapshot.complete_steps()) == [1, 2, 3, 4, 5]
+    counts = [len(snapshot.query(steps=step).to_arrow()) for step in (1, 2, 3, 4, 5)]
+    assert counts == [6, 3, 0, 0, 12]
 
 
 @pytest.mark.parametrize("language", ["C++ alone", "C++20 alone"])
@@ -286,6 +290,74 @@ def test_an_mpi_that_another_started_is_named(
         assert ": this program is of" in done.stderr, done.stderr
         said = done.stderr.split("this program is of", 1)[1].split("\n")[0]
         assert of in said.split("started")[0] and started in said.split("started")[1]
+    assert not path.exists()
+
+
+UNCLOSED = r"""
+#include "kubist_mpi.h"
+#define MUST(call) if ((call) != KUBIST_STATUS_OK) return fprintf(stderr, "%s\n", kubist_message()), 2
+int main(int argc, char **argv) {
+  const char *table = "{\"columns\": {\"x\": \"f64\", \"pid\": \"i64\"},"
+                      " \"dimensions\": {\"x\": [0, 1]}, \"identity\": [\"pid\"]}";
+  const double x[2] = {0.25, 0.5};
+  const int64_t pid[2] = {1, 2};
+  KubistMpiOptions options = {.size = sizeof options};
+  KubistMpi run;
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  options.mode = rank == 0 ? atoi(argv[2]) : KUBIST_MPI_PER_RANK;
+  if (kubist_mpi_open(MPI_COMM_WORLD, argv[1], table, &options, &run) != KUBIST_STATUS_OK) {
+    fprintf(stderr, "%s\n", run.message);
+    kubist_mpi_close(&run, 0.0);
+    MPI_Finalize();
+    return 3;
+  }
+  MUST(kubist_begin_step(run.writer, 1));
+  MUST(kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, 2, 0));
+  MUST(kubist_put(run.writer, "pid", KUBIST_TYPE_I64, pid, 2, 0));
+  MUST(kubist_end_step(run.writer, NULL, NULL));
+  MUST(kubist_wait(run.writer, 1, 60.0));
+  MUST(kubist_begin_step(run.writer, 2));
+  MUST(kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, 2, 0));
+  return MPI_Finalize();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def unclosed(prefix: Path) -> Path:
+    need("mpicc.openmpi")
+    source, program = prefix / "unclosed.c", prefix / "unclosed"
+    source.write_text(UNCLOSED)
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    run("mpicc.openmpi", "-std=c11", "-Wall", "-Werror", source, "-o", program, *link)
+    return program
+
+
+@pytest.mark.parametrize(("mode", "logs"), [("1", 2), ("2", 1)])
+def test_a_run_that_is_not_closed_leaves_what_is_durable(
+    unclosed: Path, path: Path, mode: str, logs: int
+) -> None:
+    """The first rank's mode counts, whatever the others say."""
+    run(*mpirun(2, unclosed, path, mode), env=os.environ | MPI)
+    table = kubist.open(path)
+    assert len(table) == 4
+    assert len(table.info().writers) == logs
+    assert table.verify(deep=True).ok
+
+
+def test_a_mode_that_there_is_not_is_told_to_all(unclosed: Path, path: Path) -> None:
+    done = subprocess.run(
+        mpirun(2, unclosed, path, 7),
+        env=os.environ | MPI,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert "there is no mode 7" in done.stderr, done.stderr
     assert not path.exists()
 
 

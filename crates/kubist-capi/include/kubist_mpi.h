@@ -13,7 +13,8 @@
  *
  * Each rank writes to the table on its own (KUBIST_MPI_PER_RANK), or puts into a ring in memory
  * that the ranks of a node share, and a thread of the node's first rank commits
- * (KUBIST_MPI_PER_NODE). A step is complete once all ranks ended or abandoned it.
+ * (KUBIST_MPI_PER_NODE). A step is complete once all ranks ended or abandoned it: none may pass by
+ * one that another ends.
  */
 
 #ifndef KUBIST_MPI_H
@@ -52,7 +53,7 @@ typedef struct KubistMpi {
   MPI_Win window;
   int at_end;          /* key of what MPI_Finalize calls, where the run was not closed */
   KubistLeader **kept; /* what it ends then */
-  char message[1024]; /* why a collective call failed, the same in all ranks */
+  char message[1024];  /* why a collective call failed, the same in all ranks */
 } KubistMpi;
 
 /* The worst status of all ranks, and its message, in all of them. */

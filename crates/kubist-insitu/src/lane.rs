@@ -155,6 +155,16 @@ impl Lane {
         })
     }
 
+    /// Says that the columns so far are whole, and that others of more rows may follow.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Lane::put`].
+    pub fn end_part(&mut self, step: i64, patience: &Patience) -> Result<()> {
+        self.open(patience)?;
+        self.send(Header::of_step(What::Part, step), patience)
+    }
+
     /// # Errors
     ///
     /// As of [`Lane::put`].

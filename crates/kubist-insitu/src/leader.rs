@@ -135,7 +135,7 @@ impl Serving {
             Err(failure) => {
                 // Steps that all ranks ended are written before the failure is told.
                 let _ = self.finish();
-                self.ring.fail(&failure);
+                self.ring.fail(&failure.lasting());
             }
         }
     }
@@ -273,6 +273,11 @@ impl Incoming {
                     return garbled();
                 }
                 self.column = Some((header, buffer(header.bytes as usize)?));
+            }
+            What::Part => {
+                let Some(staged) = &mut self.staged else { return garbled() };
+                staged.check(layout)?;
+                staged.end_part(layout)?;
             }
             What::End => {
                 let Some(staged) = self.staged.take() else { return garbled() };

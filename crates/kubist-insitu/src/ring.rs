@@ -94,9 +94,11 @@ pub enum What {
     End,
     Abandon,
     Close,
+    /// The columns so far are whole; more rows follow.
+    Part,
 }
 
-const WHATS: [What; 5] = [What::Begin, What::Column, What::End, What::Abandon, What::Close];
+const WHATS: [What; 6] = [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part];
 
 /// The first bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -90,20 +90,38 @@ impl Staged {
         }
     }
 
-    /// All rows.
+    /// Forgets the columns so far, for others of more rows.
+    pub fn begin_part(&mut self) {
+        self.rows = None;
+        self.given.clear();
+        self.columns.clear();
+    }
+
+    /// Makes a batch of the columns so far; others may follow.
     ///
     /// # Errors
     ///
     /// `Internal` if Arrow finds that they do not fit each other.
-    pub fn into_batches(self, layout: &Layout) -> Result<Vec<RecordBatch>> {
-        let Staged { rows, columns, mut batches, .. } = self;
-        if let Some((rows, _)) = rows.filter(|(rows, _)| *rows > 0) {
+    pub fn end_part(&mut self, layout: &Layout) -> Result<()> {
+        let columns = std::mem::take(&mut self.columns);
+        if let Some((rows, _)) = self.rows.filter(|(rows, _)| *rows > 0) {
             let fields: Vec<_> = columns.iter().map(|(column, _)| layout.schema().fields()[*column].clone()).collect();
             let arrays = columns.into_iter().map(|(_, values)| values).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
             let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options);
-            batches.push(batch.map_err(internal)?);
+            self.batches.push(batch.map_err(internal)?);
         }
-        Ok(batches)
+        self.begin_part();
+        Ok(())
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Staged::end_part`].
+    pub fn into_batches(mut self, layout: &Layout) -> Result<Vec<RecordBatch>> {
+        self.end_part(layout)?;
+        Ok(self.batches)
     }
 }

@@ -202,6 +202,27 @@ fn a_column_that_was_added_meanwhile_is_taken() {
 }
 
 #[test]
+fn a_step_takes_several_batches_through_a_ring() {
+    let (table, ring) = (table("batches"), ring(1, 1 << 16));
+    let mut leader = lead(&table, ring);
+    let mut writer = attach(&table, ring, 0);
+    writer.begin(1).unwrap();
+    for rows in [3, 0, 5] {
+        let x = Float64Array::from(vec![0.5; rows]);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("x", Arc::new(x)), ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64)))];
+        writer.put_batch(&RecordBatch::try_from_iter(columns).unwrap(), &patience(60)).unwrap();
+    }
+    // And columns beside them.
+    put_x(&mut writer, 2);
+    put_n(&mut writer, 2);
+    writer.end(None, &patience(60)).unwrap();
+    writer.close(&patience(60)).unwrap();
+    leader.close(&patience(60)).unwrap();
+    assert_eq!(rows(&table), 10);
+}
+
+#[test]
 fn a_token_is_refused_where_a_leader_commits() {
     let (table, ring) = (table("token"), ring(1, 1 << 16));
     let mut writer = attach(&table, ring, 0);

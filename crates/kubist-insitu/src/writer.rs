@@ -155,7 +155,7 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Copies a batch of rows that has all columns.
+    /// Copies a batch of rows that has all columns. A step may have several.
     ///
     /// # Errors
     ///
@@ -174,6 +174,10 @@ impl StepWriter {
             // SAFETY: the bytes are there until the call is over.
             let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
             self.put(field.name(), values, patience)?;
+        }
+        if let (Sink::Lane(lane), Some(staged)) = (&mut self.sink, &mut self.staged) {
+            lane.end_part(staged.step, patience)?;
+            staged.begin_part();
         }
         Ok(())
     }
