@@ -320,6 +320,8 @@ int main(int argc, char **argv) {
   MUST(kubist_wait(run.writer, 1, 60.0));
   MUST(kubist_begin_step(run.writer, 2));
   MUST(kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, 2, 0));
+  /* The first rank's end ends the leader, which others may still write to. */
+  MPI_Barrier(MPI_COMM_WORLD);
   return MPI_Finalize();
 }
 """
