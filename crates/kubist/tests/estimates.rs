@@ -291,8 +291,9 @@ fn edges_are_round_or_logarithmic_and_bins_hold_all() {
 fn an_estimate_says_early_what_its_goal_takes() {
     let rows = 300_000i64;
     let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, false)]));
-    let around_zero: ArrayRef =
-        Arc::new(Float64Array::from_iter_values((0..rows).map(|row| ((row * 7919) % rows) as f64 - rows as f64 / 2.0)));
+    let around_zero: ArrayRef = Arc::new(Float64Array::from_iter_values(
+        (0..rows).map(|row| ((row * 104_729) % rows) as f64 - rows as f64 / 2.0),
+    ));
     let batch = RecordBatch::try_new(schema.clone(), vec![around_zero]).unwrap();
     let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
     let options = TableOptions { dimensions, ..TableOptions::default() };
