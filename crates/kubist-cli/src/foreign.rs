@@ -1,7 +1,7 @@
 //! Files whose libraries are Python's.
 //!
 //! The command reads Parquet, Arrow, CSV and NPZ itself. Everything else, and whatever only makes
-//! sense for other formats (a topology, a folder that grows), is the business of the Python
+//! sense for other formats (a topology, a folder that grows), is done by the Python
 //! package: an ingest becomes `python3 -m kubist.ingesting`, with what was asked as JSON.
 //! Output, exit codes and signals are then the package's, and mean the same. The answer of a
 //! query goes to `python3 -m kubist.exporting` as an Arrow stream.
@@ -53,7 +53,7 @@ fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
-            "{file}: this format is the business of the Python package, which is not installed beside this \
+            "{file}: files of this kind are read by the Python package, which is not installed beside this \
              command: pip install kubist"
         ),
     })

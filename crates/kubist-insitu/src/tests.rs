@@ -159,6 +159,8 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
         second.begin(3).unwrap();
         // Whether it hears of it is up to chance.
         let _ = put(&mut second, "x", Kind::F64, &[0.5], 60);
+        let _ = put(&mut second, "n", Kind::I64, &[1i64], 60);
+        let _ = second.end(None, &patience(60));
         let _ = second.close(&patience(60));
     };
     one_of_two("later", go_on, &[silent]);
