@@ -208,7 +208,10 @@ impl Parser<'_> {
             }
             Token::Symbol(symbol) => format!("`{symbol}`"),
         };
-        self.here(format!("{expected}found {found}"))
+        self.here(match expected {
+            "" => format!("{found} is not expected here"),
+            _ => format!("{expected}found {found}"),
+        })
     }
 
     /// Runs `parse` one level deeper.

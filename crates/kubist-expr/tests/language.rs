@@ -156,10 +156,10 @@ fn mistakes_name_what_is_wrong() {
         ("", "at character 1: the expression is empty"),
         ("  ", "at character 1: the expression is empty"),
         ("x >", "expected a value after `>` at character 4"),
-        ("x > 1 AND", "at character 10: found the end"),
-        ("x 5", "at character 3: found the number 5"),
+        ("x > 1 AND", "at character 10: the end is not expected here"),
+        ("x 5", "at character 3: the number 5 is not expected here"),
         ("(x > 1", "at character 7: expected `)`, found the end"),
-        ("é > 1 )", "at character 7: found `)`"),
+        ("é > 1 )", "at character 7: `)` is not expected here"),
         ("x > 1e", "at character 5: `1e` is not a number"),
         ("x > 1_000", "at character 5: `1_000` is not a number"),
         ("x > 0x10", "at character 5: `0x10` is not a number"),
@@ -186,7 +186,7 @@ fn mistakes_name_what_is_wrong() {
         ("count(*) > 1", "the aggregate `count` is not supported in an expression"),
         ("x > E'a'", "the literal E'...' is not supported in an expression"),
         ("SELECT x FROM t", "SELECT is not supported in an expression"),
-        ("x > 5; DROP TABLE t", "at character 6: found `;`"),
+        ("x > 5; DROP TABLE t", "at character 6: `;` is not expected here"),
         (
             "cot(x) > 1",
             "the function `cot` is not supported in an expression; known are abs, acos, asin, atan, atan2, bin, ceil, cos, \
