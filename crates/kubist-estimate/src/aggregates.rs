@@ -205,7 +205,7 @@ mod tests {
             ("share(x)", "of a condition"),
             ("100 * share(x)", "of a condition"),
             (&["sum(x)"; 33].join(" + "), "at most 32 aggregates"),
-            ("mean(x))", "found `)`"),
+            ("mean(x))", "`)` is not expected here"),
             ("mean((x)", "a parenthesis is not closed"),
             ("mean x", "expected an aggregate"),
             ("mean(x) + median(x)", "median cannot be part of a formula: only sum, count, mean (avg) and share can"),
