@@ -13,6 +13,7 @@ use arrow_select::take::take;
 use crate::own::{self, Own};
 use crate::words::{in_words, texts_in_words};
 use kubist_types::error::{Error, Result};
+use kubist_types::human::count;
 use kubist_types::stats::Stats;
 
 /// Columns of the answer besides the group's own.
@@ -121,8 +122,8 @@ impl fmt::Display for Outlook {
         write!(
             out,
             "the goal is expected to take {} of {} records, because of {aggregate}",
-            counted(*rows),
-            counted(*of)
+            about(*rows),
+            about(*of)
         )?;
         if *around_zero {
             out.write_str(", which may be 0: no error is a small share of that, so give an absolute one (0.01 abs)")?;
@@ -131,19 +132,10 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// Two digits of a number that is no more certain, in groups of three.
-fn counted(rows: u64) -> String {
+/// A number of which two digits are certain.
+fn about(rows: u64) -> String {
     let unit = 10u64.pow(rows.max(1).ilog10().saturating_sub(1));
-    let digits = (rows / unit * unit).to_string();
-    let places = digits.len();
-    let mut shown = String::from("about ");
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (places - place) % 3 == 0 {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
+    format!("about {}", count(rows / unit * unit))
 }
 
 /// Refuses names that the answer has for itself.

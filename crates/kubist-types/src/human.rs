@@ -83,7 +83,8 @@ pub fn number(value: f64) -> String {
         return value.to_string();
     }
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        return grouped(&value.to_string());
+        // Zero has no sign.
+        return grouped(&(value + 0.0).to_string());
     }
     // Through text, so that what is printed is the shortest that says as much.
     let rounded = format!("{value:.6e}").parse::<f64>().unwrap_or(value);
@@ -131,11 +132,20 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     let step = 10f64.powi(last.max(0));
     let shown = |value: &f64| match (value.is_finite(), power) {
         (false, _) => value.to_string(),
-        (true, 0) if last > 0 => grouped(&format!("{:.0}", (value / step).round() * step)),
-        (true, 0) => grouped(&format!("{value:.decimals$}")),
-        (true, _) => format!("{:.decimals$}e{power}", value / 10f64.powi(power)),
+        (true, 0) if last > 0 => grouped(&fixed((value / step).round() * step, 0)),
+        (true, 0) => grouped(&fixed(*value, decimals)),
+        (true, _) => format!("{}e{power}", fixed(value / 10f64.powi(power), decimals)),
     };
     numbers.iter().map(shown).collect()
+}
+
+/// A number with so many decimals; without a sign where that leaves zeros alone.
+fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(zeros) if zeros.bytes().all(|letter| matches!(letter, b'0' | b'.')) => zeros.into(),
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +171,7 @@ mod tests {
         assert_eq!((number(360.0), number(2e-5)), ("360".to_string(), "2e-5".to_string()));
         assert_eq!((number(20_000_123.0), number(-1234567.89)), ("20,000,123".to_string(), "-1,234,568".to_string()));
         assert_eq!((number(0.0), number(6.02214076e23)), ("0".to_string(), "6.022141e23".to_string()));
+        assert_eq!(number(-0.0), "0");
         assert_eq!((number(f64::NAN), number(f64::NEG_INFINITY)), ("NaN".to_string(), "-inf".to_string()));
         assert_eq!(fraction(0.145_163), "0.145");
         assert_eq!(fraction(0.01), "0.01");
@@ -179,5 +190,13 @@ mod tests {
         assert_eq!(alike(&[1.0, 1e-300], 1e-300), ["1.00000000000000000", "0.00000000000000000"]);
         assert_eq!(alike(&[1.5, f64::INFINITY], f64::INFINITY), ["1.5", "inf"]);
         assert_eq!(alike(&[0.0, 0.0], 0.0), ["0", "0"]);
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!(alike(&[-30.0, 2900.0], 2900.0), ["0", "2,900"]);
+        assert_eq!(alike(&[-0.004, 0.5], 0.5), ["0.00", "0.50"]);
+        assert_eq!(alike(&[-1e17, 1e20], 1e20), ["0.0e20", "1.0e20"]);
+        assert_eq!(alike(&[-0.06, 0.5], 0.5), ["-0.06", "0.50"]);
     }
 }
