@@ -14,7 +14,8 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
-# make pictures     the pictures of the page in docs/, from the example's records
+# make pictures     the pictures of the page, of `kubist plot` and of ParaView in docs/, from the
+#                   example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -111,9 +112,9 @@ bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
 
-pictures: page
-	cargo build --release --locked --workspace --target-dir target --bin kubist
+pictures: build
 	node scripts/pictures.mjs
+	$(BIN)/python scripts/pictures.py
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
