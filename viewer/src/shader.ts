@@ -15,6 +15,7 @@ import {
   Vector3,
 } from "three";
 import { SLOTS } from "./query";
+import { SHADES } from "./shades";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
 
@@ -32,6 +33,7 @@ uniform float size, fadeNear, fadeFar, reference, zone, dim;
 uniform bool blended;
 #ifdef SUM
 uniform float alike;
+uniform int shade;
 #endif
 uniform sampler2D map;
 uniform vec3 background, plain;
@@ -63,6 +65,17 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     ink = weight * reference / (beyond * beyond);
   }
   gl_PointSize = size * sqrt(max(1.0, ink));
+#ifndef SUM
+  if (ink < 0.01) {
+    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
+    return;
+  }
+#endif
+  if (reference > 0.0 && !blended && ink < 1.0) {
+    // Where points hide each other a fainter one would hide what is behind it: it is smaller, down to a pixel.
+    gl_PointSize = max(min(size, 1.0), size * sqrt(ink));
+    ink *= size * size / (gl_PointSize * gl_PointSize);
+  }
 #endif
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
@@ -102,12 +115,12 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   gl_PointSize = 1.0;
   color = vec4(vec3(0.0), records);
 #if USED > 0
-  if (colorSlot >= 0) {
+  if (colorSlot >= 0 && shade > 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
     float at = share(value);
     if (colorNames) color.rgb = texture(map, vec2(value < 0.0 ? 0.998 : at, 0.5)).rgb * records;
-    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * records;
+    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * (shade == ${SHADES.indexOf("maximum")} ? 1.0 : records);
   }
 #endif
   return;
@@ -205,10 +218,12 @@ export function makeSumMaterial({ uniforms }: PointMaterial) {
     vertexShader: vertex,
     fragmentShader: sumFragment,
     // The weight of each point where all have the same; 0: each has its own.
-    uniforms: { ...uniforms, alike: { value: 1 } },
+    uniforms: { ...uniforms, alike: { value: 1 }, shade: { value: 0 } },
     transparent: true,
     blending: CustomBlending,
     blendEquation: AddEquation,
+    // Records are added up, whatever is done with values.
+    blendEquationAlpha: AddEquation,
     blendSrc: OneFactor,
     blendDst: OneFactor,
     depthTest: false,

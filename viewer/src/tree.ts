@@ -23,6 +23,7 @@
 
 import { Level } from "./precision";
 import { shuffle } from "./shuffle";
+import { areClose, BAND } from "./weights";
 
 export const ROWS = 8192;
 /** The first cell holds more: what is seen at once. */
@@ -66,6 +67,8 @@ export interface Cell {
   children: (Cell | null)[];
   drawn: boolean;
   inView: boolean;
+  /** Whether it was on the screen at the last choice. */
+  onScreen: boolean;
   pixels: number;
   /** When it was last in view, in choices. */
   seen: number;
@@ -156,6 +159,7 @@ export class Tree {
       children: new Array<Cell | null>(octants).fill(null),
       drawn: false,
       inView: false,
+      onScreen: false,
       pixels: 0,
       seen: 0,
     };
@@ -280,6 +284,10 @@ export class Tree {
     for (let octant = 0; octant < cell.children.length; octant++) {
       const child = cell.children[octant] ?? (cell.children[octant] = this.child(cell, octant));
       child.pixels = eye.pixels(child);
+      if (child.onScreen !== child.pixels > 0) {
+        child.onScreen = child.pixels > 0;
+        this.changed(child);
+      }
       if (child.pixels === 0) continue;
       if (child.state === "ready") this.look(child, eye, stays);
       else this.level.add(this.recordsOf(child) * eye.visible(child), this.importance(child, eye), stays);
@@ -367,12 +375,14 @@ export class Tree {
     cell.count = 0;
     cell.end = cell.window[0];
     cell.least = Infinity;
-    if (cell.parent) this.changed(cell.parent);
+    this.changed(cell);
   }
 
-  /** The points of a cell and of those above it have other weights than before. */
-  private changed(cell: Cell): void {
-    for (let above: Cell | null = cell; above; above = above.parent) above.stale = true;
+  /** The points in a cell's part of space, and beside it, have other weights than before. */
+  private changed(cell: Cell, at = this.root): void {
+    if (at.state !== "ready" || !areClose(at, cell, BAND)) return;
+    at.stale = true;
+    for (const child of at.children) if (child) this.changed(cell, child);
   }
 
   private reaches(precision: number): void {

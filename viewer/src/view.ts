@@ -1,5 +1,6 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
+import { SHADES, type Shade } from "./shades";
 import { TONES, type Tone } from "./tones";
 
 export const MODES = ["auto", "points", "density"] as const;
@@ -36,8 +37,8 @@ export interface ViewSpec {
   mode: Mode;
   /** How densities become shades. */
   tone: Tone;
-  /** The picture of densities is coloured by the mean of the colouring column. */
-  mean: boolean;
+  /** What the colours of densities mean. */
+  shade: Shade;
   theme: "dark" | "light" | "auto";
   live: boolean;
   /** Whole trajectories, as lines. */
@@ -66,7 +67,7 @@ export const PLAIN: ViewSpec = {
   shaded: null,
   mode: "auto",
   tone: "equalised",
-  mean: false,
+  shade: "records",
   theme: "auto",
   live: true,
   trails: false,
@@ -104,7 +105,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
-  put("mean", view.mean ? "1" : "");
+  if (view.shade !== PLAIN.shade) put("shade", view.shade);
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
@@ -155,7 +156,7 @@ export function fromAddress(text: string): ViewSpec {
   view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
   view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
-  view.mean = parameters.get("mean") === "1";
+  view.shade = SHADES.find((shade) => shade === parameters.get("shade")) ?? PLAIN.shade;
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";

@@ -46,7 +46,7 @@ describe("the first look", { skip }, () => {
   }
 
   test("a table that grows stays in view until somebody moves the camera", async () => {
-    const page = await open("table=young");
+    const page = await open("table=young&budget=250000");
     const young = await frame(page);
     const grows = async (file) => {
       const { rows } = await status(page);
@@ -233,6 +233,86 @@ describe("the first look", { skip }, () => {
     });
     await page.waitForFunction(() => window.kubist.state.shown.dense && window.kubist.drawing.density.onCard);
     assert((await brightness(page)).lit > 1000);
+    await close(page);
+  });
+
+  test("densities tell the mean, the maximum or the most frequent category of a column", async () => {
+    const page = await open("table=airway&axes=x,y&color=&mode=density&budget=60000");
+    await settled(page, (status) => status.dense);
+    const by = page.getByLabel("colour by");
+    await page.waitForFunction(() => document.querySelector('[aria-label="colour by"]').value === "records per area");
+    await by.selectOption("z");
+    await page.waitForFunction(() => /^mean of z/.test(window.kubist.drawing.legend()?.title ?? ""));
+    for (const [column, shade] of [["z", "mean"], ["z", "maximum"], ["deposited", "mixture"], ["deposited", "dominant"]]) {
+      await by.selectOption(column);
+      await settled(page, (status) => status.view.color === column);
+      await page.getByLabel("density shows").selectOption(shade);
+      const [seen, expected] = await page.evaluate((shade) => {
+        const { scene, drawing, requests: { current }, state } = window.kubist;
+        drawing.density.onCard = false;
+        drawing.paint();
+        const { sums, place } = drawing.density;
+        const wide = Math.ceil(scene.canvas.width / place);
+        const slot = current.spec.columns.findIndex(({ name }) => name === state.view.color);
+        const [low, high] = state.colorRange;
+        const palette = drawing.colors();
+        const found = new Map();
+        for (const cell of current.tree.cells) {
+          for (let row = 0; row < cell.count; row++) {
+            const point = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
+            const [x, y] = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+            const at = Math.floor((scene.height - y) / place) * wide + Math.floor(x / place);
+            found.set(at, [...(found.get(at) ?? []), cell.columns[slot][row]]);
+          }
+        }
+        const along = (value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
+        const color = (category) => [0, 1, 2].map((k) => palette[4 * category + k] / 255);
+        const of = {
+          mean: (values) => [values.reduce((sum, value) => sum + along(value), 0) / values.length],
+          maximum: (values) => [along(Math.max(...values))],
+          mixture: (values) => color(0).map((_, k) => values.reduce((sum, value) => sum + color(value)[k], 0) / values.length),
+          dominant: (values) => {
+            const ones = values.filter((value) => value === 1).length;
+            return 2 * ones === values.length ? null : color(2 * ones > values.length ? 1 : 0);
+          },
+        }[shade];
+        const [seen, expected] = [[], []];
+        for (const [at, values] of found) {
+          const told = values.length > 2 && of(values);
+          if (!told) continue;
+          // A point on the border of two places may be counted in the other one.
+          const share = shade === "maximum" ? 1 : sums[4 * at + 3];
+          seen.push(told.map((_, k) => sums[4 * at + k] / share));
+          expected.push(told);
+        }
+        return [seen, expected];
+      }, shade);
+      assert(expected.length > 500, `${expected.length} places`);
+      const same = seen.filter((told, k) => told.every((value, at) => Math.abs(value - expected[k][at]) < 0.01)).length;
+      assert(same > 0.98 * seen.length, `${shade} of ${column}: ${same} of ${seen.length} places`);
+    }
+    // A card and the processor make one picture.
+    for (const shade of ["mean", "maximum"]) {
+      await by.selectOption("z");
+      await settled(page, (status) => status.view.color === "z");
+      await page.getByLabel("density shows").selectOption(shade);
+      const off = await page.evaluate(() => {
+        const { scene: { canvas }, drawing } = window.kubist;
+        const pictures = [true, false].map((card) => {
+          drawing.density.onCard = card;
+          drawing.paint();
+          const copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const context = copy.getContext("2d");
+          context.drawImage(canvas, 0, 0);
+          return context.getImageData(0, 0, copy.width, copy.height).data;
+        });
+        let off = 0;
+        pictures[0].forEach((value, k) => (off += Math.abs(value - pictures[1][k]) > 40 ? 1 : 0));
+        return off / pictures[0].length;
+      });
+      assert(off < 0.01, `${shade}: ${off}`);
+    }
     await close(page);
   });
 

@@ -160,7 +160,7 @@ describe("the page", { skip }, () => {
         const before = window.before ?? cells();
         await new Promise(requestAnimationFrame);
         await new Promise(requestAnimationFrame);
-        const gone = before.filter((cell) => !cell.drawn && app.scene.pixels(cell) > 1 && cell.depth > 0);
+        const gone = before.filter((cell) => !cell.drawn && app.scene.eye.pixels(cell) > 1 && cell.depth > 0);
         window.before = cells();
         return { gone: gone.length, kept: before.filter((cell) => cell.drawn).length };
       });
