@@ -49,7 +49,7 @@ export class PointCloud {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
-    this.weights = new Weights(this.tree.root);
+    this.weights = new Weights(this.tree);
     // The root is drawn first, wherever the camera is.
     void this.request([this.tree.root]);
   }
@@ -62,11 +62,10 @@ export class PointCloud {
   }
 
   /** Chooses the cells to draw and requests those that are missing. */
-  update(budget: number, even: boolean): Choice {
+  update(budget: number, even: boolean, isSpaced: boolean): Choice {
     const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.precision[1] > SAME * choice.precision[0];
-    this.weights.forget();
-    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted ? this.weights : null);
+    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted || isSpaced ? this.weights : null, isSpaced);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -130,7 +129,10 @@ export class PointCloud {
 
   /** Places all cells by the scene's present frame. */
   place(): void {
-    for (const [cell, mesh] of this.meshes) this.scene.place(mesh, cell.low);
+    for (const [cell, mesh] of this.meshes) {
+      this.scene.place(mesh, cell.low);
+      mesh.geometry.userData.spacing = false;
+    }
   }
 
   close(): void {

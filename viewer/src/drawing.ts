@@ -17,6 +17,7 @@ import type { Requests } from "./requests";
 import type { RoiBox } from "./roi";
 import type { Scene } from "./scene";
 import { OPEN } from "./shader";
+import { applySizes } from "./sizes";
 import type { State } from "./state";
 import type { Coloring } from "./sums";
 
@@ -81,9 +82,10 @@ export class Drawing {
     }
     if (reload) requests.reload();
     this.roi.show();
-    scene.material.uniforms.size.value = view.size * scene.renderer.getPixelRatio();
+    scene.material.uniforms.roiClip.value = view.clip;
     this.paint();
-    const caption = view.even && !shown.dense ? "even detail: crowded and empty parts look alike" : "";
+    const isEven = view.even || view.sizeIn === "spacing";
+    const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
     this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend(), this.foot);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
@@ -101,13 +103,14 @@ export class Drawing {
 
   /** Points, or their densities where too many lie on each other. */
   private showPoints(): void {
-    const { scene, state: { view, shown } } = this;
+    const { scene, state: { view, shown, profile } } = this;
     const { current } = this.requests;
     if (!current?.choice) return;
+    const wide = applySizes(view, profile!, scene, this.slot(view.sizeBy), view.sizeBy === null ? 0 : this.origin(view.sizeBy));
     // In depth points that hide others are what is to be seen.
     const isOpen = view.mode === "auto" && view.axes.length === 2;
     const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
-    const overlap = (crowd.around * Math.PI * view.size ** 2) / 4;
+    const overlap = (crowd.around * Math.PI * wide ** 2) / 4;
     const dense = view.mode === "density" || (isOpen && overlap > (shown.dense ? SPARSE : CROWDED));
     if (dense !== shown.dense) {
       shown.dense = dense;
@@ -119,7 +122,7 @@ export class Drawing {
       return;
     }
     this.density.hide();
-    scene.setReference(current.weighted && !view.even ? current.choice.reference : 0);
+    scene.setReference(current.weighted && !view.even && view.sizeIn !== "spacing" ? current.choice.reference : 0);
   }
 
   private coloring(): Coloring {

@@ -3,11 +3,13 @@
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
 import { ColorControls } from "./colorcontrols";
-import { brief, grouped, withInterval } from "./numbers";
+import { brief } from "./numbers";
 import type { TableProfile } from "./profile";
 import { pythonLines } from "./python";
-import { SLOTS } from "./query";
+import { FILTERS } from "./query";
 import { selectionOf } from "./region";
+import { RegionControls } from "./regioncontrols";
+import { type SizeIn, widthOf } from "./sizes";
 import { TONES } from "./tones";
 import { MODES } from "./view";
 import { Brush, choice, el, row, section, tick } from "./widgets";
@@ -15,9 +17,7 @@ import { Brush, choice, el, row, section, tick } from "./widgets";
 export class Panel {
   readonly root = el("aside", { className: "side", ariaLabel: "Settings" });
   private readonly colors: ColorControls;
-  private selection: HTMLElement | null = null;
-  private figures: HTMLElement | null = null;
-  private trails: HTMLElement | null = null;
+  private readonly region: RegionControls;
   private lines: HTMLElement | null = null;
   private link: HTMLAnchorElement | null = null;
   private format: RecordFormat = "parquet";
@@ -25,6 +25,7 @@ export class Panel {
 
   constructor(private readonly app: App) {
     this.colors = new ColorControls(app);
+    this.region = new RegionControls(app);
   }
 
   /** Makes all controls anew. */
@@ -32,7 +33,7 @@ export class Panel {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
     const open = focused?.getAttribute("aria-label");
-    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.box(), this.records(), this.drawing());
+    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.region.rebuild(), this.records(), this.drawing());
     if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
     this.redraw();
   }
@@ -71,7 +72,7 @@ export class Panel {
     const free = app.state.profile!.numeric.map((column) => column.name).filter((name) => !taken.has(name));
     const add = choice("add a filter", ["", ...free], "", (value) => value && app.addFilter(value));
     add.options[0].textContent = "add a column …";
-    add.disabled = view.filters.length >= SLOTS - 2;
+    add.disabled = view.filters.length >= FILTERS;
     const parts = view.filters.map((filter) => {
       const histogram = app.state.profile!.histograms.get(filter.column)!;
       const brush = new Brush({
@@ -102,34 +103,6 @@ export class Panel {
       onchange: () => app.setWhere(where.value),
     });
     return section("Filter", ...parts, el("div", { className: "row" }, add), el("div", { className: "row" }, where));
-  }
-
-  private box(): HTMLElement {
-    const { app } = this;
-    const on = app.state.view.roi !== null;
-    const toggle = tick("box", on, () => app.toggleRoi(), "B");
-    toggle.dataset.beside = "1";
-    this.selection = el("div", { className: "faint" });
-    this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
-    const trails = tick("trails: whole trajectories", app.state.view.trails, (value) => app.setTrails(value), "T");
-    this.trails = el("div", { className: "faint", ariaLabel: "trails" });
-    const parts = app.trails.possible ? [trails, this.trails] : [];
-    return section("Region", toggle, this.selection, this.figures, ...parts);
-  }
-
-  /** Estimates of the colouring column, with their intervals. */
-  private figureRows(): HTMLElement[] {
-    const { figures, view } = this.app.state;
-    if (!figures || view.color === null) return [];
-    const unit = this.app.state.profile!.column(view.color).unit;
-    return figures.map(({ aggregate, value, low, high, exact }) =>
-      el(
-        "tr",
-        { title: exact ? "of all records in the region" : "an estimate with its interval of 95 % confidence" },
-        el("td", { textContent: aggregate.replaceAll('"', "") }),
-        el("td", { textContent: `${withInterval(value, low, high, exact)}${unit && value !== null ? ` ${unit}` : ""}` }),
-      ),
-    );
   }
 
   private records(): HTMLElement {
@@ -187,10 +160,7 @@ export class Panel {
         view.shaded = value;
         app.state.changed();
       }, "of three columns: what lies behind its neighbours is darker"),
-      slider("size", 1, 8, view.size, (value) => {
-        view.size = value;
-        app.state.changed();
-      }),
+      ...this.sizes(slider),
       row(
         "theme",
         choice("theme", ["auto", "dark", "light"], view.theme, (theme) => app.setTheme(theme)),
@@ -199,23 +169,41 @@ export class Panel {
     );
   }
 
+  /** How large points are. */
+  private sizes(slider: (label: string, low: number, high: number, value: number, changed: (value: number) => void) => HTMLElement): HTMLElement[] {
+    const { app } = this;
+    const { view, profile } = app.state;
+    const kinds: Record<string, SizeIn> = { pixels: "pixels", "units of the axes": "units", "of the spacing": "spacing" };
+    const now = Object.keys(kinds).find((name) => kinds[name] === view.sizeIn)!;
+    const names = profile!.numeric.filter((column) => column.kind === "number").map((column) => column.name);
+    const sizes = [
+      row("sizes", choice("sizes in", Object.keys(kinds), now, (name) => app.setSizes(kinds[name], view.sizeBy))),
+      row("of", choice("sizes by", ["", ...names], view.sizeBy ?? "", (name) => app.setSizes(view.sizeIn, name || null))),
+    ];
+    if (view.sizeIn !== "units") {
+      return [...sizes, slider("size", 1, 8, view.size, (value) => {
+        view.size = value;
+        app.state.changed();
+      })];
+    }
+    const width = el("input", {
+      type: "text", ariaLabel: "width of points", inputMode: "decimal", value: String(widthOf(view, app.scene)),
+      onchange: () => {
+        const value = Number(width.value.trim() || NaN);
+        view.width = value > 0 ? value : null;
+        width.value = String(widthOf(view, app.scene));
+        app.state.changed();
+      },
+    });
+    return [...sizes, row(view.sizeBy === null ? "width" : "times", width)];
+  }
+
   /** Updates the values that change often. */
   redraw(): void {
     const { app } = this;
     if (!app.state.profile) return;
     this.colors.redraw();
-    if (this.selection) {
-      const { roi } = app.state.view;
-      this.selection.textContent = !roi
-        ? "B shows a box whose sides can be dragged"
-        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records in the box`;
-    }
-    if (this.trails) {
-      const { paths, records, busy } = app.trails;
-      this.trails.textContent = !app.state.view.trails
-        ? "" : busy ? "…" : `${grouped(paths)} of what is ${app.state.view.roi ? "in the box" : "in view"}, ${grouped(records)} records`;
-    }
-    if (this.figures) this.figures.replaceChildren(...this.figureRows());
+    this.region.redraw();
     const region = selectionOf(app.state.view, app.state.profile);
     if (this.lines) {
       const path = app.state.view.trails ? app.state.profile.path : null;

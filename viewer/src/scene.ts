@@ -115,15 +115,26 @@ export class Scene extends Viewpoint {
   }
 
   /** Draws the rows of a cell that were chosen; `by`: each with the ink of what it stands for. */
-  show(points: Points, cell: Cell, by: Weights | null): void {
+  show(points: Points, cell: Cell, by: Weights | null, isSpaced: boolean): void {
     const { geometry } = points;
     points.visible = cell.count > 0;
     geometry.setDrawRange(0, cell.count);
-    if (!by || !points.visible || !cell.stale) return;
-    let weights = geometry.getAttribute("weight") as BufferAttribute | undefined;
-    if (!weights) geometry.setAttribute("weight", (weights = new BufferAttribute(new Float32Array(cell.rows), 1)));
-    by.weigh(cell, weights.array as Float32Array);
-    weights.needsUpdate = true;
+    const { userData } = geometry;
+    const wasWeighed = userData.weight;
+    if (cell.stale || !points.visible) userData.weight = userData.spacing = false;
+    cell.stale = false;
+    if (!points.visible) return;
+    if (by && !userData.weight) by.weigh(cell, this.perRow(geometry, "weight", cell.rows), wasWeighed);
+    if (by && isSpaced && !userData.spacing) by.space(cell, this.frame, this.perRow(geometry, "spacing", cell.rows));
+  }
+
+  /** An attribute's numbers, one a row, that are about to be brought up to date. */
+  private perRow(geometry: BufferGeometry, name: string, rows: number): Float32Array {
+    let values = geometry.getAttribute(name) as BufferAttribute | undefined;
+    if (!values) geometry.setAttribute(name, (values = new BufferAttribute(new Float32Array(rows), 1)));
+    values.needsUpdate = true;
+    geometry.userData[name] = true;
+    return values.array as Float32Array;
   }
 
   /** The precision of a point of usual ink; 0: all points have the same ink. */

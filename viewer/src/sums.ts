@@ -7,7 +7,7 @@
  * - mixture, dominant: weights times red, green and blue, of all records or of the most frequent category's colour.
  */
 
-import { Matrix4, type BufferAttribute, type Points, type Vector2 } from "three";
+import { Matrix4, type BufferAttribute, type Points, type Vector2, type Vector3 } from "three";
 import { Dominant } from "./dominant";
 import type { Scene } from "./scene";
 import type { Shade } from "./shades";
@@ -45,6 +45,12 @@ export function isHidden(cell: Cell, row: number, ranges: { x: number; y: number
   return false;
 }
 
+/** Whether a point of a cell lies between two corners of the scene; cells are placed by a scale and a corner. */
+function isWithin(placed: number[], x: number, y: number, z: number, low: Vector3, high: Vector3): boolean {
+  const [a, b, c] = [placed[0] * x + placed[12], placed[5] * y + placed[13], placed[10] * z + placed[14]];
+  return a >= low.x && a <= high.x && b >= low.y && b <= high.y && c >= low.z && c <= high.z;
+}
+
 /** Sums over the picture: `across` times `down` places, of which the last ones may reach beyond it. */
 export class Raster {
   private readonly dominant = new Dominant();
@@ -72,6 +78,8 @@ export class Raster {
     const m = matrix
       .multiplyMatrices(scene.camera.projectionMatrix, scene.camera.matrixWorldInverse)
       .multiply(mesh.matrix).elements;
+    const { roiClip, roiOn, roiLow, roiHigh } = scene.material.uniforms;
+    const isCut = roiClip.value && roiOn.value;
     const isFiltered = ranges.some(({ x, y }: Vector2) => x > -3e38 || y < 3e38);
     for (let row = 0; row < cell.count; row++) {
       const at = row * axes;
@@ -83,6 +91,7 @@ export class Raster {
       const column = Math.floor(((m[0] * x + m[4] * y + m[8] * z + m[12]) / w + 1) * 0.5 * across);
       const line = Math.floor(((m[1] * x + m[5] * y + m[9] * z + m[13]) / w + 1) * 0.5 * down);
       if (column < 0 || line < 0 || column >= across || line >= down || (isFiltered && isHidden(cell, row, ranges))) continue;
+      if (isCut && !isWithin(mesh.matrix.elements, x, y, z, roiLow.value, roiHigh.value)) continue;
       const place = line * wide + column;
       const records = weights ? weights[row] : weight!;
       sums[4 * place + 3] += records;

@@ -54,7 +54,7 @@ class Blocks {
 /** The ink of what is drawn; without weights all points are alike. */
 function inkOf(tree: Tree, eye: Window, weighted: boolean): Blocks {
   const blocks = new Blocks(eye);
-  const by = new Weights(tree.root);
+  const by = new Weights(tree);
   for (const cell of tree.cells) {
     if (!cell.drawn) continue;
     const weights = new Float32Array(cell.rows).fill(1);
@@ -107,7 +107,7 @@ function partsOf(at: Cell, into: Part[] = []): Part[] {
 
 /** Each point that is drawn: where, and its weight. */
 function drawnOf(tree: Tree): { at: number[]; weight: number }[] {
-  const by = new Weights(tree.root);
+  const by = new Weights(tree);
   const drawn = [];
   for (const cell of tree.cells) {
     const weights = new Float32Array(cell.rows);
@@ -232,6 +232,44 @@ test("parts of different precision show no step at their borders, and points ali
   for (const { at } of records) truth.add(at, 1);
   assert(correlation(inkOf(tree, eye, true).sums, truth.sums) >= 0.99);
   assert(correlation(inkOf(tree, eye, false).sums, truth.sums) < 0.97);
+});
+
+test("weights that were kept are those that would be made anew, while cells come and the view moves", () => {
+  const records = world(FIELDS.clusters);
+  const eye = new Window([0.4, 0.5], 0.8);
+  eye.nearness = (cell: Cell) => 2 ** -Math.round(5 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.3, (cell.low[1] + cell.high[1]) / 2 - 0.6));
+  const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
+  const kept = new Map<Cell, Float32Array>();
+  const by = new Weights(tree);
+  let compared = 0;
+  const look = () => {
+    for (const cell of tree.cells) {
+      const { stale } = cell;
+      cell.stale = false;
+      if (cell.count === 0) {
+        kept.delete(cell);
+        continue;
+      }
+      const known = kept.get(cell);
+      const weights = known ?? new Float32Array(cell.rows);
+      if (stale || !known) by.weigh(cell, weights, known !== undefined);
+      kept.set(cell, weights);
+    }
+    const parts = [...tree.cells].map((cell) => [cell, ...cell.children]).flat();
+    for (const part of parts) if (part) part.beside = null;
+    for (const [cell, weights] of kept) {
+      const anew = new Float32Array(cell.rows);
+      by.weigh(cell, anew);
+      for (let row = 0; row < cell.count; row++) assert(Math.abs(weights[row] - anew[row]) < 1e-6 * anew[row], `${weights[row]} and not ${anew[row]}`);
+      compared += cell.count;
+    }
+  };
+  const server = new Server(records);
+  for (const middle of [[0.4, 0.5], [0.55, 0.45], [0.62, 0.4], [0.4, 0.5]]) {
+    eye.middle = middle;
+    settle(tree, server, eye, 50_000, look);
+  }
+  assert(compared > 300_000, `${compared}`);
 });
 
 test("even detail draws crowded and empty parts alike", () => {

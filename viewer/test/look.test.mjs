@@ -27,7 +27,14 @@ describe("the first look", { skip }, () => {
     const lines = Array.from({ length: 3000 }, line);
     writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
     run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[s]");
-    server = await serve(["airway", "young", "series"].map(made));
+    // Discs whose diameters are a column, far from each other; and a sheet of even distances.
+    const discs = [[1, 1, 0.2], [3, 1, 0.4], [1, 3, 0.8], [3, 3, 0.1]].map((disc, k) => [k, ...disc, 0.5].join());
+    writeFileSync(join(directory, "discs.csv"), `id,x,y,wide,z\n${discs.join("\n")}\n`);
+    run("ingest", made("discs"), join(directory, "discs.csv"), "--dimensions", "x,y", "--identity", "id", "--domain", "x=0:4,y=0:4");
+    const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
+    writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
+    run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");
+    server = await serve(["airway", "young", "series", "discs", "sheet"].map(made));
     browser = await launch();
   });
 
@@ -312,6 +319,85 @@ describe("the first look", { skip }, () => {
         return off / pictures[0].length;
       });
       assert(off < 0.01, `${shade}: ${off}`);
+    }
+    await close(page);
+  });
+
+  test("points are as large as a column says, in units of the axes", async () => {
+    const page = await open("table=discs&axes=x,y&color=&mode=points&sizein=units&sizeby=wide");
+    /** Beside each disc's diameter, that of a disc which covers as many pixels as are lit around its middle. */
+    const measured = () =>
+      page.evaluate(() => {
+        const { scene, drawing, requests: { current } } = window.kubist;
+        scene.box.visible = false;
+        drawing.paint();
+        const { canvas } = scene;
+        const copy = document.createElement("canvas");
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const context = copy.getContext("2d");
+        context.drawImage(canvas, 0, 0);
+        const { data, width } = context.getImageData(0, 0, canvas.width, canvas.height);
+        const place = (at) => scene.project(scene.frame.toScene(at, scene.camera.position.clone()));
+        const unit = place([2, 1])[0] - place([1, 1])[0];
+        const slot = current.spec.columns.findIndex(({ name }) => name === "wide");
+        const [cell] = current.tree.cells;
+        return Array.from({ length: cell.rows }, (_, row) => {
+          const at = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
+          const [x, y] = place(at).map(Math.round);
+          let lit = 0;
+          const reach = Math.round(0.6 * unit);
+          for (let dy = -reach; dy <= reach; dy++) for (let dx = -reach; dx <= reach; dx++) if (data[4 * ((y + dy) * width + x + dx)] > 80) lit++;
+          return [cell.columns[slot]?.[row], Math.sqrt((4 * lit) / Math.PI) / unit];
+        });
+      });
+    const discs = await measured();
+    assert.equal(discs.length, 4);
+    for (const [wide, seen] of discs) assert(Math.abs(seen / wide - 1) < 0.06, `${seen} beside ${wide}`);
+    await page.getByLabel("width of points").fill("0.5");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => window.kubist.state.view.width === 0.5);
+    for (const [wide, seen] of await measured()) assert(Math.abs(seen / wide - 0.5) < 0.06, `${seen} beside half of ${wide}`);
+    await page.getByLabel("sizes by").selectOption("");
+    await settled(page, (status) => status.view.sizeBy === null && status.rows === 4);
+    await page.getByLabel("width of points").fill("0.3");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => window.kubist.state.view.width === 0.3);
+    for (const [, seen] of await measured()) assert(Math.abs(seen / 0.3 - 1) < 0.06, `${seen} beside 0.3`);
+    await page.waitForFunction(() => /sizein=units&width=0.3/.test(location.hash));
+    await close(page);
+  });
+
+  test("points as large as their spacing close a sheet, near and far", async () => {
+    const page = await open("table=sheet&axes=x,y&color=&mode=points");
+    const covered = () =>
+      page.evaluate(() => {
+        const { scene, drawing } = window.kubist;
+        scene.box.visible = false;
+        drawing.paint();
+        const { canvas } = scene;
+        const copy = document.createElement("canvas");
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const context = copy.getContext("2d");
+        context.drawImage(canvas, 0, 0);
+        const [left, bottom] = scene.project(scene.frame.toScene([25, 25], scene.camera.position.clone()));
+        const [right, top] = scene.project(scene.frame.toScene([35, 35], scene.camera.position.clone()));
+        const { data } = context.getImageData(left, top, right - left, bottom - top);
+        return data.filter((value, k) => k % 4 === 0 && value > 80).length / (data.length / 4);
+      });
+    const pixels = await covered();
+    assert(pixels < 0.25, `${pixels}`);
+    await page.getByLabel("sizes in").selectOption("of the spacing");
+    await settled(page);
+    for (const zoom of [1, 4]) {
+      await page.evaluate((zoom) => {
+        const { scene, drawing } = window.kubist;
+        scene.camera.zoom = zoom;
+        scene.camera.updateProjectionMatrix();
+        drawing.invalidate();
+      }, zoom);
+      await settled(page);
+      const share = await covered();
+      assert(share > 0.6, `${share} at ${zoom}`);
     }
     await close(page);
   });
