@@ -23,6 +23,7 @@
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
+# make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
@@ -44,7 +45,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-md bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -148,6 +149,10 @@ bench-peers: build bench/.venv/.ready bench/tools/.ready
 	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
 	  PYTHONPATH=python $(BENCH)/python -m bench.run
 	$(BENCH)/python -m bench.report
+
+# STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
+bench-md: build $(VENV)/.for-formats
+	STORES='$(STORES)' FRAMES='$(FRAMES)' REPEATS='$(REPEATS)' PYTHONPATH=python $(BIN)/python -m bench.trajectories
 
 bench-estimates: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.estimates

@@ -18,7 +18,7 @@ from .._libraries import need
 from .._writer import Writer
 from . import formats
 from .report import Asked, Plan, Report
-from .source import Options, Source, State, Step
+from .source import Options, Source, State, Step, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -285,14 +285,10 @@ class Ingestion:
         for field_ in self._schema:
             if field_.name not in part.column_names:
                 raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
-            column = part.column(field_.name)
-            try:
-                column = column.cast(field_.type)
-            except pa.ArrowException as error:
-                raise InvalidInput(f"{step.label}: column {field_.name}: {error}") from None
+            column = cast(part.column(field_.name), field_, f"{step.label}: ")
             if field_.name in self._dimensions and pa.types.is_floating(column.type):
-                wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
-                if wrong >= 0:
+                if column.null_count or pc.any(pc.is_nan(column)).as_py():
+                    wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
                     raise InvalidInput(
                         f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
                     )
