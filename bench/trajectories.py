@@ -233,9 +233,7 @@ def measured(place: Place) -> Iterator[str]:
         f"| reading all of the XTC; `kubist.ingest` of it | {spread(reading)} | {spread(writing)} "
         f"| takes {ratio:.2f} times as long | at most 1.3 times |"
     )
-    yield (
-        f"| MB on disk | {size(place.xtc) / 1e6:,.0f} | {size(place.table) / 1e6:,.0f} | | |"
-    )
+    yield (f"| MB on disk | {size(place.xtc) / 1e6:,.0f} | {size(place.table) / 1e6:,.0f} | | |")
 
 
 def main() -> None:
