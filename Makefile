@@ -15,6 +15,7 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make gallery      the pictures of docs/gallery.md, of real files of each community
 # make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
@@ -121,6 +122,9 @@ bench-replication:
 pictures: page
 	cargo build --release --locked --workspace --target-dir target --bin kubist
 	node scripts/pictures.mjs
+
+gallery: build $(VENV)/.for-gallery
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python scripts/gallery.py
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load

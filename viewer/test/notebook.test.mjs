@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,10 +58,14 @@ describe("the widget in JupyterLab", { skip }, () => {
     const cells = [`import kubist\nw = ${opened}.widget(height=600)\nw`, SELECTED].map(cell);
     const metadata = { kernelspec: { name: "python3", display_name: "Python 3", language: "python" } };
     writeFileSync(join(directory, "look.ipynb"), JSON.stringify({ cells, metadata, nbformat: 4, nbformat_minor: 5 }));
+    // It asks on its first day whether it may fetch news, in a corner of the picture.
+    const settings = join(directory, "settings");
+    mkdirSync(join(settings, "@jupyterlab/apputils-extension"), { recursive: true });
+    writeFileSync(join(settings, "@jupyterlab/apputils-extension/notification.jupyterlab-settings"), '{"fetchNews": "false"}');
     const port = await freePort();
     address = `http://127.0.0.1:${port}`;
     const options = ["--no-browser", "--allow-root", `--port=${port}`, "--ServerApp.port_retries=0", "--IdentityProvider.token=", `--ServerApp.root_dir=${directory}`];
-    const environment = { ...process.env, JUPYTER_CONFIG_DIR: join(directory, "config"), JUPYTER_RUNTIME_DIR: join(directory, "runtime"), JUPYTERLAB_SETTINGS_DIR: join(directory, "settings") };
+    const environment = { ...process.env, JUPYTER_CONFIG_DIR: join(directory, "config"), JUPYTER_RUNTIME_DIR: join(directory, "runtime"), JUPYTERLAB_SETTINGS_DIR: settings };
     lab = spawn(python, ["-m", "jupyterlab", ...options], { stdio: "ignore", env: environment });
     await until("JupyterLab", () => fetch(`${address}/api/status`).then((answer) => answer.ok, () => false));
     browser = await launch();
@@ -82,7 +86,7 @@ describe("the widget in JupyterLab", { skip }, () => {
   }
 
   test("shows the table's records, and is read back", async (t) => {
-    const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
+    const page = await browser.newPage({ viewport: { width: 1400, height: 940 } });
     const elsewhere = [];
     page.on("request", (request) => {
       const { protocol, origin } = new URL(request.url());
@@ -114,7 +118,6 @@ describe("the widget in JupyterLab", { skip }, () => {
     const expected = records("--columns", "x,y,z", "--where", "pid < 4000", "--precision", String(precision[0]));
     const seen = await compare(inside, expected);
     t.diagnostic(JSON.stringify({ ...seen, precision }));
-    if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });
     assert(seen.inside > 3000);
     assert(seen.drawn >= 0.995 * seen.inside, "a record is not on the screen");
     assert(precision[0] < 1 || seen.stray === 0, "something is drawn where no record is");
@@ -122,6 +125,8 @@ describe("the widget in JupyterLab", { skip }, () => {
     const box = { low: [0.02, -0.1, 0.002], high: [0.1, 0.1, 0.015] };
     await inside.evaluate((box) => window.kubist.setRoi(box), box);
     const { inRoi } = await status("status.inRoi !== null");
+    // docs/gallery has it.
+    if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });
     // The page's view follows once it rests.
     await inside.waitForFunction(() => window.kubistHost.address().includes("roi="));
     await page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-InputArea-editor").click();
