@@ -356,7 +356,8 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
     A file that cannot be read may still be in the writing: it is tried again as long
     as it changes.
     """
-    last_news, states = clock.monotonic(), {}
+    last_news = clock.monotonic()
+    states: dict[str, tuple[int, int]] = {}
     while True:
         ingestion.report.failed.clear()
         going_on, ingestion.keep_going = ingestion.keep_going, True
