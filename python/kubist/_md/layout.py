@@ -30,12 +30,13 @@ CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
 STEP = "step"
 DIMENSIONS = ("frame", *POSITION)
 
+# In words that MDAnalysis and the engine share: `A` is the ampere for the engine, as in SI.
 UNITS: Mapping[str, str] = {
     "time": "ps",
-    **dict.fromkeys(POSITION, "A"),
-    **dict.fromkeys(VELOCITY, "A/ps"),
-    **dict.fromkeys(FORCE, "kJ/(mol*A)"),
-    **dict.fromkeys(CELL[:3], "A"),
+    **dict.fromkeys(POSITION, "Angstrom"),
+    **dict.fromkeys(VELOCITY, "Angstrom/ps"),
+    **dict.fromkeys(FORCE, "kJ/(mol*Angstrom)"),
+    **dict.fromkeys(CELL[:3], "Angstrom"),
     **dict.fromkeys(CELL[3:], "degree"),
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidInput
+from .._options import checked_options
 from .driver import Ingestion, checked, follow, on_terminal
 from .report import Asked, Plan, Report
 
@@ -24,6 +25,7 @@ __all__ = ["Plan", "Report", "ingest"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+@checked_options()
 def ingest(
     table: str | os.PathLike[str],
     files: Paths,
