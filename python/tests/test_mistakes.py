@@ -148,7 +148,7 @@ def test_a_topology_that_comes_later(tmp_path: Path) -> None:
 
     assert "nothing new in " in again()
     assert "the topology was put into the table, which had none" in again(str(tmp_path / "top.gro"))
-    assert "topology" not in again(str(tmp_path / "top.gro"))
+    assert "the topology was" not in again(str(tmp_path / "top.gro"))
     universe = mda.Universe(str(table))
     assert len(universe.trajectory) == 3
     assert list(universe.select_atoms("name CA").ix) == [1]
