@@ -11,6 +11,7 @@
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
+# make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
@@ -50,7 +51,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean test-widget gallery bench-md \
+.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -223,6 +224,10 @@ stress:
 stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
 stress-simulations: build $(VENV)/.for-test
 	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q python/tests/test_simulations.py -k killed
+
+stress-budget: SEEDS := $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000)
+stress-budget:
+	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test budget -- --nocapture over_many_seeds
 
 # Whatever a stranger or a bad disk hands over, for longer than in the tests.
 TRIES ?= 20000

@@ -21,6 +21,7 @@ mod log;
 mod options;
 mod question;
 mod ring;
+mod share;
 mod status;
 mod table;
 mod text;
