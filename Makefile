@@ -5,6 +5,7 @@
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
 # make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
+# make test-widget    the page in a notebook: JupyterLab in a browser
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -18,6 +19,7 @@
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
+# make gallery      the pictures of docs/gallery.md, of real files of each community
 # make pictures     the pictures of the page in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
@@ -28,6 +30,7 @@
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
+# make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
@@ -49,7 +52,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo demo-insitu test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations test-insitu-cluster hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo demo-insitu test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations test-insitu-cluster hostile generate golden fuzz clean test-widget gallery bench-md \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -118,6 +121,10 @@ openfoam:
 	cargo build --release --locked --workspace --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
 	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
+# The widget in JupyterLab, in a browser.
+test-widget: build $(VENV)/.for-notebook
+	$(BIN)/python -m pytest -q python/tests/test_widget.py
+	PYTHON=$(abspath $(BIN)/python) node --test --test-reporter=tap viewer/test/notebook.test.mjs
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
@@ -138,6 +145,9 @@ bench-replication:
 pictures: page
 	cargo build --release --locked --workspace --target-dir target --bin kubist
 	node scripts/pictures.mjs
+
+gallery: build $(VENV)/.for-gallery
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python scripts/gallery.py
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
@@ -174,6 +184,10 @@ bench-peers: build bench/.venv/.ready bench/tools/.ready
 	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
 	  PYTHONPATH=python $(BENCH)/python -m bench.run
 	$(BENCH)/python -m bench.report
+
+# STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
+bench-md: build $(VENV)/.for-formats
+	STORES='$(STORES)' FRAMES='$(FRAMES)' REPEATS='$(REPEATS)' PYTHONPATH=python $(BIN)/python -m bench.trajectories
 
 bench-estimates: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.estimates
