@@ -23,6 +23,7 @@ from ._view import View
 
 if TYPE_CHECKING:
     from ._spec import EstimateRequest, QuerySpec
+    from ._widget import Widget
 
 _KINDS: dict[str, type[Error]] = {
     "invalid": InvalidInput,
@@ -419,6 +420,12 @@ class RemoteTable(_Remote):
         token = f"?token={urllib.parse.quote(self._server.token)}" if self._server.token else ""
         table = urllib.parse.urlencode({"table": self.name})
         return View(f"{self._server.url}/{token}#{table}", None, open=bool(open))
+
+    def widget(self, *, height: int = 560) -> Widget:
+        """The explorer page in a cell of a notebook: as `Table.widget`."""
+        from ._widget import Widget
+
+        return Widget(self, height=height)
 
     def close(self) -> None:
         """Ends the tunnel, if there is one; a table that is dropped does so by itself."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ._arguments import ArrowSchema, Domain, End, Rows
+    from ._widget import Widget
 
 
 @checked_options()
@@ -552,6 +553,26 @@ class Table(InDirectory["Table"]):
         self._check()
         tunnel = Tunnel(self.location)
         return View(tunnel.url, tunnel, open=bool(open))
+
+    def widget(self, *, height: int = 560) -> Widget:
+        """The explorer page in a cell of a notebook, over the notebook's own connection.
+
+        What is selected there can be read back: ``region``, ``filter`` and ``result()``.
+
+        Args:
+            height: Of the cell, in pixels.
+
+        Raises:
+            ImportError: anywidget is missing; the message has the command that installs it.
+
+        Example:
+            >>> w = t.widget()
+            >>> w                                 # look, draw a box
+            >>> w.result(precision=0.1).to_pandas()
+        """
+        from ._widget import Widget
+
+        return Widget(self, height=height)
 
     def close(self) -> None:
         """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""

@@ -88,6 +88,33 @@ def test_las(tmp_path: Path, ending: str) -> None:
     assert kubist.open(table).units == {"gps_time": "s"}
 
 
+@pytest.mark.parametrize("name", ["simple.copc.laz", "simple_with_page.copc.laz", "autzen.las"])
+def test_real_scans_come_back_as_they_are_stored(tmp_path: Path, name: str) -> None:
+    """COPC with one page of its octree and with two, and LAS, of an aeroplane over Oregon."""
+    laspy = need("laspy")
+    need("lazrs")
+    table = tmp_path / "scan.kubist"
+    kubist.ingest(table, DATA / "lidar" / name)
+    theirs = laspy.read(DATA / "lidar" / name)
+    order = ("gps_time", "return_number", "x", "y", "z")
+    sequence = np.lexsort([np.asarray(theirs[key]) for key in reversed(order)])
+    ours = rows(table, *order)
+    dimensions = set(theirs.point_format.dimension_names) - {"X", "Y", "Z"}
+    assert set(ours) == {*"xyz", *dimensions}
+    for column in ours:
+        values = np.asarray(theirs[column])[sequence]
+        np.testing.assert_array_equal(ours[column], values, column)
+    opened = kubist.open(table)
+    opened.query().write(str(tmp_path / "back.laz"), opened.metadata)
+    back = laspy.read(tmp_path / "back.laz")
+    again = np.lexsort([np.asarray(back[key]) for key in reversed(order)])
+    for column in ("X", "Y", "Z", *dimensions):
+        stored, written = np.asarray(theirs[column])[sequence], np.asarray(back[column])[again]
+        assert_same(written, stored, column)
+    np.testing.assert_array_equal(back.header.scales, theirs.header.scales)
+    np.testing.assert_array_equal(back.header.offsets, theirs.header.offsets)
+
+
 def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
     laspy = need("laspy")
     las = laspy.LasData(laspy.LasHeader(point_format=3, version="1.2"))
@@ -233,6 +260,53 @@ def test_two_files_of_the_same_time(tmp_path: Path) -> None:
 
 
 # HDF5
+
+
+def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
+    """Written and read by swiftsimio, of the authors of SWIFT."""
+    swiftsimio = need("swiftsimio")
+    import unyt
+
+    def array(values: Any, unit: Any, exponent: int) -> Any:
+        return swiftsimio.cosmo_array(
+            values, unit, comoving=True, scale_factor=1.0, scale_exponent=exponent
+        )
+
+    count = 2000
+    system = unyt.UnitSystem("test", "Mpc", 1e10 * unyt.Msun, "Gyr")
+    writer = swiftsimio.Writer(unit_system=system, boxsize=array([10.0] * 3, unyt.Mpc, 1))
+    for kind, offset in (("gas", 1), ("dark_matter", count + 1)):
+        group = getattr(writer, kind)
+        group.coordinates = array(RNG.uniform(0, 10, (count, 3)), unyt.Mpc, 1)
+        group.velocities = array(RNG.normal(size=(count, 3)), unyt.Mpc / unyt.Gyr, 1)
+        group.masses = array(RNG.uniform(1, 2, count), 1e10 * unyt.Msun, 0)
+        group.particle_ids = np.arange(count, dtype=np.uint64) + offset
+    writer.gas.internal_energy = array(RNG.uniform(1, 2, count), (unyt.Mpc / unyt.Gyr) ** 2, -2)
+    writer.gas.smoothing_lengths = array(RNG.uniform(0.1, 1, count), unyt.Mpc, 1)
+    file = tmp_path / "snapshot_0000.hdf5"
+    writer.write(str(file))
+    table = tmp_path / "t.kubist"
+    report = kubist.ingest(table, file)
+    assert report.rows == 2 * count
+    info = kubist.open(table).info()
+    assert [d.column for d in info.dimensions] == ["x", "y", "z"], "they say no time"
+    assert info.identity == ["ParticleIDs"]
+    dated = kubist.ingest(tmp_path / "dated.kubist", file, time=0.5, dry_run=True)
+    assert (dated.dimensions, dated.identity) == (["x", "y", "z", "time"], ["ParticleIDs", "time"])
+    assert kubist.open(table).metadata["gadget"]["header"]["NumPart_ThisFile"][:2] == [count, count]
+    snapshot = swiftsimio.load(str(file))
+    for kind, theirs in ((0, snapshot.gas), (1, snapshot.dark_matter)):
+        ours = rows(table, "ParticleIDs", where=f"type = {kind}")
+        order = np.argsort(np.asarray(theirs.particle_ids))
+        assert_same(ours["ParticleIDs"], np.asarray(theirs.particle_ids)[order])
+        for axis, (x, v) in enumerate((("x", "vx"), ("y", "vy"), ("z", "vz"))):
+            assert_same(ours[x], np.asarray(theirs.coordinates)[order, axis], x)
+            assert_same(ours[v], np.asarray(theirs.velocities)[order, axis], v)
+        assert_same(ours["Masses"], np.asarray(theirs.masses)[order], "Masses")
+    assert_same(
+        rows(table, "ParticleIDs", where="type = 0")["SmoothingLength"],
+        np.asarray(snapshot.gas.smoothing_lengths)[np.argsort(snapshot.gas.particle_ids.value)],
+    )
 
 
 def test_gadget_and_swift(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import difflib
 import glob
 import os
 import re
-import sys
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,10 +15,11 @@ from .. import _box, _table
 from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
 from .._libraries import need
+from .._progress import Progress
 from .._writer import Writer
 from . import formats
 from .report import Asked, Plan, Report
-from .source import Options, Source, State, Step
+from .source import Options, Source, State, Step, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class Ingestion:
         table: str | os.PathLike[str],
         paths: Sequence[str],
         asked: Asked,
-        progress: Callable[[str], object],
+        progress: Progress,
         keep_going: bool,
     ) -> None:
         need("pyarrow", "ingest()")
@@ -52,9 +52,11 @@ class Ingestion:
         self._writer: Writer | None = None
         self._schema: pa.Schema | None = None
         self._state: State | None = None
+        self._total: int | None = None
         self._begin = clock.monotonic()
 
     def close(self) -> None:
+        self.progress.close()
         self.report.seconds = clock.monotonic() - self._begin
         if self._writer is not None:
             self._writer.close()
@@ -224,6 +226,8 @@ class Ingestion:
         """Commits the steps that the table has not; returns how many."""
         taken = 0
         seen: dict[tuple[float, str], Source] = {}
+        rows = [source.rows for source in sources]
+        self._total = None if None in rows else sum(r for r in rows if r is not None)
         for source in sources:
             if self._table is None or self._writer is None:
                 self._open(source)
@@ -263,7 +267,7 @@ class Ingestion:
             of_file["commits"] += 1
             self.report.rows += committed.rows
             self.report.bytes_written += committed.bytes_written
-            self.progress(f"{self.report.rows:,} rows, {source.path.name} {step.label}")
+            self._tell(0, source, step)
         return taken
 
     def _append(self, writer: Writer, source: Source, step: Step) -> None:
@@ -274,9 +278,13 @@ class Ingestion:
             fitted = self._fitted(part, step, row)
             row += part.num_rows
             writer.append(fitted)
-            self.progress(
-                f"{self.report.rows + writer.pending_rows:,} rows, {source.path.name} {step.label}"
-            )
+            self._tell(writer.pending_rows, source, step)
+
+    def _tell(self, pending: int, source: Source, step: Step) -> None:
+        rows = self.report.rows + pending
+        # A table that was there before may have some of them already.
+        share = min(rows / self._total, 1.0) if self._total and self.report.created else None
+        self.progress(f"{rows:,} rows, {source.path.name} {step.label}", share)
 
     def _fitted(self, part: pa.Table, step: Step, row: int) -> pa.Table:
         """The part in the table's columns and types; refuses NaN where it would have no place."""
@@ -297,14 +305,10 @@ class Ingestion:
         for field_ in self._schema:
             if field_.name not in part.column_names:
                 raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
-            column = part.column(field_.name)
-            try:
-                column = column.cast(field_.type)
-            except pa.ArrowException as error:
-                raise InvalidInput(f"{step.label}: column {field_.name}: {error}") from None
+            column = cast(part.column(field_.name), field_, f"{step.label}: ")
             if field_.name in self._dimensions and pa.types.is_floating(column.type):
-                wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
-                if wrong >= 0:
+                if column.null_count or pc.any(pc.is_nan(column)).as_py():
+                    wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
                     raise InvalidInput(
                         f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
                     )
@@ -403,23 +407,6 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
         if patience is not None and clock.monotonic() - last_news > patience:
             return
         clock.sleep(LOOK_SECONDS)
-
-
-def on_terminal() -> Callable[[str], object]:
-    """Shows progress on one line of a terminal, ten times a second; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    last = 0.0
-
-    def show(text: str) -> None:
-        nonlocal last
-        now = clock.monotonic()
-        if now - last > 0.1:
-            last = now
-            sys.stderr.write(f"\r\x1b[K{text[:100]}")
-            sys.stderr.flush()
-
-    return show
 
 
 def domain_of(text: str) -> Any:

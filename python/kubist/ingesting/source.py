@@ -167,10 +167,15 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
         return table
     rows = table.num_rows
     filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
-    return pa.table([_cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
+    return pa.table([cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
 
 
-def _cast(column: Any, field_: pa.Field) -> Any:
+def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
+    """The values in the type of a column; ``where`` begins the message if they do not fit.
+
+    Raises:
+        InvalidInput: A value has no place in that type.
+    """
     import pyarrow as pa
 
     if column.type == field_.type:
@@ -178,7 +183,7 @@ def _cast(column: Any, field_: pa.Field) -> Any:
     try:
         return column.cast(field_.type)
     except pa.ArrowException as error:
-        raise InvalidInput(f"column {field_.name}: {error}") from None
+        raise InvalidInput(f"{where}column {field_.name}: {error}") from None
 
 
 def fingerprint(path: Path) -> str:

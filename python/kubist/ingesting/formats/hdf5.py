@@ -95,17 +95,20 @@ def look_at_gadget(path: Path, options: Options) -> Source:
         for group in ("Units", "Cosmology", "Parameters"):
             if group in file:
                 about[group.lower()] = attributes(file[group])
-    schema = pa.schema([*fields.values(), pa.field("time", pa.float64())])
+    # Initial conditions say no time: then there is none, unless the user says one.
+    dated = time is not None
+    clock = [pa.field("time", pa.float64())] if dated else []
+    schema = pa.schema([*fields.values(), *clock])
 
     def read(_: State) -> Iterator[pa.Table]:
         with h5py.File(path, "r") as file:
             for kind in kinds:
                 group = file[f"PartType{kind}"]
                 for part in slices(int(counts[kind])):
-                    columns: dict[str, Any] = {
-                        "type": np.full(part.stop - part.start, kind, np.int8),
-                        "time": np.full(part.stop - part.start, np.nan if time is None else time),
-                    }
+                    many = part.stop - part.start
+                    columns: dict[str, Any] = {"type": np.full(many, kind, np.int8)}
+                    if dated:
+                        columns["time"] = np.full(many, time)
                     for name, data in group.items():
                         if isinstance(data, h5py.Dataset) and data.shape[:1] == (counts[kind],):
                             columns |= split_columns(name, data[part], COMPONENTS.get(name))
@@ -119,7 +122,7 @@ def look_at_gadget(path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("snapshot", read, time, path.name if several else "")],
         dimensions=(*POSITION, "time"),
-        identity=("ParticleIDs", "time"),
+        identity=("ParticleIDs", "time") if dated or options.time is not None else ("ParticleIDs",),
         metadata={"gadget": about},
         rows=int(counts[kinds].sum()) if kinds else 0,
         times=() if time is None else (time,),
