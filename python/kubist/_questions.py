@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _kubist
+from ._arguments import Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
 from ._libraries import need
+from ._options import checked_options
 from ._pinned import Pinned
 from ._result import Result
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Asked, Box, Goal, PerCell, Rest, Steps
+    from ._arguments import Asked, Box, Goal, PerCell, Steps
     from ._scan import Source
     from ._spec import QuerySpec
 
@@ -51,6 +53,7 @@ class Questions:
         metadata: dict[str, Any] = json.loads(self._pinned().metadata())
         return metadata
 
+    @checked_options()
     def query(
         self,
         box: Box | None = None,
@@ -149,6 +152,7 @@ class Questions:
         pinned = self._pinned()
         return Result(pinned.query(question), lambda: pinned.query(question))
 
+    @checked_options(Rest)
     def scan(
         self,
         box: Box | None = None,
@@ -183,6 +187,7 @@ class Questions:
 
         return lazy_frame(self._source({"box": box, **asked}, on_result))
 
+    @checked_options(Rest)
     def to_dataset(
         self,
         box: Box | None = None,
@@ -212,6 +217,7 @@ class Questions:
 
         return Dataset(self._source({"box": box, **asked}, on_result))
 
+    @checked_options()
     def trajectories(
         self,
         box: Box | None = None,
@@ -277,6 +283,7 @@ class Questions:
 
         return Source(self._pinned(), self._question, asked, on_result)
 
+    @checked_options()
     def refine(
         self,
         box: Box | None = None,
@@ -333,6 +340,7 @@ class Questions:
         progressive: Literal[True],
         **goal: Unpack[Goal],
     ) -> Iterator[Estimate]: ...
+    @checked_options()
     def estimate(
         self,
         aggregates: str | Sequence[str],
@@ -420,6 +428,7 @@ class Questions:
             return _estimate.steps(self._pinned().estimates(request))
         return Estimate(self._pinned().estimate(request))
 
+    @checked_options()
     def count(
         self,
         box: Box | None = None,

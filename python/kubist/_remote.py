@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _errors, _kubist
 from ._errors import Error, InvalidInput, NotATable, StorageError
 from ._looks import Looks
+from ._options import checked_options
 from ._tunnel import Tunnel
 from ._view import View
 
@@ -46,6 +47,7 @@ _WAIT = 20.0
 """Seconds that the server is asked to wait for another commit."""
 
 
+@checked_options()
 def connect(
     url: str, table: str | None = None, *, token: str | None = None, timeout: float = 300
 ) -> RemoteTable:
@@ -386,6 +388,7 @@ class RemoteTable(_Remote):
         pinned = PinnedSnapshot(self._server, self.name, about)
         return RemoteSnapshot(self._server, self.name, pinned)
 
+    @checked_options()
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None
     ) -> Iterator[RemoteSnapshot]:

@@ -181,8 +181,8 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all rows to a file for other programs: .las, .laz, .vtp, .fits, or openPMD as
-        .h5 or .bp.
+        """Writes all rows to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD
+        as .h5 or .bp.
 
         Args:
             path: The file; its ending says what it becomes.
@@ -191,6 +191,7 @@ class Result:
 
         Raises:
             InvalidInput: The ending names no format, or a column has no place in it.
+            FileNotFoundError: The folder is not there.
         """
         from .exporting import write
 

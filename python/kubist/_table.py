@@ -23,6 +23,7 @@ from ._figures import (
     parse,
 )
 from ._libraries import is_a, need
+from ._options import checked_options
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ._widget import Widget
 
 
+@checked_options()
 def create(
     path: str | os.PathLike[str],
     data_or_schema: Rows | ArrowSchema,
@@ -209,6 +211,7 @@ class Table(InDirectory["Table"]):
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
 
+    @checked_options()
     def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
         """Appends ``data`` and commits it: durable and visible, whole, on return.
 
@@ -249,6 +252,7 @@ class Table(InDirectory["Table"]):
                 writer.close()
                 raise
 
+    @checked_options()
     def writer(
         self,
         name: str | None = None,
@@ -322,6 +326,7 @@ class Table(InDirectory["Table"]):
         self._check()
         return Snapshot(self._table, self._table.at(_box.token(token)))
 
+    @checked_options()
     def watch(
         self, timeout: float | None = None, since: Snapshot | None = None
     ) -> Iterator[Snapshot]:
@@ -354,6 +359,7 @@ class Table(InDirectory["Table"]):
             seen = found
             yield Snapshot(self._table, seen)
 
+    @checked_options()
     def add_column(
         self,
         name: str,
@@ -437,6 +443,7 @@ class Table(InDirectory["Table"]):
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
 
+    @checked_options()
     def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
@@ -453,6 +460,7 @@ class Table(InDirectory["Table"]):
         share = _box.number("debt_share", debt_share, low=0)
         return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
 
+    @checked_options()
     def regrid(
         self,
         dimensions: Sequence[str] | None = None,
@@ -501,6 +509,7 @@ class Table(InDirectory["Table"]):
             self._table.clean(retention_seconds=_box.number("retention", retention, low=0)),
         )
 
+    @checked_options()
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
     ) -> VerifyReport:

@@ -196,7 +196,10 @@ def open(
 
         def alone() -> _kubist.StepWriter:
             name = f"rank-{comm.rank}"
-            return table._table.step_writer(name=name, timeout=timeout, queue=queue, fail=fail)
+            writer: _kubist.StepWriter = table._table.step_writer(
+                name=name, timeout=timeout, queue=queue, fail=fail
+            )
+            return writer
 
         run._writer = _agree(comm, alone)
     else:
@@ -219,10 +222,16 @@ def open(
 
         def lead() -> _kubist.Leader:
             name, ranks = f"node-{number}", node.size
-            return table._table.leader(*place, ranks, name=name, timeout=timeout, queue=queue)
+            leader: _kubist.Leader = table._table.leader(
+                *place, ranks, name=name, timeout=timeout, queue=queue
+            )
+            return leader
 
         def attach() -> _kubist.StepWriter:
-            return table._table.attach(*place, node.rank, timeout=timeout, fail=fail)
+            writer: _kubist.StepWriter = table._table.attach(
+                *place, node.rank, timeout=timeout, fail=fail
+            )
+            return writer
 
         run._leader = _agree(comm, lead if node.rank == 0 else None)
         if run._leader is not None:

@@ -244,7 +244,7 @@ impl Table {
     ) -> PyResult<String> {
         let (domains, cancel) = (with_domains(domains), Cancel::default());
         let kind = kind.map(|kind| if kind == "quantile" { ScaleKind::Quantile } else { ScaleKind::Linear });
-        let options = GridOptions { dimensions, domains, kind, cancel: cancel.clone() };
+        let options = GridOptions { dimensions, domains, kind, cancel: cancel.clone(), ..GridOptions::default() };
         as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 

@@ -207,7 +207,7 @@ def test_xyz_whose_atoms_change(tmp_path: Path) -> None:
     assert_same(ours["y"], np.concatenate([a.positions[:, 1] for a in theirs]))
     assert_same(ours["weight"], np.concatenate([a.arrays["weight"] for a in theirs]))
     assert_same(ours["time"], np.concatenate([[a.info["time"]] * len(a) for a in theirs]))
-    assert kubist.open(tmp_path / "t.kubist").units == {"x": "A", "y": "A", "z": "A"}
+    assert kubist.open(tmp_path / "t.kubist").units == dict.fromkeys("xyz", "Angstrom")
 
 
 # VTK

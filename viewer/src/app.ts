@@ -11,7 +11,7 @@ import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
-import { complete, SLOTS } from "./query";
+import { complete, FILTERS } from "./query";
 import { selectionOf } from "./region";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
@@ -150,6 +150,7 @@ export class App {
     view.axes = axes;
     view.stretch = profile!.differ(axes);
     view.roi = view.camera = view.frame = null;
+    view.clip = false;
     this.clear();
     this.drawing.setFrame(null);
     this.requests.reload();
@@ -178,9 +179,19 @@ export class App {
     this.state.changed();
   }
 
+  /** Sizes follow another column, or are in other units. */
+  setSizes(sizeIn: ViewSpec["sizeIn"], sizeBy: string | null): void {
+    const { view } = this.state;
+    const isOther = sizeBy !== view.sizeBy;
+    Object.assign(view, { sizeIn, sizeBy, width: null });
+    if (isOther) this.requests.reload();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
   addFilter(column: string): void {
     const { view } = this.state;
-    if (view.filters.length >= SLOTS - 2) return;
+    if (view.filters.length >= FILTERS) return;
     view.filters.push({ column, low: null, high: null });
     this.requests.reload();
     this.state.rebuild();
@@ -216,7 +227,10 @@ export class App {
     this.state.view.roi = roi;
     this.roi.set(roi, this.state.view.axes);
     this.state.inRoi = null;
-    this.requests.recount();
+    const wasClipped = this.state.view.clip;
+    this.state.view.clip &&= roi !== null;
+    if (wasClipped) this.requests.reload();
+    else this.requests.recount();
     this.trails.updateLater();
     this.state.changed();
     this.state.rebuild();
@@ -230,13 +244,46 @@ export class App {
 
   /** A side of the box of interest is being dragged, or was let go. */
   private roiMoved(roi: ViewSpec["roi"], done: boolean): void {
-    this.state.view.roi = roi;
+    const { view } = this.state;
+    view.roi = roi;
     this.state.inRoi = null;
     if (done) {
-      this.requests.recount();
+      if (view.clip) this.requests.reload();
+      else this.requests.recount();
       this.trails.updateLater();
     }
     this.state.changed();
+  }
+
+  /** The ends of the box along an axis were brushed or typed; null: as far as the picture. */
+  boxBrushed(axis: number, from: number | null, to: number | null, done: boolean): void {
+    const { roi, axes } = this.state.view;
+    const { low, high } = this.scene.frame;
+    if (!roi) return;
+    roi.low[axis] = from ?? low[axis];
+    roi.high[axis] = to ?? high[axis];
+    this.roi.set(roi, axes);
+    this.roiMoved(roi, done);
+  }
+
+  /** Only what is in the box is shown, or all. */
+  setClip(clip: boolean): void {
+    this.state.view.clip = clip && this.state.view.roi !== null;
+    this.requests.reload();
+    this.state.rebuild();
+  }
+
+  /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */
+  showSlab(axis: number): void {
+    const { current } = this.requests;
+    const { low, high } = this.scene.frame;
+    const middle = current && middleBox(this.scene, current.tree);
+    const center = middle ? (middle.low[axis] + middle.high[axis]) / 2 : (low[axis] + high[axis]) / 2;
+    const half = 0.05 * (high[axis] - low[axis]);
+    const within = (value: number) => Math.min(high[axis], Math.max(low[axis], value));
+    const side = (ends: number[], to: number) => ends.map((end, k) => (k === axis ? within(to) : end));
+    this.state.view.clip = true;
+    this.setRoi({ low: side(low, center - half), high: side(high, center + half) });
   }
 
   setTrails(trails: boolean): void {

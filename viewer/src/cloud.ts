@@ -11,13 +11,11 @@ import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
 import { Tree, type Cell, type Choice } from "./tree";
+import { SAME, Weights } from "./weights";
 
 /** Cells of a request, and requests at a time. */
 const CELLS = 12;
 const REQUESTS = 2;
-
-/** Precisions whose ratio is less are one. */
-const SAME = 1.02;
 
 interface Request {
   cells: Cell[];
@@ -26,6 +24,7 @@ interface Request {
 
 export class PointCloud {
   readonly tree: Tree;
+  private readonly weights: Weights;
   readonly group: Group;
   private readonly meshes = new Map<Cell, Points>();
   private readonly requests = new Set<Request>();
@@ -50,6 +49,7 @@ export class PointCloud {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
+    this.weights = new Weights(this.tree);
     // The root is drawn first, wherever the camera is.
     void this.request([this.tree.root]);
   }
@@ -62,10 +62,10 @@ export class PointCloud {
   }
 
   /** Chooses the cells to draw and requests those that are missing. */
-  update(budget: number, even: boolean): Choice {
-    const choice = (this.choice = this.tree.choose(this.scene, budget, even));
+  update(budget: number, even: boolean, isSpaced: boolean): Choice {
+    const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.precision[1] > SAME * choice.precision[0];
-    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted);
+    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted || isSpaced ? this.weights : null, isSpaced);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -82,7 +82,7 @@ export class PointCloud {
   private cancelUnseen(): void {
     for (const request of this.requests) {
       const open = request.cells.filter((cell) => cell.state === "requested");
-      if (open.length > 0 && open.every((cell) => cell.depth > 0 && this.scene.pixels(cell) === 0)) request.abort.abort();
+      if (open.length > 0 && open.every((cell) => cell.depth > 0 && this.scene.eye.pixels(cell) === 0)) request.abort.abort();
     }
   }
 
@@ -129,7 +129,10 @@ export class PointCloud {
 
   /** Places all cells by the scene's present frame. */
   place(): void {
-    for (const [cell, mesh] of this.meshes) this.scene.place(mesh, cell.low);
+    for (const [cell, mesh] of this.meshes) {
+      this.scene.place(mesh, cell.low);
+      mesh.geometry.userData.spacing = false;
+    }
   }
 
   close(): void {

@@ -15,6 +15,7 @@ const KEYS: [string, string][] = [
   ["Esc", "hide the record"],
   ["H", "look at all of it"],
   ["B", "box of interest"],
+  ["C", "only what is in the box"],
   ["space", "play or pause"],
   ["← →", "a step of time"],
   ["A", "all times"],
@@ -104,6 +105,7 @@ function nextTheme(): void {
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
   b: () => app.toggleRoi(),
+  c: () => app.setClip(!app.state.view.clip),
   " ": () => app.player.play(!app.player.playing),
   ArrowLeft: () => app.player.step(-1),
   ArrowRight: () => app.player.step(1),

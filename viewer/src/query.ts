@@ -11,6 +11,9 @@ import type { Cell } from "./tree";
 /** Columns that come with each point, at most. */
 export const SLOTS = 8;
 
+/** Of these filters: others are the colour, the size and the time. */
+export const FILTERS = SLOTS - 3;
+
 /** What a point cloud shows. A query adds the cells. */
 export interface PointsSpec {
   table: string;
@@ -32,7 +35,8 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
     const excluded = [...view.axes, ...profile.info.identity];
     view.color = profile.numeric.find((column) => column.kind === "number" && !excluded.includes(column.name))?.name ?? null;
   }
-  view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, SLOTS - 2);
+  if (!profile.knows(view.sizeBy) || profile.column(view.sizeBy!).kind !== "number") view.sizeBy = null;
+  view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, FILTERS);
   if (view.time && !profile.knows(view.time.column)) view.time = null;
 }
 
@@ -40,7 +44,7 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
 export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
 
 export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
-  const names = [view.color, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
+  const names = [view.color, view.sizeBy, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
   const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
     const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
     // Values far from 0 beside their spread would lose it as float32.

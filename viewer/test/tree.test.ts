@@ -139,7 +139,7 @@ test("frames come out whole, wherever they were cut", () => {
 
 test("an address keeps the view, and nonsense in it does no harm", () => {
   const view = fromAddress(
-    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&budget=50000&even=1&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
+    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&clip=1&budget=50000&even=1&size=3&sizein=units&sizeby=d&width=0.25&mode=density&shade=maximum&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
   );
   assert.deepEqual(fromAddress(toAddress(view)), view);
   assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);

@@ -309,8 +309,8 @@ impl Table {
     /// it another grid meanwhile; `Cancelled`, or what the store says.
     pub fn regrid(&self, options: &GridOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Regridded> {
         let grid = regrid::publish(&self.core, options, "asked for")?;
-        let cancel = options.cancel.clone();
-        let moving = OptimizeOptions { follow_data: false, cancel, ..OptimizeOptions::default() };
+        let (core_share, cancel) = (options.core_share, options.cancel.clone());
+        let moving = OptimizeOptions { follow_data: false, core_share, cancel, ..OptimizeOptions::default() };
         Ok(Regridded { grid, optimized: self.optimize(&moving, progress)? })
     }
 

@@ -36,12 +36,13 @@ FRAMES_FIRST = 4
 # Atoms may come to lie so far outside of the first frame, as a share of its extent.
 DRIFT = 0.25
 
+# In words that MDAnalysis and the engine share: `A` is the ampere for the engine, as in SI.
 UNITS: Mapping[str, str] = {
     "time": "ps",
-    **dict.fromkeys(POSITION, "A"),
-    **dict.fromkeys(VELOCITY, "A/ps"),
-    **dict.fromkeys(FORCE, "kJ/(mol*A)"),
-    **dict.fromkeys(CELL[:3], "A"),
+    **dict.fromkeys(POSITION, "Angstrom"),
+    **dict.fromkeys(VELOCITY, "Angstrom/ps"),
+    **dict.fromkeys(FORCE, "kJ/(mol*Angstrom)"),
+    **dict.fromkeys(CELL[:3], "Angstrom"),
     **dict.fromkeys(CELL[3:], "degree"),
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidInput
+from .._options import checked_options
 from .._progress import Shown, Told
 from .driver import Ingestion, checked, follow
 from .report import Asked, Plan, Report
@@ -25,6 +26,7 @@ __all__ = ["Plan", "Report", "ingest"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+@checked_options()
 def ingest(
     table: str | os.PathLike[str],
     files: Paths,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 import re
@@ -183,9 +184,20 @@ class Ingestion:
             optimize=self.asked.optimize,
         )
         self._state = State()
+        self._keep_topology(source)
         if "frame" in self._schema.names and len(self._table):
             frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
             self._state.next_frame = int(frames.max(initial=-1)) + 1
+
+    def _keep_topology(self, source: Source) -> None:
+        """Puts it into a table that was made without, so that it can be given later."""
+        assert self._table is not None
+        known, here = self._table.metadata, source.metadata
+        if self.asked.topology is None or "topology" in known or "topology" not in here:
+            return
+        if known.get("trajectory") == here.get("trajectory"):
+            self._table.set_metadata({"topology": here["topology"]})
+            self.report.topology_added = True
 
     def _create(self, source: Source) -> _table.Table:
         dimensions, identity, lookup = self._index(source)
@@ -340,13 +352,22 @@ def _expanded(paths: Sequence[str]) -> Iterator[Path]:
         elif glob.has_magic(text):
             matched = sorted((Path(p) for p in glob.glob(text)), key=_natural)
         else:
-            raise FileNotFoundError(f"{text}: no such file or directory")
+            raise _missing(path)
         for found in matched:
             if found.is_dir() and formats.of(found, None, False) is None:
                 inside = (p for p in found.iterdir() if not p.name.startswith("."))
                 yield from sorted(inside, key=_natural)
             else:
                 yield found
+
+
+def _missing(path: Path) -> FileNotFoundError:
+    """What is said of a file that is not there, with the one beside it that may be meant."""
+    folder = path.parent
+    beside = [found.name for found in folder.iterdir()] if folder.is_dir() else []
+    alike = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
+    meant = f"; did you mean {folder / alike[0]}?" if alike else ""
+    return FileNotFoundError(f"{path} does not exist{meant}")
 
 
 def _natural(path: Path) -> list[Any]:
@@ -360,7 +381,8 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
     A file that cannot be read may still be in the writing: it is tried again as long
     as it changes.
     """
-    last_news, states = clock.monotonic(), {}
+    last_news = clock.monotonic()
+    states: dict[str, tuple[int, int]] = {}
     while True:
         ingestion.report.failed.clear()
         going_on, ingestion.keep_going = ingestion.keep_going, True
@@ -408,6 +430,8 @@ def checked(asked: Asked) -> Asked:
     """Arguments of the wrong shape are told before any file is opened."""
     if asked.time is not None:
         asked.time = _box.number("time", asked.time)
+    if asked.topology is not None and not asked.topology.exists():
+        raise _missing(asked.topology)
     if asked.format is not None and asked.format not in formats.NAMES:
         raise InvalidInput(f"format: {asked.format!r} is none of {', '.join(formats.NAMES)}")
     return asked

@@ -48,7 +48,11 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
         if not head:
             raise InvalidInput(f"{path}: the file is empty")
         if head.startswith(NATIVE) or path.suffix.lower() in (".csv", ".tsv"):
-            raise InvalidInput(f"{path}: Parquet, Arrow, CSV and NPZ are read by `kubist ingest`")
+            raise InvalidInput(
+                f"{path}: Parquet, Arrow, CSV and NPZ are read by the command, "
+                f"`kubist ingest TABLE {path.name} --dimensions ...`; from Python give what pandas, "
+                "Polars, pyarrow or NumPy reads to kubist.create()"
+            )
     for known in FORMATS:
         if known.matches(path, head):
             return known

@@ -49,7 +49,7 @@ def look_at_xyz(path: Path, options: Options) -> Source:
 
     first = next(_frames(path))
     columns = _columns(first, 0)
-    units = dict.fromkeys(("x", "y", "z"), "A")
+    units = dict.fromkeys(("x", "y", "z"), "Angstrom")
     fields = [unit(f, units.get(f.name)) for f in columns.schema]
 
     def steps(_: Any) -> Iterator[Step]:

@@ -264,6 +264,7 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     try:
         with opener(path, "rb") as file:
-            return file.read(32).startswith((ITEM, UNITS_ITEM))
+            first: bytes = file.read(32)
+            return first.startswith((ITEM, UNITS_ITEM))
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise ValueError(f"{path}: {error}") from error
