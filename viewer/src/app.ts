@@ -6,6 +6,7 @@
 import * as api from "./api";
 import { Drawing } from "./drawing";
 import { Live } from "./live";
+import { Marking } from "./marking";
 import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
@@ -39,6 +40,7 @@ export class App {
   readonly player: Player;
   readonly live: Live;
   readonly trails: Trails;
+  readonly marking: Marking;
   private readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
@@ -70,7 +72,8 @@ export class App {
     });
     this.live = new Live(state, this.requests);
     this.trails = new Trails(state, this.scene, this.requests, this.player);
-    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, marks, () => this.player.playing);
+    this.marking = new Marking(stage, state, this.scene, this.requests, (lasso) => this.setLasso(lasso));
+    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
     new ResizeObserver(() => {
       this.scene.resize();
       invalidate();
@@ -147,6 +150,7 @@ export class App {
     view.axes = axes;
     view.stretch = profile!.differ(axes);
     view.roi = view.camera = view.frame = null;
+    view.lasso = view.measure = null;
     view.clip = false;
     this.clear();
     this.drawing.setFrame(null);
@@ -225,7 +229,7 @@ export class App {
     this.roi.set(roi, this.state.view.axes);
     this.state.inRoi = null;
     const wasClipped = this.state.view.clip;
-    this.state.view.clip &&= roi !== null;
+    this.state.view.clip &&= roi !== null || this.state.view.lasso !== null;
     if (wasClipped) this.requests.reload();
     else this.requests.recount();
     this.trails.updateLater();
@@ -265,9 +269,31 @@ export class App {
 
   /** Only what is in the box is shown, or all. */
   setClip(clip: boolean): void {
-    this.state.view.clip = clip && this.state.view.roi !== null;
+    const { view } = this.state;
+    view.clip = clip && (view.roi !== null || view.lasso !== null);
     this.requests.reload();
     this.state.rebuild();
+  }
+
+  /** The records inside of a line are those of interest, or of no line. */
+  setLasso(lasso: ViewSpec["lasso"]): void {
+    const { view } = this.state;
+    const wasClipped = view.clip;
+    view.lasso = lasso;
+    view.clip &&= lasso !== null || view.roi !== null;
+    this.state.inRoi = null;
+    if (wasClipped) this.requests.reload();
+    else this.requests.recount();
+    this.trails.updateLater();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Clicks are the ends of a distance from now on, or records again. */
+  setMeasuring(isMeasuring: boolean): void {
+    this.marking.isMeasuring = isMeasuring;
+    this.state.view.measure = null;
+    this.state.changed();
   }
 
   /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */

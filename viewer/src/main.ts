@@ -15,6 +15,8 @@ const KEYS: [string, string][] = [
   ["Esc", "hide the record"],
   ["H", "look at all of it"],
   ["B", "box of interest"],
+  ["shift drag", "a line around records of a flat view"],
+  ["M", "a distance: click on both ends"],
   ["C", "only what is in the box"],
   ["space", "play or pause"],
   ["← →", "a step of time"],
@@ -105,6 +107,7 @@ function nextTheme(): void {
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
   b: () => app.toggleRoi(),
+  m: () => app.setMeasuring(!app.marking.isMeasuring),
   c: () => app.setClip(!app.state.view.clip),
   " ": () => app.player.play(!app.player.playing),
   ArrowLeft: () => app.player.step(-1),
@@ -122,7 +125,10 @@ const ACTIONS: Record<string, () => void> = {
     panel.rebuild();
   },
   "?": () => help.showModal(),
-  Escape: hideCard,
+  Escape: () => {
+    hideCard();
+    if (app.marking.isMeasuring) app.setMeasuring(false);
+  },
 };
 
 addEventListener("keydown", (event) => {
@@ -143,6 +149,10 @@ points.addEventListener("pointerdown", (event) => {
 });
 points.addEventListener("pointerup", (event) => {
   if (!down || event.button !== 0 || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 3) return;
+  if (app.marking.isMeasuring) {
+    app.marking.measureTo(event);
+    return;
+  }
   const around = points.getBoundingClientRect();
   const [x, y] = [event.clientX - around.left, event.clientY - around.top];
   app.requests.record(x, y).then((record) => {

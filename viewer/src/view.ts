@@ -28,7 +28,11 @@ export interface ViewSpec {
   /** The column that is played, and what part of it is shown. */
   time: { column: string; low: number; high: number } | null;
   roi: { low: number[]; high: number[] } | null;
-  /** Only what is in the box is shown. */
+  /** Corners of a line around records of a flat view. */
+  lasso: number[][] | null;
+  /** The ends of a distance: one or two places. */
+  measure: number[][] | null;
+  /** Only what is in the box, and in the lasso, is shown. */
   clip: boolean;
   budget: number;
   /** As many points on equal areas, rather than as many as there are records. */
@@ -70,6 +74,8 @@ export const PLAIN: ViewSpec = {
   where: "",
   time: null,
   roi: null,
+  lasso: null,
+  measure: null,
   clip: false,
   budget: 1_000_000,
   even: false,
@@ -112,7 +118,10 @@ export function toAddress(view: ViewSpec): string {
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
   const sides = ({ low, high }: { low: number[]; high: number[] }) => low.map((end, k) => range(end, high[k])).join(",");
   if (view.roi) put("roi", sides(view.roi));
-  put("clip", view.roi && view.clip ? "1" : "");
+  const places = (of: number[][] | null) => of?.map((place) => place.join(",")).join(";");
+  put("lasso", places(view.lasso));
+  put("measure", places(view.measure));
+  put("clip", view.clip ? "1" : "");
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
@@ -166,7 +175,14 @@ export function fromAddress(text: string): ViewSpec {
     return ends.length === view.axes.length && [...low, ...high].every(Number.isFinite) ? { low, high } : null;
   };
   view.roi = sides("roi");
-  view.clip = view.roi !== null && parameters.get("clip") === "1";
+  const places = (key: string, least: number, most: number) => {
+    const found = parameters.get(key)?.split(";").map((place) => place.split(",").map(Number)) ?? [];
+    const isRight = found.every((place) => place.length === view.axes.length && place.every(Number.isFinite));
+    return isRight && found.length >= least && found.length <= most ? found : null;
+  };
+  view.lasso = view.axes.length === 2 ? places("lasso", 3, 100) : null;
+  view.measure = places("measure", 1, 2);
+  view.clip = (view.roi !== null || view.lasso !== null) && parameters.get("clip") === "1";
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);

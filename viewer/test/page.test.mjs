@@ -292,6 +292,72 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("records inside of a line are counted, and shown alone", async () => {
+    const page = await open("axes=x,y&mode=points");
+    const all = (await status(page)).total;
+    const corners = [[300, 260], [620, 300], [560, 520], [470, 380], [350, 560]];
+    await page.mouse.move(...corners[0]);
+    await page.keyboard.down("Shift");
+    await page.mouse.down();
+    for (const corner of corners) await page.mouse.move(...corner, { steps: 6 });
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    const { inRoi, view } = await settled(page, (status) => status.view.lasso !== null && status.inRoi !== null);
+    assert.equal(view.camera, null, "the camera stays");
+    const text = await (await post("query", { columns: ["x", "y"], format: "csv" })).text();
+    const records = text.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
+    const inside = ([x, y]) => {
+      let odd = false;
+      view.lasso.forEach(([ax, ay], k) => {
+        const [bx, by] = view.lasso[(k + 1) % view.lasso.length];
+        if (ay > y !== by > y && x < ax + ((y - ay) * (bx - ax)) / (by - ay)) odd = !odd;
+      });
+      return odd;
+    };
+    const expected = records.filter(inside).length;
+    assert(expected > 100 && expected < all, `${expected} of ${all}`);
+    // A record on the line itself may be on either side of it.
+    assert(Math.abs(inRoi - expected) <= 2, `${inRoi} beside ${expected}`);
+    await page.getByText("show only what is inside").click();
+    const alone = await settled(page, (status) => status.total === inRoi);
+    assert(alone.rows <= inRoi);
+    await page.waitForFunction(() => /lasso=[^&]+&clip=1/.test(location.hash));
+    await page.reload();
+    assert.equal((await settled(page)).total, inRoi);
+    await page.getByText("✕ the line around records").click();
+    await settled(page, (status) => status.total === all && status.view.lasso === null);
+    await close(page);
+  });
+
+  test("a distance is measured from record to record", async () => {
+    const page = await open("where=pid+%3C+200");
+    const ends = await page.evaluate(() => {
+      const { scene, requests: { current } } = window.kubist;
+      const on = [];
+      for (const cell of current.tree.cells) {
+        for (let row = 0; row < cell.count; row++) {
+          const at = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
+          on.push({ at, place: scene.project(scene.frame.toScene(at, scene.camera.position.clone())) });
+        }
+      }
+      on.sort((a, b) => a.place[0] - b.place[0]);
+      return [on[0], on.at(-1)];
+    });
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("m");
+    for (const { place } of ends) await page.mouse.click(...place);
+    await page.waitForFunction(() => window.kubist.state.view.measure?.length === 2);
+    const [mark] = await page.evaluate(() => window.kubist.marking.marks());
+    const distance = Math.hypot(...ends[0].at.map((value, k) => value - ends[1].at[k]));
+    assert.match(mark.text, / m$/);
+    assert(Math.abs(parseFloat(mark.text) / distance - 1) < 0.01, `${mark.text} beside ${distance}`);
+    assert(await page.locator(".card").isHidden(), "a click is an end, not a record");
+    await page.waitForFunction(() => /measure=/.test(location.hash));
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => window.kubist.state.view.measure === null);
+    await close(page);
+  });
+
   test("time is stepped and played", async () => {
     const page = await open("");
     await page.locator(".stage canvas").first().focus();
