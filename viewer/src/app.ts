@@ -17,7 +17,7 @@ import { RoiBox } from "./roi";
 import { Scene } from "./scene";
 import { State } from "./state";
 import { Trails } from "./trails";
-import { toAddress, type Filter, type ViewSpec } from "./view";
+import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
 
 /** Milliseconds that the view rests before the page's address follows it. */
 const REST = 250;
@@ -132,18 +132,56 @@ export class App {
     this.player.continue();
   }
 
+  /** Writes the place of the camera to the view. */
+  private place(): void {
+    const { view } = this.state;
+    view.camera = this.scene.isPlaced ? this.scene.where() : null;
+    if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
+  }
+
   /** The address follows the view once it rests. */
   private keepAddress(): void {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
-      const { view } = this.state;
-      view.camera = this.scene.isPlaced ? this.scene.where() : null;
-      if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
-      history.replaceState(null, "", `#${toAddress(view)}`);
+      this.place();
+      history.replaceState(null, "", `#${toAddress(this.state.view)}`);
     }, REST);
   }
 
   /* Actions */
+
+  /** Keeps the present view, in the address too. */
+  keepView(): void {
+    const { view } = this.state;
+    if (view.kept.length >= MOST_KEPT) return;
+    this.place();
+    // The camera stands where it stands, also for a table that grows.
+    view.kept.push(toAddress({ ...view, camera: this.scene.where(), frame: { low: this.scene.frame.low, high: this.scene.frame.high }, kept: [] }));
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  forgetView(number: number): void {
+    this.state.view.kept.splice(number, 1);
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Shows a view that was kept. */
+  showView(number: number): void {
+    const { kept, theme } = this.state.view;
+    if (!kept[number]) return;
+    const view = { ...fromAddress(kept[number]), kept, theme };
+    const { profile } = this.state;
+    if (!profile || view.table !== profile.info.name) return;
+    complete(view, profile);
+    this.state.view = view;
+    this.clear();
+    this.drawing.setFrame(view.camera);
+    this.drawing.applyColors();
+    this.requests.reload();
+    this.state.rebuild();
+  }
 
   setAxes(axes: string[]): void {
     const { view, profile } = this.state;

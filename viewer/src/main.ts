@@ -18,6 +18,8 @@ const KEYS: [string, string][] = [
   ["shift drag", "a line around records of a flat view"],
   ["M", "a distance: click on both ends"],
   ["C", "only what is in the box"],
+  ["K", "keep this view"],
+  ["1 … 9", "a view that was kept"],
   ["space", "play or pause"],
   ["← →", "a step of time"],
   ["A", "all times"],
@@ -107,6 +109,7 @@ function nextTheme(): void {
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
   b: () => app.toggleRoi(),
+  k: () => app.keepView(),
   m: () => app.setMeasuring(!app.marking.isMeasuring),
   c: () => app.setClip(!app.state.view.clip),
   " ": () => app.player.play(!app.player.playing),
@@ -134,7 +137,8 @@ const ACTIONS: Record<string, () => void> = {
 addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
-  const act = ACTIONS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const act = /^[1-9]$/.test(key) ? () => app.showView(Number(key) - 1) : ACTIONS[key];
   if (!act || !app.state.profile || (event.key === " " && target.closest("button, a"))) return;
   event.preventDefault();
   act();

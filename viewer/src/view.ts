@@ -56,11 +56,16 @@ export interface ViewSpec {
   live: boolean;
   /** Whole trajectories, as lines. */
   trails: boolean;
+  /** Views that were kept: their addresses. */
+  kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
   frame: { low: number[]; high: number[] } | null;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
+
+/** Views that an address keeps at most: browsers and mails cut long ones. */
+export const MOST_KEPT = 9;
 
 export const PLAIN: ViewSpec = {
   table: "",
@@ -90,6 +95,7 @@ export const PLAIN: ViewSpec = {
   theme: "auto",
   live: true,
   trails: false,
+  kept: [],
   frame: null,
   camera: null,
 };
@@ -137,13 +143,14 @@ export function toAddress(view: ViewSpec): string {
   put("trails", view.trails ? "1" : "");
   if (view.camera && view.frame) put("frame", sides(view.frame));
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
+  for (const kept of view.kept) put("kept", kept);
   return out.toString();
 }
 
 /** The view that an address describes. A missing or invalid parameter keeps its default. */
 export function fromAddress(text: string): ViewSpec {
   const parameters = new URLSearchParams(text);
-  const view: ViewSpec = { ...PLAIN, filters: [] };
+  const view: ViewSpec = { ...PLAIN, filters: [], kept: parameters.getAll("kept").slice(0, MOST_KEPT) };
   const named = (value: string): [string, number | null, number | null] => {
     const at = value.lastIndexOf("=");
     return [value.slice(0, at), ...pair(value.slice(at + 1))];

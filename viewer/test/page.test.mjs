@@ -429,6 +429,35 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("views are kept, in the address too", async () => {
+    const page = await open("color=ux");
+    await page.mouse.move(500, 400);
+    await page.mouse.wheel(0, -500);
+    await page.waitForFunction(() => window.kubist.scene.isPlaced && /camera=/.test(location.hash));
+    await settled(page);
+    const first = await page.evaluate(() => window.kubist.scene.where());
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("k");
+    await page.getByLabel("axis 3").selectOption("");
+    await page.getByLabel("colour by").selectOption("diameter");
+    await settled(page, ({ view }) => view.axes.length === 2 && view.color === "diameter");
+    await page.getByRole("button", { name: "keep this view" }).click();
+    await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).getAll("kept").length === 2);
+    await page.reload();
+    await settled(page);
+    await page.getByLabel("view 1", { exact: true }).click();
+    const { view } = await settled(page, ({ view, rows }) => view.axes.length === 3 && rows > 0);
+    assert.equal(view.color, "ux");
+    const back = await page.evaluate(() => window.kubist.scene.where());
+    back.forEach((value, k) => assert(Math.abs(value - first[k]) < 1e-3, `${back} beside ${first}`));
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("2");
+    await settled(page, ({ view, rows }) => view.axes.length === 2 && view.color === "diameter" && rows > 0);
+    await page.getByLabel("forget view 1").click();
+    await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).getAll("kept").length === 1);
+    await close(page);
+  });
+
   test("requests whose cells leave the view are cut", async () => {
     const page = await open("budget=60000");
     // From here on answers wait: what is asked is on its way for as long as we like.

@@ -11,7 +11,8 @@ import { ticks } from "../src/numbers";
 import { sumOf, toning, TONES } from "../src/tones";
 import { segments } from "../src/trails";
 import { generator } from "../src/shuffle";
-import { Tree, type Cell } from "../src/tree";
+import type { Cell } from "../src/cell";
+import { Tree } from "../src/tree";
 import { Server, settle, Window, type Record } from "./world";
 
 /** Half of them everywhere, half in a few small clusters, some beyond the box. */
