@@ -39,7 +39,7 @@ class Viewed(Protocol):
     def at(self, token: str) -> Any: ...
 
 
-class Widget(anywidget.AnyWidget):  # type: ignore[misc]
+class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     """The explorer page of a table in a notebook cell; also made by `Table.widget`.
 
     Works wherever the notebook works, as behind JupyterHub: everything goes over the

@@ -6,17 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import (
-    Format,
-    Options,
-    Source,
-    State,
-    Step,
-    arrow_table,
-    slices,
-    split_columns,
-    unit,
-)
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,13 +107,3 @@ def _columns(hdu: Any, part: slice) -> pa.Table:
             else:
                 columns[name] = flat
     return arrow_table(columns)
-
-
-FORMAT = Format(
-    name="fits",
-    about="FITS",
-    extra="astro",
-    modules=("astropy",),
-    matches=lambda path, head: head.startswith(b"SIMPLE  ="),
-    open=look,
-)
