@@ -95,7 +95,8 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     @property
     def filter(self) -> str | None:
         """The condition that is typed into the page."""
-        return self._selection.get("where")
+        where: str | None = self._selection.get("where")
+        return where
 
     def result(self, **asked: Any) -> Result:
         """The records that are selected, of the moment that the page shows.

@@ -11,8 +11,18 @@ from ..source import Options, Source, State, Step, arrow_table, slices, split_co
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Pairs of columns that are positions, best first.
-POSITIONS = (("x", "y", "z"), ("ra", "dec"), ("ra_icrs", "de_icrs"), ("glon", "glat"), ("l", "b"))
+# Columns that are positions, best first, in small letters: as archives and VizieR call them.
+POSITIONS = (
+    ("x", "y", "z"),
+    ("ra", "dec"),
+    ("ra", "de"),
+    ("ra_icrs", "de_icrs"),
+    ("raj2000", "dej2000"),
+    ("_raj2000", "_dej2000"),
+    ("radeg", "dedeg"),
+    ("glon", "glat"),
+    ("l", "b"),
+)
 # Cards of the header that only say how the table is stored.
 STRUCTURE = (
     "SIMPLE",
