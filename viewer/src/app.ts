@@ -5,18 +5,21 @@
 
 import * as api from "./api";
 import { Drawing } from "./drawing";
+import { host } from "./host";
 import { Live } from "./live";
+import { Marking } from "./marking";
 import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
-import { complete, SLOTS } from "./query";
+import { complete, FILTERS } from "./query";
+import { selectionOf } from "./region";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
 import { Scene } from "./scene";
 import { State } from "./state";
 import { Trails } from "./trails";
-import { toAddress, type Filter, type ViewSpec } from "./view";
+import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
 
 /** Milliseconds that the view rests before the page's address follows it. */
 const REST = 250;
@@ -39,6 +42,7 @@ export class App {
   readonly player: Player;
   readonly live: Live;
   readonly trails: Trails;
+  readonly marking: Marking;
   private readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
@@ -51,7 +55,7 @@ export class App {
     const { redraw, rebuild } = page;
     const invalidate = () => this.drawing.invalidate();
     const viewChanged = () => this.keepAddress();
-    this.state = new State(location.hash.slice(1), { redraw, rebuild, invalidate, viewChanged });
+    this.state = new State(host.address(), { redraw, rebuild, invalidate, viewChanged });
     const { state } = this;
     const [canvas, marks] = [...stage.querySelectorAll("canvas")];
     this.scene = new Scene(canvas, () => {
@@ -61,7 +65,7 @@ export class App {
       page.otherPoints();
     });
     // Drawing in software is slower than a graphics card.
-    if (this.scene.software && !location.hash.includes("budget=")) state.view.budget = 250_000;
+    if (this.scene.software && !host.address().includes("budget=")) state.view.budget = 250_000;
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.roiMoved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
     this.player = new Player(state, this.requests, {
@@ -70,7 +74,8 @@ export class App {
     });
     this.live = new Live(state, this.requests);
     this.trails = new Trails(state, this.scene, this.requests, this.player);
-    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, marks, () => this.player.playing);
+    this.marking = new Marking(stage, state, this.scene, this.requests, (lasso) => this.setLasso(lasso));
+    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
     new ResizeObserver(() => {
       this.scene.resize();
       invalidate();
@@ -129,24 +134,66 @@ export class App {
     this.player.continue();
   }
 
+  /** Writes the place of the camera to the view. */
+  private place(): void {
+    const { view } = this.state;
+    view.camera = this.scene.isPlaced ? this.scene.where() : null;
+    if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
+  }
+
   /** The address follows the view once it rests. */
   private keepAddress(): void {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
-      const { view } = this.state;
-      view.camera = this.scene.isPlaced ? this.scene.where() : null;
-      if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
-      history.replaceState(null, "", `#${toAddress(view)}`);
+      this.place();
+      const { view, profile } = this.state;
+      const selection = profile && { ...selectionOf(view, profile), version: profile.info.version };
+      host.keep(toAddress(view), selection);
     }, REST);
   }
 
   /* Actions */
+
+  /** Keeps the present view, in the address too. */
+  keepView(): void {
+    const { view } = this.state;
+    if (view.kept.length >= MOST_KEPT) return;
+    this.place();
+    // The camera stands where it stands, also for a table that grows.
+    view.kept.push(toAddress({ ...view, camera: this.scene.where(), frame: { low: this.scene.frame.low, high: this.scene.frame.high }, kept: [] }));
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  forgetView(number: number): void {
+    this.state.view.kept.splice(number, 1);
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Shows a view that was kept. */
+  showView(number: number): void {
+    const { kept, theme } = this.state.view;
+    if (!kept[number]) return;
+    const view = { ...fromAddress(kept[number]), kept, theme };
+    const { profile } = this.state;
+    if (!profile || view.table !== profile.info.name) return;
+    complete(view, profile);
+    this.state.view = view;
+    this.clear();
+    this.drawing.setFrame(view.camera);
+    this.drawing.applyColors();
+    this.requests.reload();
+    this.state.rebuild();
+  }
 
   setAxes(axes: string[]): void {
     const { view, profile } = this.state;
     view.axes = axes;
     view.stretch = profile!.differ(axes);
     view.roi = view.camera = view.frame = null;
+    view.lasso = view.measure = null;
+    view.clip = false;
     this.clear();
     this.drawing.setFrame(null);
     this.requests.reload();
@@ -175,9 +222,19 @@ export class App {
     this.state.changed();
   }
 
+  /** Sizes follow another column, or are in other units. */
+  setSizes(sizeIn: ViewSpec["sizeIn"], sizeBy: string | null): void {
+    const { view } = this.state;
+    const isOther = sizeBy !== view.sizeBy;
+    Object.assign(view, { sizeIn, sizeBy, width: null });
+    if (isOther) this.requests.reload();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
   addFilter(column: string): void {
     const { view } = this.state;
-    if (view.filters.length >= SLOTS - 2) return;
+    if (view.filters.length >= FILTERS) return;
     view.filters.push({ column, low: null, high: null });
     this.requests.reload();
     this.state.rebuild();
@@ -213,7 +270,10 @@ export class App {
     this.state.view.roi = roi;
     this.roi.set(roi, this.state.view.axes);
     this.state.inRoi = null;
-    this.requests.recount();
+    const wasClipped = this.state.view.clip;
+    this.state.view.clip &&= roi !== null || this.state.view.lasso !== null;
+    if (wasClipped) this.requests.reload();
+    else this.requests.recount();
     this.trails.updateLater();
     this.state.changed();
     this.state.rebuild();
@@ -227,13 +287,68 @@ export class App {
 
   /** A side of the box of interest is being dragged, or was let go. */
   private roiMoved(roi: ViewSpec["roi"], done: boolean): void {
-    this.state.view.roi = roi;
+    const { view } = this.state;
+    view.roi = roi;
     this.state.inRoi = null;
     if (done) {
-      this.requests.recount();
+      if (view.clip) this.requests.reload();
+      else this.requests.recount();
       this.trails.updateLater();
     }
     this.state.changed();
+  }
+
+  /** The ends of the box along an axis were brushed or typed; null: as far as the picture. */
+  boxBrushed(axis: number, from: number | null, to: number | null, done: boolean): void {
+    const { roi, axes } = this.state.view;
+    const { low, high } = this.scene.frame;
+    if (!roi) return;
+    roi.low[axis] = from ?? low[axis];
+    roi.high[axis] = to ?? high[axis];
+    this.roi.set(roi, axes);
+    this.roiMoved(roi, done);
+  }
+
+  /** Only what is in the box is shown, or all. */
+  setClip(clip: boolean): void {
+    const { view } = this.state;
+    view.clip = clip && (view.roi !== null || view.lasso !== null);
+    this.requests.reload();
+    this.state.rebuild();
+  }
+
+  /** The records inside of a line are those of interest, or of no line. */
+  setLasso(lasso: ViewSpec["lasso"]): void {
+    const { view } = this.state;
+    const wasClipped = view.clip;
+    view.lasso = lasso;
+    view.clip &&= lasso !== null || view.roi !== null;
+    this.state.inRoi = null;
+    if (wasClipped) this.requests.reload();
+    else this.requests.recount();
+    this.trails.updateLater();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Clicks are the ends of a distance from now on, or records again. */
+  setMeasuring(isMeasuring: boolean): void {
+    this.marking.isMeasuring = isMeasuring;
+    this.state.view.measure = null;
+    this.state.changed();
+  }
+
+  /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */
+  showSlab(axis: number): void {
+    const { current } = this.requests;
+    const { low, high } = this.scene.frame;
+    const middle = current && middleBox(this.scene, current.tree);
+    const center = middle ? (middle.low[axis] + middle.high[axis]) / 2 : (low[axis] + high[axis]) / 2;
+    const half = 0.05 * (high[axis] - low[axis]);
+    const within = (value: number) => Math.min(high[axis], Math.max(low[axis], value));
+    const side = (ends: number[], to: number) => ends.map((end, k) => (k === axis ? within(to) : end));
+    this.state.view.clip = true;
+    this.setRoi({ low: side(low, center - half), high: side(high, center + half) });
   }
 
   setTrails(trails: boolean): void {

@@ -10,14 +10,13 @@ import { joined, type Frame as WireFrame } from "./frames";
 import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
-import { Tree, type Cell, type Choice } from "./tree";
+import type { Cell } from "./cell";
+import { Tree, type Choice } from "./tree";
+import { SAME, Weights } from "./weights";
 
 /** Cells of a request, and requests at a time. */
 const CELLS = 12;
 const REQUESTS = 2;
-
-/** Precisions whose ratio is less are one. */
-const SAME = 1.02;
 
 interface Request {
   cells: Cell[];
@@ -26,9 +25,11 @@ interface Request {
 
 export class PointCloud {
   readonly tree: Tree;
+  private readonly weights: Weights;
   readonly group: Group;
   private readonly meshes = new Map<Cell, Points>();
   private readonly requests = new Set<Request>();
+  private greatest = 0;
   private closed = false;
   /** All cells that the last choice wanted have arrived. */
   settled = false;
@@ -50,6 +51,7 @@ export class PointCloud {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
+    this.weights = new Weights(this.tree);
     // The root is drawn first, wherever the camera is.
     void this.request([this.tree.root]);
   }
@@ -62,10 +64,12 @@ export class PointCloud {
   }
 
   /** Chooses the cells to draw and requests those that are missing. */
-  update(budget: number, even: boolean): Choice {
-    const choice = (this.choice = this.tree.choose(this.scene, budget, even));
+  update(budget: number, even: boolean, isSpaced: boolean): Choice {
+    const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.precision[1] > SAME * choice.precision[0];
-    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted);
+    const greatest = isSpaced ? this.spacing() : 0;
+    const by = this.weighted || isSpaced ? this.weights : null;
+    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, by, greatest);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -78,11 +82,19 @@ export class PointCloud {
     return choice;
   }
 
+  /** The greatest spacing of points. It stays while a change would be small. */
+  private spacing(): number {
+    const found = this.weights.greatestSpacing(this.scene.frame);
+    if (found < 1.25 * this.greatest && found > 0.8 * this.greatest) return this.greatest;
+    for (const mesh of this.meshes.values()) mesh.geometry.userData.spacing = false;
+    return (this.greatest = found);
+  }
+
   /** Cancels requests whose outstanding cells are all out of view. */
   private cancelUnseen(): void {
     for (const request of this.requests) {
       const open = request.cells.filter((cell) => cell.state === "requested");
-      if (open.length > 0 && open.every((cell) => cell.depth > 0 && this.scene.pixels(cell) === 0)) request.abort.abort();
+      if (open.length > 0 && open.every((cell) => cell.depth > 0 && this.scene.eye.pixels(cell) === 0)) request.abort.abort();
     }
   }
 
@@ -129,7 +141,10 @@ export class PointCloud {
 
   /** Places all cells by the scene's present frame. */
   place(): void {
-    for (const [cell, mesh] of this.meshes) this.scene.place(mesh, cell.low);
+    for (const [cell, mesh] of this.meshes) {
+      this.scene.place(mesh, cell.low);
+      mesh.geometry.userData.spacing = false;
+    }
   }
 
   close(): void {

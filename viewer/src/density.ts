@@ -5,10 +5,12 @@
  */
 
 import {
+  AddEquation,
   BufferAttribute,
   BufferGeometry,
   DataTexture,
   FloatType,
+  MaxEquation,
   Mesh,
   NearestFilter,
   RedFormat,
@@ -16,10 +18,11 @@ import {
   WebGLRenderTarget,
 } from "three";
 import type { PointCloud } from "./cloud";
-import { COLORS, makeResolve } from "./densityshader";
+import { makeResolve } from "./densityshader";
 import type { Scene } from "./scene";
 import { makeSumMaterial } from "./shader";
-import { addUp, type Coloring } from "./sums";
+import { SHADES } from "./shades";
+import { Raster, type Coloring } from "./sums";
 import { sumOf, toning, type Tone, type Toning } from "./tones";
 
 /** Points that a place of the raster should have where points are: fewer are noise. */
@@ -40,6 +43,7 @@ export class Density {
   private readonly resolve;
   private readonly sumMaterial;
   private readonly sheet: Mesh;
+  private readonly raster = new Raster();
   private texture: DataTexture | null = null;
   private target: WebGLRenderTarget | null = null;
   private small: WebGLRenderTarget | null = null;
@@ -63,11 +67,12 @@ export class Density {
   }
 
   /** Adds up what a cloud draws, and shows it in place of the points. `crowd`: points on a pixel, where points are. */
-  show(cloud: PointCloud, tone: Tone, colors: keyof typeof COLORS, coloring: Coloring, crowd: number): void {
+  show(cloud: PointCloud, tone: Tone, coloring: Coloring, crowd: number): void {
     const { canvas } = this.scene;
     this.place = Math.min(LARGEST_PLACE, Math.max(1, Math.round(Math.sqrt(PER_PLACE / Math.max(crowd, 1e-9)))));
     const [wide, tall] = [canvas.width, canvas.height].map((pixels) => Math.ceil(pixels / this.place));
-    if (this.onCard) this.byCard(cloud, wide, tall);
+    // A card has no way to tell which of many sums is the greatest.
+    if (this.onCard && coloring.shade !== "dominant") this.byCard(cloud, coloring, wide, tall);
     else this.byProcessor(cloud, coloring, wide, tall);
     this.toning = toning(tone, this.sums, 4, 3);
     (this.shades.image.data as unknown as Float32Array).set(this.toning.shades);
@@ -77,7 +82,7 @@ export class Density {
     uniforms.screen.value = [canvas.width, canvas.height];
     uniforms.low.value = this.toning.low;
     uniforms.high.value = this.toning.high;
-    uniforms.colors.value = COLORS[colors];
+    uniforms.shade.value = SHADES.indexOf(coloring.shade);
     this.sheet.visible = true;
   }
 
@@ -88,19 +93,18 @@ export class Density {
       this.texture = new DataTexture(new Float32Array(length), wide, tall, RGBAFormat, FloatType);
     }
     this.sums = this.texture.image.data as unknown as Float32Array<ArrayBuffer>;
-    this.sums.fill(0);
     // A last place may reach beyond the canvas.
     const { canvas } = this.scene;
     const [across, down] = [canvas.width / this.place, canvas.height / this.place];
     const alike = cloud.weighted ? null : 1 / cloud.choice!.precision[0];
-    cloud.each((cell, mesh) => {
-      addUp(this.scene, mesh, cell, alike, coloring, this.sums, wide, across, down);
-    });
+    this.raster.begin(this.sums, wide, across, down);
+    cloud.each((cell, mesh) => this.raster.add(this.scene, mesh, cell, alike, coloring));
+    this.raster.end(coloring);
     this.texture.needsUpdate = true;
     this.resolve.uniforms.sums.value = this.texture;
   }
 
-  private byCard(cloud: PointCloud, wide: number, tall: number): void {
+  private byCard(cloud: PointCloud, { shade }: Coloring, wide: number, tall: number): void {
     const { renderer, camera, material } = this.scene;
     if (!this.target || this.target.width !== wide || this.target.height !== tall) {
       this.target?.dispose();
@@ -109,6 +113,8 @@ export class Density {
       this.small ??= new WebGLRenderTarget(LOOKED_AT[0], LOOKED_AT[1], floats);
     }
     this.sumMaterial.uniforms.alike.value = cloud.weighted ? 0 : 1 / (cloud.choice?.precision[0] ?? 1);
+    this.sumMaterial.uniforms.shade.value = SHADES.indexOf(shade);
+    this.sumMaterial.blendEquation = shade === "maximum" ? MaxEquation : AddEquation;
     this.sumMaterial.defines.USED = material.defines.USED;
     this.sumMaterial.needsUpdate ||= this.sumMaterial.userData.used !== material.defines.USED;
     this.sumMaterial.userData.used = material.defines.USED;

@@ -1,6 +1,9 @@
 /** How sums of weights become a picture on the graphics card. */
 
 import { GLSL3, RawShaderMaterial, type Color, type DataTexture, type Texture } from "three";
+import { SHADES, type Shade } from "./shades";
+
+const of = (shade: Shade) => SHADES.indexOf(shade);
 
 const vertex = /* glsl */ `
 in vec3 position;
@@ -13,7 +16,7 @@ precision highp float;
 uniform sampler2D sums, shades, map;
 uniform vec2 places, screen;
 uniform float low, high;
-uniform int colors;
+uniform int shade;
 uniform vec3 background;
 out vec4 pixel;
 
@@ -33,25 +36,31 @@ void main() {
   pixel = vec4(background, 1.0);
   if (sum.a <= 0.0) return;
   float step = clamp((log(sum.a) - low) / (high - low), 0.0, 1.0);
-  float shade = texelFetch(shades, ivec2(int(step * 255.0 + 0.5), 0), 0).r;
+  float strength = texelFetch(shades, ivec2(int(step * 255.0 + 0.5), 0), 0).r;
   // A trace of records beside a place is not as much as the least of a place.
   float trace = min(1.0, sum.a / exp(low));
-  if (colors == 0) {
-    vec3 shown = texture(map, vec2(clamp(shade, 0.002, 0.998), 0.5)).rgb;
+  if (shade == ${of("records")}) {
+    vec3 shown = texture(map, vec2(clamp(strength, 0.002, 0.998), 0.5)).rgb;
     pixel.rgb = mix(background, shown, trace);
     return;
   }
-  vec3 shown = sum.rgb / sum.a;
-  if (colors == 1) {
-    // Records without a value have no part in the mean.
-    float mean = sum.r / max(sum.g, 1e-30);
-    shown = sum.g > 0.0 ? texture(map, vec2(clamp(mean, 0.002, 0.998), 0.5)).rgb : mix(background, 1.0 - background, 0.4);
+  // A greatest value, or a category, has none between it and the next place's.
+  if (shade == ${of("maximum")} || shade == ${of("dominant")}) {
+    ivec2 near = corner + ivec2(round(on));
+    ivec2 other = corner + 1 - ivec2(round(on));
+    if (places != screen) sum = at(near);
+    if (sum.a <= 0.0) sum = at(ivec2(near.x, other.y));
+    if (sum.a <= 0.0) sum = at(ivec2(other.x, near.y));
+    if (sum.a <= 0.0) sum = at(other);
   }
-  pixel.rgb = mix(background, shown, trace * (0.12 + 0.88 * shade));
+  vec3 shown = sum.rgb / sum.a;
+  if (shade == ${of("mean")} || shade == ${of("maximum")}) {
+    // Records without a value have no part in it.
+    float value = shade == ${of("mean")} ? sum.r / max(sum.g, 1e-30) : sum.r;
+    shown = sum.g > 0.0 ? texture(map, vec2(clamp(value, 0.002, 0.998), 0.5)).rgb : mix(background, 1.0 - background, 0.4);
+  }
+  pixel.rgb = mix(background, shown, trace * (0.12 + 0.88 * strength));
 }`;
-
-/** What colours mean: the density, the mean of a column by the colour map, or the mean of categories' colours. */
-export const COLORS = { density: 0, mean: 1, categories: 2 };
 
 export function makeResolve(map: Texture, shades: DataTexture, background: Color) {
   const uniforms = {
@@ -62,7 +71,7 @@ export function makeResolve(map: Texture, shades: DataTexture, background: Color
     screen: { value: [1, 1] },
     low: { value: 0 },
     high: { value: 1 },
-    colors: { value: 0 },
+    shade: { value: 0 },
     background: { value: background },
   };
   const shaders = { vertexShader: vertex, fragmentShader: fragment };

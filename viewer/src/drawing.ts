@@ -14,9 +14,11 @@ import { Overlay, type Inks, type Legend } from "./overlay";
 import { brief } from "./numbers";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
+import type { Marking } from "./marking";
 import type { RoiBox } from "./roi";
 import type { Scene } from "./scene";
 import { OPEN } from "./shader";
+import { applySizes } from "./sizes";
 import type { State } from "./state";
 import type { Coloring } from "./sums";
 
@@ -43,6 +45,7 @@ export class Drawing {
     private readonly scene: Scene,
     private readonly requests: Requests,
     private readonly roi: RoiBox,
+    private readonly marking: Marking,
     private readonly marks: HTMLCanvasElement,
     private readonly isPlaying: () => boolean,
   ) {
@@ -71,7 +74,7 @@ export class Drawing {
     }
     const begin = performance.now();
     scene.updateCamera();
-    scene.roi = view.roi;
+    scene.eye.roi = view.roi;
     requests.update(begin, this.isPlaying());
     const before = scene.frame;
     const reload = !scene.isPlaced && this.refit(false);
@@ -81,10 +84,11 @@ export class Drawing {
     }
     if (reload) requests.reload();
     this.roi.show();
-    scene.material.uniforms.size.value = view.size * scene.renderer.getPixelRatio();
+    scene.material.uniforms.roiClip.value = view.clip;
     this.paint();
-    const caption = view.even && !shown.dense ? "even detail: crowded and empty parts look alike" : "";
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend(), this.foot);
+    const isEven = view.even || view.sizeIn === "spacing";
+    const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.marking.marks(), this.inks, this.legend(), this.foot);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
@@ -101,13 +105,14 @@ export class Drawing {
 
   /** Points, or their densities where too many lie on each other. */
   private showPoints(): void {
-    const { scene, state: { view, shown } } = this;
+    const { scene, state: { view, shown, profile } } = this;
     const { current } = this.requests;
     if (!current?.choice) return;
+    const wide = applySizes(view, profile!, scene, this.slot(view.sizeBy), view.sizeBy === null ? 0 : this.origin(view.sizeBy));
     // In depth points that hide others are what is to be seen.
     const isOpen = view.mode === "auto" && view.axes.length === 2;
     const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
-    const overlap = (crowd.around * Math.PI * view.size ** 2) / 4;
+    const overlap = (crowd.around * Math.PI * wide ** 2) / 4;
     const dense = view.mode === "density" || (isOpen && overlap > (shown.dense ? SPARSE : CROWDED));
     if (dense !== shown.dense) {
       shown.dense = dense;
@@ -115,37 +120,33 @@ export class Drawing {
     }
     current.group.visible = !shown.dense;
     if (shown.dense) {
-      this.density.show(current, view.tone, this.densityColors, this.coloring(), crowd.middle / scene.renderer.getPixelRatio() ** 2);
+      this.density.show(current, view.tone, this.coloring(), crowd.middle / scene.renderer.getPixelRatio() ** 2);
       return;
     }
     this.density.hide();
-    scene.setReference(current.weighted && !view.even ? current.choice.reference : 0);
-  }
-
-  private get densityColors(): "density" | "mean" | "categories" {
-    const { view, categories } = this.state;
-    return !view.mean || view.color === null ? "density" : categories ? "categories" : "mean";
+    scene.setReference(current.weighted && !view.even && view.sizeIn !== "spacing" ? current.choice.reference : 0);
   }
 
   private coloring(): Coloring {
     const { colorSlot, colorRange, colorOrigin, colorLog, map } = this.scene.material.uniforms;
     return {
-      slot: this.densityColors === "density" ? -1 : colorSlot.value,
+      shade: this.state.shade,
+      slot: colorSlot.value,
       low: colorRange.value.x,
       high: colorRange.value.y,
       origin: colorOrigin.value,
       log: colorLog.value,
-      categories: this.state.categories ? map.value.image.data : null,
+      colors: map.value.image.data,
     };
   }
 
   /** What the colours of the picture mean. */
-  private legend(): Legend | null {
+  legend(): Legend | null {
     const { state: { view, profile, shown, categories }, scene } = this;
     const shares = [0, 0.25, 0.5, 0.75, 1];
     const colors = this.colors();
-    if (shown.dense && this.densityColors === "density") {
-      const { area, unit } = scene.areaOf(this.density.place, view.axes.map((axis) => profile!.column(axis)));
+    if (this.state.shade === "records" && shown.dense) {
+      const { area, unit } = scene.areaOf(this.density.place / scene.renderer.getPixelRatio(), view.axes.map((axis) => profile!.column(axis)));
       const texts = this.density.sumsOf(shares.map((share) => 0.01 + 0.98 * share)).map((sum) => brief(Number((sum / area).toPrecision(2))));
       return { title: `records per ${unit}`, colors: ramp(view.map, this.background), texts };
     }
@@ -155,7 +156,7 @@ export class Drawing {
     const value = (share: number) => (view.log ? low * (high / low) ** share : low + (high - low) * share);
     const date = millisecondsOf(data_type);
     const texts = shares.map((share) => (date === null ? brief(value(share)) : dateOf(value(share), date)));
-    return { title: `${shown.dense ? "mean of " : ""}${name}${unit ? ` [${unit}]` : ""}`, colors, texts };
+    return { title: `${shown.dense ? `${this.state.shade} of ` : ""}${name}${unit ? ` [${unit}]` : ""}`, colors, texts };
   }
 
   /** Draws the points that have replaced those on the screen. */
@@ -218,7 +219,7 @@ export class Drawing {
   /** The 256 colours of the map on the present background. */
   colors(): Uint8Array {
     const { categories, view } = this.state;
-    const isPalette = categories && !(this.state.shown.dense && !view.mean);
+    const isPalette = categories && !(this.state.shown.dense && this.state.shade === "records");
     return isPalette ? palette(categories.map(({ number }) => number), this.background) : ramp(view.map, this.background);
   }
 

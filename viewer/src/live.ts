@@ -29,13 +29,19 @@ export class Live {
     this.stop();
     const { signal } = (this.waiting = new AbortController());
     const { state, requests } = this;
+    let isLost = false;
     while (!signal.aborted && state.view.live) {
       try {
         const { table } = state.view;
         const { version } = state.profile!.info;
-        const info = await api.changes(table, version, signal);
+        // A server that is back is not waited for as long as a commit may take.
+        const info = isLost ? await api.info(table) : await api.changes(table, version, signal);
         if (signal.aborted) return;
-        state.message = null;
+        if (isLost) {
+          isLost = false;
+          state.message = null;
+          state.changed();
+        }
         if (info.version === state.profile!.info.version) continue;
         state.update(info);
         const names = [...state.profile!.histograms.keys()];
@@ -49,7 +55,8 @@ export class Live {
         while (requests.isLoading && !signal.aborted) await pause(50);
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof api.ApiError)) state.report(error);
+        isLost = !(error instanceof api.ApiError);
+        if (isLost) state.report(error);
         await pause(1000);
       }
     }

@@ -2,13 +2,17 @@
 
 import type { Region } from "./api";
 import type { PointsColumn, PointsRequest } from "./generated/query";
+import { host } from "./host";
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
-import type { Cell } from "./tree";
+import type { Cell } from "./cell";
 
 /** Columns that come with each point, at most. */
 export const SLOTS = 8;
+
+/** Of these filters: others are the colour, the size and the time. */
+export const FILTERS = SLOTS - 3;
 
 /** What a point cloud shows. A query adds the cells. */
 export interface PointsSpec {
@@ -27,11 +31,12 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
     view.roi = view.frame = view.camera = null;
   }
   if (!profile.knows(view.color)) view.color = null;
-  if (view.color === null && !location.hash.includes("color=")) {
+  if (view.color === null && !host.address().includes("color=")) {
     const excluded = [...view.axes, ...profile.info.identity];
     view.color = profile.numeric.find((column) => column.kind === "number" && !excluded.includes(column.name))?.name ?? null;
   }
-  view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, SLOTS - 2);
+  if (!profile.knows(view.sizeBy) || profile.column(view.sizeBy!).kind !== "number") view.sizeBy = null;
+  view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, FILTERS);
   if (view.time && !profile.knows(view.time.column)) view.time = null;
 }
 
@@ -39,7 +44,7 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
 export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
 
 export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
-  const names = [view.color, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
+  const names = [view.color, view.sizeBy, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
   const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
     const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
     // Values far from 0 beside their spread would lose it as float32.

@@ -2,26 +2,35 @@
 
 import type { Region } from "./api";
 import type { TableProfile } from "./profile";
+import { around, conditionOf } from "./lasso";
 import type { ViewSpec } from "./view";
 
 type End = number | boolean | null;
 
-/** The records that are looked at, without the box of interest. */
+/** The records that are looked at: of the box of interest, if only that is shown. */
 export function regionOf(view: ViewSpec, profile: TableProfile): Region {
   const region: Region = { box: {} };
   for (const { column, low, high } of [...view.filters, ...(view.time ? [view.time] : [])]) {
     narrow(region, profile, column, low, high);
   }
   if (view.where) region.where = view.where;
+  if (view.clip) within(region, view, profile);
   return region;
 }
 
 /** The same within the box of interest. */
 export function selectionOf(view: ViewSpec, profile: TableProfile): Region {
   const region = regionOf(view, profile);
-  const { roi, axes } = view;
-  if (roi) axes.forEach((axis, k) => narrow(region, profile, axis, roi.low[k], roi.high[k]));
+  if (!view.clip) within(region, view, profile);
   return region;
+}
+
+/** Leaves only what also lies in the box of interest, and in the lasso. */
+function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TableProfile): void {
+  for (const box of [roi, lasso && around(lasso)]) {
+    if (box) axes.forEach((axis, k) => narrow(region, profile, axis, box.low[k], box.high[k]));
+  }
+  if (lasso) region.where = [region.where && `(${region.where})`, conditionOf(lasso, axes)].filter(Boolean).join(" AND ");
 }
 
 /** Leaves only what also lies between these ends of a column. */

@@ -134,7 +134,7 @@ export class Requests {
       if (signal.aborted) return;
       state.total ??= await api.count(table, { ...regionOf(state.view, profile), version }, signal);
       const selection = { ...selectionOf(state.view, profile), version };
-      if (state.view.roi) state.inRoi = await api.count(table, selection, signal);
+      if (state.view.roi || state.view.lasso) state.inRoi = await api.count(table, selection, signal);
       state.redraw();
       const { color } = state.view;
       if (color === null || profile.column(color).kind !== "number") return;
@@ -150,14 +150,15 @@ export class Requests {
   /** Chooses the cells of this frame and requests those that are missing. */
   update(now: number, playing: boolean): void {
     const { shown, view } = this.state;
-    this.current?.update(view.budget, view.even);
+    const isSpaced = view.sizeIn === "spacing";
+    this.current?.update(view.budget, view.even, isSpaced);
     if (this.next) {
-      this.next.update(view.budget, view.even);
+      this.next.update(view.budget, view.even, isSpaced);
       this.replace(now, playing ? PATIENCE_PLAYING : PATIENCE);
     }
     shown.rows = this.current?.choice?.rows ?? 0;
     shown.precision = this.current?.choice?.precision ?? [1, 1];
-    shown.weighted = !view.even && (this.current?.weighted ?? false);
+    shown.weighted = !view.even && !isSpaced && (this.current?.weighted ?? false);
     shown.busy = this.next !== null || !this.current?.settled;
   }
 

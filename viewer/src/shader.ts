@@ -15,6 +15,7 @@ import {
   Vector3,
 } from "three";
 import { SLOTS } from "./query";
+import { SHADES } from "./shades";
 
 const slots = Array.from({ length: SLOTS }, (_, k) => k);
 
@@ -27,16 +28,19 @@ uniform vec2 colorRange;
 uniform float colorOrigin;
 uniform bool colorLog, colorNames;
 uniform vec3 roiLow, roiHigh;
-uniform bool roiOn;
+uniform bool roiOn, roiClip;
+uniform int sizeIn, sizeSlot;
+uniform float sizeOrigin, sizeUsual, perUnit;
 uniform float size, fadeNear, fadeFar, reference, zone, dim;
 uniform bool blended;
 #ifdef SUM
 uniform float alike;
+uniform int shade;
 #endif
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
-in float weight;
+in float weight, spacing;
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec4 color;
 
@@ -55,14 +59,48 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 world = modelMatrix * vec4(position, 1.0);
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
+#ifndef TRAIL
+  // A point's diameter in pixels; smaller ones than a pixel are fainter, unless they are to close a surface.
+  float wide = size;
+  if (sizeIn > 0) wide *= perUnit / gl_Position.w * (sizeIn == 2 ? spacing : 1.0);
+#if USED > 0
+  if (sizeSlot >= 0) {
+    float value = values[0];
+    for (int k = 1; k < USED; k++) if (k == sizeSlot) value = values[k];
+    wide *= isnan(value) ? 0.0 : max(0.0, value + sizeOrigin) / sizeUsual;
+  }
+#endif
+  float faint = sizeIn == 1 || sizeSlot >= 0 ? clamp(wide * wide, 0.05, 1.0) : 1.0;
+  wide = clamp(wide, 1.0, 1000.0);
+#endif
+#ifndef TRAIL
+  bool isOutside = roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)));
+  if (isOutside && roiClip) {
+    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
+    return;
+  }
+#endif
   // How much ink it has beside a usual point. More ink is a larger disc, less a fainter one.
   float ink = 1.0;
 #ifndef TRAIL
   if (reference > 0.0) {
-    float beyond = max(1.0, length(seen.xyz) / zone);
+    // Sizes in units shrink with the distance by themselves.
+    float beyond = sizeIn > 0 ? 1.0 : max(1.0, length(seen.xyz) / zone);
     ink = weight * reference / (beyond * beyond);
   }
-  gl_PointSize = size * sqrt(max(1.0, ink));
+  gl_PointSize = wide * sqrt(max(1.0, ink));
+#ifndef SUM
+  if (ink < 0.01) {
+    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
+    return;
+  }
+#endif
+  if (reference > 0.0 && !blended && ink < 1.0) {
+    // Where points hide each other a fainter one would hide what is behind it: it is smaller, down to a pixel.
+    gl_PointSize = max(1.0, wide * sqrt(ink));
+    ink *= wide * wide / (gl_PointSize * gl_PointSize);
+  }
+  ink *= faint;
 #endif
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
@@ -90,7 +128,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   shown = mix(shown, background, 0.35 * depth);
 #ifndef TRAIL
   shown = mix(shown, background, dim);
-  if (roiOn && (any(lessThan(world.xyz, roiLow)) || any(greaterThan(world.xyz, roiHigh)))) {
+  if (isOutside) {
     shown = mix(shown, background, 0.86);
     gl_PointSize = max(1.0, 0.7 * gl_PointSize);
     // Behind whatever is inside.
@@ -102,12 +140,12 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   gl_PointSize = 1.0;
   color = vec4(vec3(0.0), records);
 #if USED > 0
-  if (colorSlot >= 0) {
+  if (colorSlot >= 0 && shade > 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
     float at = share(value);
     if (colorNames) color.rgb = texture(map, vec2(value < 0.0 ? 0.998 : at, 0.5)).rgb * records;
-    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * records;
+    else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * (shade == ${SHADES.indexOf("maximum")} ? 1.0 : records);
   }
 #endif
   return;
@@ -168,7 +206,14 @@ export function makeMaterial(smooth: boolean) {
     roiLow: { value: new Vector3() },
     roiHigh: { value: new Vector3() },
     roiOn: { value: false },
+    roiClip: { value: false },
     size: { value: 2 },
+    // As src/sizes.ts has them: the unit of `size`, the column of sizes, and pixels of a unit of the scene.
+    sizeIn: { value: 0 },
+    sizeSlot: { value: -1 },
+    sizeOrigin: { value: 0 },
+    sizeUsual: { value: 1 },
+    perUnit: { value: 1 },
     // The precision of a point of usual ink; 0 where all points have the same.
     reference: { value: 0 },
     zone: { value: 1 },
@@ -205,10 +250,12 @@ export function makeSumMaterial({ uniforms }: PointMaterial) {
     vertexShader: vertex,
     fragmentShader: sumFragment,
     // The weight of each point where all have the same; 0: each has its own.
-    uniforms: { ...uniforms, alike: { value: 1 } },
+    uniforms: { ...uniforms, alike: { value: 1 }, shade: { value: 0 } },
     transparent: true,
     blending: CustomBlending,
     blendEquation: AddEquation,
+    // Records are added up, whatever is done with values.
+    blendEquationAlpha: AddEquation,
     blendSrc: OneFactor,
     blendDst: OneFactor,
     depthTest: false,

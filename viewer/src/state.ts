@@ -6,6 +6,7 @@
 import { ApiError, type Figure, type TableInfo } from "./api";
 import { DIVERGING } from "./colormaps";
 import type { TableProfile } from "./profile";
+import { shadeOf, type Shade } from "./shades";
 import { fromAddress, type ViewSpec } from "./view";
 
 /** Whole numbers of up to so many values are categories. */
@@ -116,6 +117,11 @@ export class State {
     if (!/^(u?int|bool)/i.test(data_type) || !distinct || distinct.length > FEW || this.view.range) return null;
     if (distinct.some((value) => value < 0 || value > 255)) return null;
     return distinct.map((number) => ({ number, name: kind === "boolean" ? String(number > 0) : String(number) }));
+  }
+
+  /** What the colours of densities mean. */
+  get shade(): Shade {
+    return shadeOf(this.view.shade, this.view.color, this.categories !== null);
   }
 
   /** The values of the colouring column at both ends of the colour map. */

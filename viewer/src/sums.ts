@@ -1,23 +1,28 @@
 /**
- * Sums of weights by cell of a raster, by the processor: what src/densityshader.ts adds up on a
- * graphics card. A record adds its weight. For the mean of a column it also adds
- * its weight times the place of its value in the colour map, and its weight if it has a value; for
- * categories its weight times red, green and blue.
+ * Sums of weights by place of a raster, by the processor: what the shader of src/shader.ts adds up on
+ * a graphics card. Each place has four numbers, the last one of records. The others are
+ *
+ * - mean: weights times the place of the value in the colour map, and weights of what has a value;
+ * - maximum: the greatest place in the colour map, and whether there is a value;
+ * - mixture, dominant: weights times red, green and blue, of all records or of the most frequent category's colour.
  */
 
-import { Matrix4, type BufferAttribute, type Points, type Vector2 } from "three";
+import { Matrix4, type BufferAttribute, type Points, type Vector2, type Vector3 } from "three";
+import { Dominant } from "./dominant";
 import type { Scene } from "./scene";
-import type { Cell } from "./tree";
+import type { Shade } from "./shades";
+import type { Cell } from "./cell";
 
 /** How a point's value becomes a place in the colour map, or the number of a category. */
 export interface Coloring {
+  shade: Shade;
   slot: number;
   low: number;
   high: number;
   origin: number;
   log: boolean;
-  /** Colours by number, if the values are categories: red, green, blue, alpha. */
-  categories: Uint8Array | null;
+  /** Colours by the number of a category: red, green, blue, alpha. */
+  colors: Uint8Array;
 }
 
 const matrix = new Matrix4();
@@ -40,53 +45,78 @@ export function isHidden(cell: Cell, row: number, ranges: { x: number; y: number
   return false;
 }
 
-/**
- * Adds the drawn rows of a cell to `sums`: four numbers for each place, `wide` places a
- * row, of which the picture takes `across` times `down`.
- */
-export function addUp(
-  scene: Scene,
-  mesh: Points,
-  cell: Cell,
-  weight: number | null,
-  coloring: Coloring,
-  sums: Float32Array,
-  wide: number,
-  across: number,
-  down: number,
-): void {
-  const axes = cell.low.length;
-  const { positions } = cell;
-  const ranges = scene.material.uniforms.ranges.value;
-  const weights = weight === null ? ((mesh.geometry.getAttribute("weight") as BufferAttribute).array as Float32Array) : null;
-  const values = cell.columns[coloring.slot];
-  const m = matrix
-    .multiplyMatrices(scene.camera.projectionMatrix, scene.camera.matrixWorldInverse)
-    .multiply(mesh.matrix).elements;
-  const isFiltered = ranges.some(({ x, y }: Vector2) => x > -3e38 || y < 3e38);
-  for (let row = 0; row < cell.count; row++) {
-    const at = row * axes;
-    const x = positions[at];
-    const y = positions[at + 1];
-    const z = axes > 2 ? positions[at + 2] : 0;
-    const w = m[3] * x + m[7] * y + m[11] * z + m[15];
-    if (w <= 0) continue;
-    const column = Math.floor(((m[0] * x + m[4] * y + m[8] * z + m[12]) / w + 1) * 0.5 * across);
-    const line = Math.floor(((m[1] * x + m[5] * y + m[9] * z + m[13]) / w + 1) * 0.5 * down);
-    if (column < 0 || line < 0 || column >= across || line >= down || (isFiltered && isHidden(cell, row, ranges))) continue;
-    const into = 4 * (line * wide + column);
-    const records = weights ? weights[row] : weight!;
-    sums[into + 3] += records;
-    if (!values) continue;
-    const value = values[row];
-    if (!coloring.categories) {
-      const place = placeIn(coloring, value);
-      if (Number.isNaN(place)) continue;
-      sums[into] += records * place;
-      sums[into + 1] += records;
-      continue;
+/** Whether a point of a cell lies between two corners of the scene; cells are placed by a scale and a corner. */
+function isWithin(placed: number[], x: number, y: number, z: number, low: Vector3, high: Vector3): boolean {
+  const [a, b, c] = [placed[0] * x + placed[12], placed[5] * y + placed[13], placed[10] * z + placed[14]];
+  return a >= low.x && a <= high.x && b >= low.y && b <= high.y && c >= low.z && c <= high.z;
+}
+
+/** Sums over the picture: `across` times `down` places, of which the last ones may reach beyond it. */
+export class Raster {
+  private readonly dominant = new Dominant();
+  private sums = new Float32Array(0) as Float32Array;
+  private wide = 0;
+  private across = 0;
+  private down = 0;
+
+  /** Begins anew, in these sums of `wide` places a row. */
+  begin(sums: Float32Array, wide: number, across: number, down: number): void {
+    [this.wide, this.across, this.down] = [wide, across, down];
+    this.sums = sums;
+    sums.fill(0);
+    this.dominant.clear();
+  }
+
+  /** Adds the drawn rows of a cell, each with this weight or with its own. */
+  add(scene: Scene, mesh: Points, cell: Cell, weight: number | null, coloring: Coloring): void {
+    const axes = cell.low.length;
+    const { positions } = cell;
+    const { across, down, wide, sums } = this;
+    const ranges = scene.material.uniforms.ranges.value;
+    const weights = weight === null ? ((mesh.geometry.getAttribute("weight") as BufferAttribute).array as Float32Array) : null;
+    const values = coloring.shade === "records" ? undefined : cell.columns[coloring.slot];
+    const m = matrix
+      .multiplyMatrices(scene.camera.projectionMatrix, scene.camera.matrixWorldInverse)
+      .multiply(mesh.matrix).elements;
+    const { roiClip, roiOn, roiLow, roiHigh } = scene.material.uniforms;
+    const isCut = roiClip.value && roiOn.value;
+    const isFiltered = ranges.some(({ x, y }: Vector2) => x > -3e38 || y < 3e38);
+    for (let row = 0; row < cell.count; row++) {
+      const at = row * axes;
+      const x = positions[at];
+      const y = positions[at + 1];
+      const z = axes > 2 ? positions[at + 2] : 0;
+      const w = m[3] * x + m[7] * y + m[11] * z + m[15];
+      if (w <= 0) continue;
+      const column = Math.floor(((m[0] * x + m[4] * y + m[8] * z + m[12]) / w + 1) * 0.5 * across);
+      const line = Math.floor(((m[1] * x + m[5] * y + m[9] * z + m[13]) / w + 1) * 0.5 * down);
+      if (column < 0 || line < 0 || column >= across || line >= down || (isFiltered && isHidden(cell, row, ranges))) continue;
+      if (isCut && !isWithin(mesh.matrix.elements, x, y, z, roiLow.value, roiHigh.value)) continue;
+      const place = line * wide + column;
+      const records = weights ? weights[row] : weight!;
+      sums[4 * place + 3] += records;
+      if (values) this.color(coloring, place, values[row], records);
     }
-    const color = 4 * (value >= 0 ? Math.min(255, value) : 255);
-    for (let k = 0; k < 3; k++) sums[into + k] += (records * coloring.categories[color + k]) / 255;
+  }
+
+  private color(coloring: Coloring, place: number, value: number, records: number): void {
+    const { sums } = this;
+    const into = 4 * place;
+    const { shade, colors } = coloring;
+    if (shade === "mean" || shade === "maximum") {
+      const along = placeIn(coloring, value);
+      if (Number.isNaN(along)) return;
+      sums[into] = shade === "mean" ? sums[into] + records * along : Math.max(sums[into], along);
+      sums[into + 1] += shade === "mean" ? records : 1;
+      return;
+    }
+    const category = value >= 0 ? Math.min(255, value) : 255;
+    if (shade === "dominant") this.dominant.add(place, category, records);
+    else for (let k = 0; k < 3; k++) sums[into + k] += (records * colors[4 * category + k]) / 255;
+  }
+
+  /** All cells were added. */
+  end({ shade, colors }: Coloring): void {
+    if (shade === "dominant") this.dominant.finish(this.sums, colors);
   }
 }

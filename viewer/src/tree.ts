@@ -21,8 +21,10 @@
  * weight of its part (src/weights.ts).
  */
 
+import { type Cell, newCell } from "./cell";
 import { Level } from "./precision";
 import { shuffle } from "./shuffle";
+import { areBeside } from "./weights";
 
 export const ROWS = 8192;
 /** The first cell holds more: what is seen at once. */
@@ -32,44 +34,10 @@ const SMALLER = 0.5;
 /** A window is at least this much wider than what came before, so that requests stay few. */
 const WIDER = 1.5;
 const DEEPEST = 40;
+/** More changed cells than this are all cells. */
+const MANY = 48;
 /** How much more ink than usual a point may have: beyond it is a blot. */
 const MOST_INK = 9;
-
-export interface Cell {
-  depth: number;
-  parent: Cell | null;
-  octant: number;
-  /** Its part of space, in the table's units. */
-  low: number[];
-  high: number[];
-  /** A side at the border of the whole is open: the cell also holds the records beyond it. */
-  openLow: boolean[];
-  openHigh: boolean[];
-  window: [number, number];
-  state: "new" | "requested" | "ready";
-  rows: number;
-  /** In an order by chance, which is the same whenever the cell comes. */
-  positions: Float32Array;
-  columns: Float32Array[];
-  /** The precision to which its part of space is drawn by it and the cells above. */
-  end: number;
-  /** How many of its rows are drawn: the first ones. */
-  count: number;
-  /** In [0, 1): where its rows lie between the steps of `count`. */
-  offset: number;
-  /** Below this size on the screen, in pixels, it may be drawn to a lower precision. */
-  least: number;
-  /** The weights of its points are not those of the present cells. */
-  stale: boolean;
-  /** By octant: how many records of it are here and above. */
-  below: Uint32Array;
-  children: (Cell | null)[];
-  drawn: boolean;
-  inView: boolean;
-  pixels: number;
-  /** When it was last in view, in choices. */
-  seen: number;
-}
 
 /** How a cell appears from the camera. */
 export interface Eye {
@@ -100,7 +68,10 @@ export class Tree {
   /** The extremes of all records that have come. */
   readonly least: number[];
   readonly most: number[];
-  private choices = 0;
+  /** How often cells were chosen. */
+  choices = 0;
+  /** The cells that this choice has changed. */
+  private readonly changed: Cell[] = [];
   private readonly level = new Level();
   private even = false;
   /** About how many records are in view, far ones as the share that they appear. */
@@ -121,44 +92,7 @@ export class Tree {
     this.least = low.map(() => Infinity);
     this.most = low.map(() => -Infinity);
     const end = Math.min(1, FIRST_ROWS / Math.max(1, total));
-    this.root = this.cell(null, 0, low, high, axes, axes, [0, end]);
-  }
-
-  private cell(
-    parent: Cell | null,
-    octant: number,
-    low: number[],
-    high: number[],
-    openLow: boolean[],
-    openHigh: boolean[],
-    window: [number, number],
-  ): Cell {
-    const octants = 1 << low.length;
-    return {
-      depth: parent ? parent.depth + 1 : 0,
-      parent,
-      octant,
-      low,
-      high,
-      openLow,
-      openHigh,
-      window,
-      state: "new",
-      rows: 0,
-      positions: new Float32Array(0),
-      columns: [],
-      end: 0,
-      count: 0,
-      offset: 0,
-      least: Infinity,
-      stale: true,
-      below: new Uint32Array(octants),
-      children: new Array<Cell | null>(octants).fill(null),
-      drawn: false,
-      inView: false,
-      pixels: 0,
-      seen: 0,
-    };
+    this.root = newCell(null, 0, low, high, axes, axes, [0, end]);
   }
 
   /** Stores the records of a cell. */
@@ -216,7 +150,7 @@ export class Tree {
       }
     }
     const begin = parent.window[1];
-    return this.cell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
+    return newCell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
   }
 
   /** The end of the window of a cell that is about to be requested, and drawn to a precision of `want`. */
@@ -251,6 +185,10 @@ export class Tree {
       if (cell.drawn && !cell.inView) this.hide(cell);
       cell.drawn = cell.inView;
     }
+    // Of many, all that is drawn is near one.
+    const all = this.changed.length > MANY;
+    for (const cell of all ? [root] : this.changed) this.spread(cell);
+    this.changed.length = 0;
     if (choice.precision[1] === 0) choice.precision[1] = choice.precision[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
     // The coarsest parts first, of these the largest on the screen.
@@ -278,8 +216,12 @@ export class Tree {
       return;
     }
     for (let octant = 0; octant < cell.children.length; octant++) {
-      const child = cell.children[octant] ?? (cell.children[octant] = this.child(cell, octant));
+      const before = cell.children[octant];
+      const child = before ?? (cell.children[octant] = this.child(cell, octant));
       child.pixels = eye.pixels(child);
+      const isOnScreen = child.pixels > 0;
+      if (before && child.onScreen !== isOnScreen) this.changed.push(child);
+      child.onScreen = isOnScreen;
       if (child.pixels === 0) continue;
       if (child.state === "ready") this.look(child, eye, stays);
       else this.level.add(this.recordsOf(child) * eye.visible(child), this.importance(child, eye), stays);
@@ -360,19 +302,27 @@ export class Tree {
     cell.end = to;
     // Rows stand at even steps from 0 to 1, offset by chance: each is drawn with the same probability.
     cell.count = to >= end ? cell.rows : Math.floor((cell.rows * (to - begin)) / (end - begin) + cell.offset);
-    this.changed(cell);
+    this.changed.push(cell);
   }
 
   private hide(cell: Cell): void {
     cell.count = 0;
     cell.end = cell.window[0];
     cell.least = Infinity;
-    if (cell.parent) this.changed(cell.parent);
+    this.changed.push(cell);
   }
 
-  /** The points of a cell and of those above it have other weights than before. */
-  private changed(cell: Cell): void {
-    for (let above: Cell | null = cell; above; above = above.parent) above.stale = true;
+  /** The points in the parts of a cell, and beside them, have other weights than before. */
+  private spread(changed: Cell, at = this.root): boolean {
+    if (!areBeside(at, changed)) return false;
+    let isTouched = !at.drawn || at.children.every((child) => !child);
+    if (isTouched) {
+      at.changedAt = this.choices;
+      at.beside = null;
+    }
+    if (at.drawn) for (const child of at.children) if (child && this.spread(changed, child)) isTouched = true;
+    if (isTouched) at.stale = true;
+    return isTouched;
   }
 
   private reaches(precision: number): void {

@@ -1,5 +1,7 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
+import { SIZES, type SizeIn } from "./sizes";
+import { SHADES, type Shade } from "./shades";
 import { TONES, type Tone } from "./tones";
 
 export const MODES = ["auto", "points", "density"] as const;
@@ -26,27 +28,44 @@ export interface ViewSpec {
   /** The column that is played, and what part of it is shown. */
   time: { column: string; low: number; high: number } | null;
   roi: { low: number[]; high: number[] } | null;
+  /** Corners of a line around records of a flat view. */
+  lasso: number[][] | null;
+  /** The ends of a distance: one or two places. */
+  measure: number[][] | null;
+  /** Only what is in the box, and in the lasso, is shown. */
+  clip: boolean;
   budget: number;
   /** As many points on equal areas, rather than as many as there are records. */
   even: boolean;
+  /** In pixels, or beside the distance of neighbours; 2.2 is usual. */
   size: number;
+  sizeIn: SizeIn;
+  /** The column whose values sizes follow. */
+  sizeBy: string | null;
+  /** The diameter in units of the axes, or the factor of the column's values; null: as the view needs it. */
+  width: number | null;
   /** Whether forms are shaded by their depth; null: where a graphics card draws. */
   shaded: boolean | null;
   /** Points, their density, or whichever can be read. */
   mode: Mode;
   /** How densities become shades. */
   tone: Tone;
-  /** The picture of densities is coloured by the mean of the colouring column. */
-  mean: boolean;
+  /** What the colours of densities mean. */
+  shade: Shade;
   theme: "dark" | "light" | "auto";
   live: boolean;
   /** Whole trajectories, as lines. */
   trails: boolean;
+  /** Views that were kept: their addresses. */
+  kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
   frame: { low: number[]; high: number[] } | null;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
+
+/** Views that an address keeps at most: browsers and mails cut long ones. */
+export const MOST_KEPT = 9;
 
 export const PLAIN: ViewSpec = {
   table: "",
@@ -60,16 +79,23 @@ export const PLAIN: ViewSpec = {
   where: "",
   time: null,
   roi: null,
+  lasso: null,
+  measure: null,
+  clip: false,
   budget: 1_000_000,
   even: false,
   size: 2.2,
+  sizeIn: "pixels",
+  sizeBy: null,
+  width: null,
   shaded: null,
   mode: "auto",
   tone: "equalised",
-  mean: false,
+  shade: "records",
   theme: "auto",
   live: true,
   trails: false,
+  kept: [],
   frame: null,
   camera: null,
 };
@@ -98,25 +124,33 @@ export function toAddress(view: ViewSpec): string {
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
   const sides = ({ low, high }: { low: number[]; high: number[] }) => low.map((end, k) => range(end, high[k])).join(",");
   if (view.roi) put("roi", sides(view.roi));
+  const places = (of: number[][] | null) => of?.map((place) => place.join(",")).join(";");
+  put("lasso", places(view.lasso));
+  put("measure", places(view.measure));
+  put("clip", view.clip ? "1" : "");
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
+  if (view.sizeIn !== PLAIN.sizeIn) put("sizein", view.sizeIn);
+  put("sizeby", view.sizeBy);
+  if (view.width !== null) put("width", String(view.width));
   if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
-  put("mean", view.mean ? "1" : "");
+  if (view.shade !== PLAIN.shade) put("shade", view.shade);
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
   if (view.camera && view.frame) put("frame", sides(view.frame));
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
+  for (const kept of view.kept) put("kept", kept);
   return out.toString();
 }
 
 /** The view that an address describes. A missing or invalid parameter keeps its default. */
 export function fromAddress(text: string): ViewSpec {
   const parameters = new URLSearchParams(text);
-  const view: ViewSpec = { ...PLAIN, filters: [] };
+  const view: ViewSpec = { ...PLAIN, filters: [], kept: parameters.getAll("kept").slice(0, MOST_KEPT) };
   const named = (value: string): [string, number | null, number | null] => {
     const at = value.lastIndexOf("=");
     return [value.slice(0, at), ...pair(value.slice(at + 1))];
@@ -148,14 +182,25 @@ export function fromAddress(text: string): ViewSpec {
     return ends.length === view.axes.length && [...low, ...high].every(Number.isFinite) ? { low, high } : null;
   };
   view.roi = sides("roi");
+  const places = (key: string, least: number, most: number) => {
+    const found = parameters.get(key)?.split(";").map((place) => place.split(",").map(Number)) ?? [];
+    const isRight = found.every((place) => place.length === view.axes.length && place.every(Number.isFinite));
+    return isRight && found.length >= least && found.length <= most ? found : null;
+  };
+  view.lasso = view.axes.length === 2 ? places("lasso", 3, 100) : null;
+  view.measure = places("measure", 1, 2);
+  view.clip = (view.roi !== null || view.lasso !== null) && parameters.get("clip") === "1";
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);
+  view.sizeIn = SIZES.find((kind) => kind === parameters.get("sizein")) ?? PLAIN.sizeIn;
+  view.sizeBy = parameters.get("sizeby");
+  if (parameters.has("width")) view.width = number("width", 1e-300, 1e300, NaN) || null;
   const shaded = parameters.get("shaded");
   view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
   view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
-  view.mean = parameters.get("mean") === "1";
+  view.shade = SHADES.find((shade) => shade === parameters.get("shade")) ?? PLAIN.shade;
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";

@@ -2,32 +2,196 @@
  * How many records a point stands for: 1/precision of the part of space it lies in.
  *
  * A cell's points lie in several parts if finer cells are drawn below it. Each point's part is
- * found by walking down the cells that are drawn; this is done again only for cells below
- * which something has changed.
+ * found by walking down the cells that are drawn.
+ *
+ * Beside a coarser part, within half of its own width, a finer part goes over to the coarser one's
+ * precision: its points below that precision grow to the coarser one's weight, the others fade. In each
+ * place the weights of all points make up as many records as before, so that neither the density nor
+ * the grain of the picture has a step where parts meet.
+ *
+ * Weights are made anew only where a part, or one beside it, has changed (Tree.spread).
  */
 
-import type { Cell } from "./tree";
+import type { Frame } from "./frame";
+import type { Cell } from "./cell";
+import type { Tree } from "./tree";
 
-/** The finest cell that is drawn at this row of a cell. */
-function finest(cell: Cell, row: number): Cell {
-  const axes = cell.low.length;
-  let at = cell;
-  for (;;) {
-    let octant = 0;
-    for (let k = 0; k < axes; k++) {
-      const value = cell.positions[row * axes + k] + cell.low[k];
-      if (value >= (at.low[k] + at.high[k]) / 2) octant |= 1 << k;
+/** Precisions whose ratio is less are one. */
+export const SAME = 1.02;
+
+/**
+ * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the precision across
+ * the side of that axis, if it is less than the part's; Infinity otherwise. Empty: nothing beside it is coarser.
+ */
+export type Beside = Float64Array;
+
+const NOTHING: Beside = new Float64Array(0);
+
+interface Box {
+  low: number[];
+  high: number[];
+}
+
+/** Whether two boxes touch or overlap. */
+export function areBeside(a: Box, b: Box): boolean {
+  for (let k = 0; k < a.low.length; k++) if (b.low[k] > a.high[k] || b.high[k] < a.low[k]) return false;
+  return true;
+}
+
+/** What lies beside a part that is drawn to this precision. */
+function besideOf(part: Cell, end: number, root: Cell): Beside {
+  const axes = part.low.length;
+  let beside = NOTHING;
+  const put = (box: Box, coarse: number) => {
+    if (beside.length === 0) beside = new Float64Array((1 << axes) * axes).fill(Infinity);
+    for (let half = 0; half < 1 << axes; half++) {
+      for (let k = 0; k < axes; k++) if (isAcross(part, half, k, box)) beside[half * axes + k] = Math.min(beside[half * axes + k], coarse);
     }
-    const child = at.children[octant];
-    if (!child?.drawn) return at;
-    at = child;
+  };
+  const look = (at: Cell) => {
+    // What is below a cell is at least as fine.
+    if (at.end * SAME >= end || !areBeside(part, at)) return;
+    if (at.children.every((child) => !child)) put(at, at.end);
+    for (const child of at.children) {
+      // What is not on the screen has no border there.
+      if (!child || child.pixels === 0) continue;
+      if (child.drawn) look(child);
+      else if (areBeside(part, child)) put(child, at.end);
+    }
+  };
+  look(root);
+  return beside;
+}
+
+/** Whether a box lies across the outer side along this axis of a half of a part. */
+function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
+  for (let k = 0; k < part.low.length; k++) {
+    const isUpper = (half >> k) & 1;
+    if (k === axis) {
+      if (isUpper ? box.low[k] !== part.high[k] : box.high[k] !== part.low[k]) return false;
+      continue;
+    }
+    const middle = (part.low[k] + part.high[k]) / 2;
+    const [low, high] = isUpper ? [middle, part.high[k]] : [part.low[k], middle];
+    if (box.low[k] >= high || box.high[k] <= low) return false;
+  }
+  return true;
+}
+
+/**
+ * The distance of neighbours in a part of a cell, in units of the scene, and how many points it has: as of points
+ * that lie on a surface through it (as Potree assumes; Schütz, Potree, 2016).
+ */
+function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; points: number } {
+  let widest = 0;
+  for (let k = 0; k < part.low.length; k++) widest = Math.max(widest, (part.high[k] - part.low[k]) * Math.abs(frame.scale[k]));
+  const here = part === at ? at.below.reduce((sum, some) => sum + some, 0) : at.below[part.octant];
+  const points = (here * at.end) / at.window[1];
+  return { spacing: widest / Math.sqrt(Math.max(1, points)), points };
+}
+
+/** A point in a part with few others is at most as large as so many usual ones side by side. */
+const LARGEST = 3;
+
+export class Weights {
+  private readonly point: number[];
+
+  constructor(private readonly tree: Tree) {
+    this.point = tree.root.low.map(() => 0);
+  }
+
+  /**
+   * Brings the weights of a cell's points up to date; `known`: those that were right before the tree's last choice
+   * are made anew only in the parts that it has changed.
+   */
+  weigh(cell: Cell, weights: Float32Array, known = false): void {
+    const isLeaf = cell.children.every((child) => !child);
+    if (isLeaf && this.besideOf(cell).length === 0) {
+      weights.fill(1 / cell.end, 0, cell.count);
+      return;
+    }
+    const { point, tree } = this;
+    const axes = point.length;
+    const [begin, end] = cell.window;
+    const step = (end - begin) / cell.rows;
+    for (let row = 0; row < cell.count; row++) {
+      for (let k = 0; k < axes; k++) point[k] = cell.positions[row * axes + k] + cell.low[k];
+      const part = this.partAt(cell);
+      if (known && part.changedAt !== tree.choices) continue;
+      // A row is drawn once its cell is drawn to this precision.
+      weights[row] = this.weightAt(part, begin + (row + 1 - cell.offset) * step);
+    }
+  }
+
+  private besideOf(part: Cell): Beside {
+    return (part.beside ??= besideOf(part, drawnIn(part).end, this.tree.root));
+  }
+
+  /** The greatest spacing that points are drawn with: LARGEST times that of the middle one of all points. */
+  greatestSpacing(frame: Frame): number {
+    const parts: { spacing: number; points: number }[] = [];
+    const look = (at: Cell) => {
+      if (at.children.every((child) => !child)) parts.push(spacingOf(at, at, frame));
+      for (const child of at.children) {
+        if (child?.drawn) look(child);
+        else if (child && child.pixels > 0) parts.push(spacingOf(at, child, frame));
+      }
+    };
+    look(this.tree.root);
+    parts.sort((a, b) => a.spacing - b.spacing);
+    let left = parts.reduce((sum, { points }) => sum + points, 0) / 2;
+    return LARGEST * (parts.find(({ points }) => (left -= points) <= 0)?.spacing ?? Infinity);
+  }
+
+  /** How far neighbours are away of each of a cell's points, in units of the scene, up to this. */
+  space(cell: Cell, frame: Frame, greatest: number, spacings: Float32Array): void {
+    const { point } = this;
+    for (let row = 0; row < cell.count; row++) {
+      for (let k = 0; k < point.length; k++) point[k] = cell.positions[row * point.length + k] + cell.low[k];
+      const part = this.partAt(cell);
+      spacings[row] = Math.min(greatest, spacingOf(drawnIn(part), part, frame).spacing);
+    }
+  }
+
+  /** The part of the drawn cells that `point` lies in: a cell that has none below it, or one below that is not drawn. */
+  private partAt(cell: Cell): Cell {
+    const { point } = this;
+    let at = cell;
+    for (;;) {
+      let octant = 0;
+      for (let k = 0; k < point.length; k++) if (point[k] >= (at.low[k] + at.high[k]) / 2) octant |= 1 << k;
+      const child = at.children[octant];
+      if (!child?.drawn) return child ?? at;
+      at = child;
+    }
+  }
+
+  /** The weight of a record of this priority at `point`, which lies in this part. */
+  private weightAt(part: Cell, priority: number): number {
+    const { point } = this;
+    const { end: finest } = drawnIn(part);
+    const beside = part.beside ?? this.besideOf(part);
+    if (beside.length === 0) return 1 / finest;
+    const axes = point.length;
+    let half = 0;
+    for (let k = 0; k < axes; k++) if (point[k] >= (part.low[k] + part.high[k]) / 2) half |= 1 << k;
+    let own = 1;
+    let all = 0;
+    let others = 0;
+    for (let k = 0; k < axes; k++) {
+      const end = beside[half * axes + k];
+      if (end === Infinity) continue;
+      // From 0 at the side to 1 in the middle of the part; records beyond the whole count as at its side.
+      const off = ((half >> k) & 1 ? part.high[k] - point[k] : point[k] - part.low[k]) / (part.high[k] - part.low[k]);
+      const share = Math.min(1, Math.max(0, 2 * off));
+      const away = share * share * (3 - 2 * share);
+      own *= away;
+      all += 1 - away;
+      if (priority <= end) others += (1 - away) / end;
+    }
+    return all > 0 ? own / finest + ((1 - own) * others) / all : 1 / finest;
   }
 }
 
-/** Brings the weights of a cell's points up to date. */
-export function weigh(cell: Cell, weights: Float32Array): void {
-  const isLeaf = !cell.children.some((child) => child?.drawn);
-  if (isLeaf) weights.fill(1 / cell.end, 0, cell.count);
-  else for (let row = 0; row < cell.count; row++) weights[row] = 1 / finest(cell, row).end;
-  cell.stale = false;
-}
+/** The finest drawn cell that has this part. */
+const drawnIn = (part: Cell): Cell => (part.drawn || !part.parent ? part : part.parent);

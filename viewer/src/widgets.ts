@@ -38,6 +38,17 @@ export function tick(label: string, value: boolean, changed: (value: boolean) =>
   return el("label", { className: "tick", title }, box, label);
 }
 
+export function section(title: string, ...children: (Node | string | null)[]): HTMLElement {
+  const [first, ...rest] = children;
+  const side = first instanceof HTMLElement && first.dataset.beside ? first : null;
+  return el("section", { ariaLabel: title }, el("h2", {}, title, side), ...(side ? rest : children));
+}
+
+/** A line of controls behind their name. */
+export function row(name: string, ...children: Node[]): HTMLElement {
+  return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
+}
+
 export interface BrushOptions {
   histogram: Histogram;
   log?: boolean;

@@ -120,6 +120,88 @@ describe("the ink", { skip }, () => {
       return { blocks, rows: requests.current.choice.rows, precision: [...requests.current.choice.precision] };
     }, BLOCK);
 
+  /**
+   * Ink in strips inside of the borders between parts of different precision, an eighth of a part wide, and
+   * the variance that the weights there give to it; `alike`: all points have the same weight.
+   */
+  const bordering = (page, alike) =>
+    page.evaluate((alike) => {
+      const { scene, drawing, requests: { current }, state } = window.kubist;
+      scene.box.visible = scene.roiBox.visible = false;
+      scene.material.uniforms.roiOn.value = false;
+      if (alike) {
+        current.weighted = false;
+        drawing.paint();
+        current.weighted = true;
+      } else drawing.paint();
+      const { canvas } = scene;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const bare = Math.round(255 * scene.material.uniforms.background.value.r);
+      const dark = drawing.colors()[0];
+      const { low: least, high: most } = drawing.density.toning;
+      const told = (grey) =>
+        grey < dark ? (Math.exp(least) * (grey - bare)) / (dark - bare) : (Math.exp(most) * (grey - dark)) / (255 - dark);
+      const inkOf = state.shown.dense ? told : (grey) => grey - bare;
+      const place = (x, y) => scene.project(scene.frame.toScene([x, y], scene.camera.position.clone()));
+      const [zero, one] = [place(0, 0), place(1, 1)];
+      const table = (px, axis) => (px - zero[axis]) / (one[axis] - zero[axis]);
+      const parts = [];
+      const walk = (at) => {
+        for (const child of at.children) {
+          if (!child || child.pixels === 0) continue;
+          if (child.drawn) walk(child);
+          else parts.push({ low: child.low, high: child.high, end: at.end });
+        }
+        if (at.children.every((child) => !child)) parts.push(at);
+      };
+      walk(current.tree.root);
+      const points = [];
+      for (const cell of current.tree.cells) {
+        const weights = current.meshes.get(cell).geometry.getAttribute("weight").array;
+        for (let row = 0; row < cell.count; row++) points.push([cell.positions[2 * row] + cell.low[0], cell.positions[2 * row + 1] + cell.low[1], weights[row]]);
+      }
+      const strips = [];
+      for (const part of parts) {
+        for (const axis of [0, 1]) {
+          for (const side of [0, 1]) {
+            const width8 = (part.high[axis] - part.low[axis]) / 8;
+            const beyond = part.low.map((low, k) => (k !== axis ? (low + part.high[k]) / 2 : side ? part.high[k] + 1e-6 : low - 1e-6));
+            const beside = parts.find(({ low, high }) => low.every((low, k) => beyond[k] >= low && beyond[k] < high[k]));
+            if (!beside || Math.abs(Math.log(beside.end / part.end)) < 0.3) continue;
+            const [low, high] = [[...part.low], [...part.high]];
+            if (side) low[axis] = high[axis] - width8;
+            else high[axis] = low[axis] + width8;
+            for (const k of [0, 1]) [low[k], high[k]] = [Math.max(0, low[k]), Math.min(1, high[k])];
+            const [from, to] = [place(...low), place(...high)];
+            const [left, right, top, bottom] = [from[0], to[0], to[1], from[1]].map(Math.round);
+            if (left < 0 || top < 0 || right > width || bottom > height || right - left < 6 || bottom - top < 6) continue;
+            let ink = 0;
+            for (let y = top; y < bottom; y++) for (let x = left; x < right; x++) ink += Math.max(0, inkOf(data[4 * (y * width + x)]));
+            const box = { low: [table(left, 0), table(bottom, 1)], high: [table(right, 0), table(top, 1)] };
+            let variance = 0;
+            for (const [x, y, weight] of points) {
+              if (x >= box.low[0] && x < box.high[0] && y >= box.low[1] && y < box.high[1]) variance += weight * (weight - 1);
+            }
+            strips.push({ ink, variance, ...box });
+          }
+        }
+      }
+      return strips;
+    }, alike);
+
+  /** How far ink in strips is from the records there, as the mean square of standard deviations. */
+  function steps(strips, points) {
+    const counts = strips.map(({ low, high }) => points.reduce((sum, [x, y]) => sum + (x >= low[0] && x < high[0] && y >= low[1] && y < high[1]), 0));
+    const kept = strips.map((strip, k) => ({ ...strip, records: counts[k] })).filter(({ variance, records }) => variance > 25 && records > 50);
+    const sum = (of) => kept.reduce((sum, strip) => sum + of(strip), 0);
+    const unit = sum(({ ink }) => ink) / sum(({ records }) => records);
+    return { strips: kept.length, square: sum(({ ink, records, variance }) => (ink / unit - records) ** 2 / variance) / kept.length };
+  }
+
   /** How many of these records each block has. */
   function counted(points, blocks) {
     const counts = new Array(blocks.length).fill(0);
@@ -204,6 +286,27 @@ describe("the ink", { skip }, () => {
         }
       });
     }
+  }
+
+  for (const [name, mode] of [["uniform", "points"], ["uniform", "density"], ["gradient", "density"]]) {
+    test(`no step shows where cells of different precision meet: ${mode} of ${name}`, async (t) => {
+      // The box asks for ten times the precision of what is around it.
+      const page = await opened(`table=${name}&mode=${mode}&size=1.2&budget=40000&roi=0.21..0.66,0.33..0.71`);
+      await page.first();
+      for (const zoomed of [false, true]) {
+        if (zoomed) await zoom(page, 1.8);
+        await settled(page, (status) => status.weighted);
+        const { strips, square } = steps(await bordering(page, false), records[name]);
+        t.diagnostic(`${zoomed ? "zoomed" : "all"}: ${strips} strips, a mean square of ${square.toFixed(2)}`);
+        assert(strips >= 8, `${strips} strips`);
+        assert(square < 2.5, `${square}`);
+        if (mode !== "points") continue;
+        const alike = steps(await bordering(page, true), records[name]);
+        t.diagnostic(`points alike: ${alike.square.toFixed(2)}`);
+        assert(alike.square > 6, "points alike show them");
+      }
+      await close(page);
+    });
   }
 
   test("even detail does not follow it", async () => {

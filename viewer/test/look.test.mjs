@@ -27,7 +27,14 @@ describe("the first look", { skip }, () => {
     const lines = Array.from({ length: 3000 }, line);
     writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
     run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[s]");
-    server = await serve(["airway", "young", "series"].map(made));
+    // Discs whose diameters are a column, far from each other; and a sheet of even distances.
+    const discs = [[1, 1, 0.2], [3, 1, 0.4], [1, 3, 0.8], [3, 3, 0.1]].map((disc, k) => [k, ...disc, 0.5].join());
+    writeFileSync(join(directory, "discs.csv"), `id,x,y,wide,z\n${discs.join("\n")}\n`);
+    run("ingest", made("discs"), join(directory, "discs.csv"), "--dimensions", "x,y", "--identity", "id", "--domain", "x=0:4,y=0:4");
+    const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
+    writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
+    run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");
+    server = await serve(["airway", "young", "series", "discs", "sheet"].map(made));
     browser = await launch();
   });
 
@@ -46,7 +53,7 @@ describe("the first look", { skip }, () => {
   }
 
   test("a table that grows stays in view until somebody moves the camera", async () => {
-    const page = await open("table=young");
+    const page = await open("table=young&budget=250000");
     const young = await frame(page);
     const grows = async (file) => {
       const { rows } = await status(page);
@@ -236,6 +243,165 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
+  test("densities tell the mean, the maximum or the most frequent category of a column", async () => {
+    const page = await open("table=airway&axes=x,y&color=&mode=density&budget=60000");
+    await settled(page, (status) => status.dense);
+    const by = page.getByLabel("colour by");
+    await page.waitForFunction(() => document.querySelector('[aria-label="colour by"]').value === "records per area");
+    await by.selectOption("z");
+    await page.waitForFunction(() => /^mean of z/.test(window.kubist.drawing.legend()?.title ?? ""));
+    for (const [column, shade] of [["z", "mean"], ["z", "maximum"], ["deposited", "mixture"], ["deposited", "dominant"]]) {
+      await by.selectOption(column);
+      await settled(page, (status) => status.view.color === column);
+      await page.getByLabel("density shows").selectOption(shade);
+      const [seen, expected] = await page.evaluate((shade) => {
+        const { scene, drawing, requests: { current }, state } = window.kubist;
+        drawing.density.onCard = false;
+        drawing.paint();
+        const { sums, place } = drawing.density;
+        const wide = Math.ceil(scene.canvas.width / place);
+        const slot = current.spec.columns.findIndex(({ name }) => name === state.view.color);
+        const [low, high] = state.colorRange;
+        const palette = drawing.colors();
+        const found = new Map();
+        for (const cell of current.tree.cells) {
+          for (let row = 0; row < cell.count; row++) {
+            const point = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
+            const [x, y] = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+            const at = Math.floor((scene.height - y) / place) * wide + Math.floor(x / place);
+            found.set(at, [...(found.get(at) ?? []), cell.columns[slot][row]]);
+          }
+        }
+        const along = (value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
+        const color = (category) => [0, 1, 2].map((k) => palette[4 * category + k] / 255);
+        const of = {
+          mean: (values) => [values.reduce((sum, value) => sum + along(value), 0) / values.length],
+          maximum: (values) => [along(Math.max(...values))],
+          mixture: (values) => color(0).map((_, k) => values.reduce((sum, value) => sum + color(value)[k], 0) / values.length),
+          dominant: (values) => {
+            const ones = values.filter((value) => value === 1).length;
+            return 2 * ones === values.length ? null : color(2 * ones > values.length ? 1 : 0);
+          },
+        }[shade];
+        const [seen, expected] = [[], []];
+        for (const [at, values] of found) {
+          const told = values.length > 2 && of(values);
+          if (!told) continue;
+          // A point on the border of two places may be counted in the other one.
+          const share = shade === "maximum" ? 1 : sums[4 * at + 3];
+          seen.push(told.map((_, k) => sums[4 * at + k] / share));
+          expected.push(told);
+        }
+        return [seen, expected];
+      }, shade);
+      assert(expected.length > 500, `${expected.length} places`);
+      const same = seen.filter((told, k) => told.every((value, at) => Math.abs(value - expected[k][at]) < 0.01)).length;
+      assert(same > 0.98 * seen.length, `${shade} of ${column}: ${same} of ${seen.length} places`);
+    }
+    // A card and the processor make one picture.
+    for (const shade of ["mean", "maximum"]) {
+      await by.selectOption("z");
+      await settled(page, (status) => status.view.color === "z");
+      await page.getByLabel("density shows").selectOption(shade);
+      const off = await page.evaluate(() => {
+        const { scene: { canvas }, drawing } = window.kubist;
+        const pictures = [true, false].map((card) => {
+          drawing.density.onCard = card;
+          drawing.paint();
+          const copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const context = copy.getContext("2d");
+          context.drawImage(canvas, 0, 0);
+          return context.getImageData(0, 0, copy.width, copy.height).data;
+        });
+        let off = 0;
+        pictures[0].forEach((value, k) => (off += Math.abs(value - pictures[1][k]) > 40 ? 1 : 0));
+        return off / pictures[0].length;
+      });
+      assert(off < 0.01, `${shade}: ${off}`);
+    }
+    await close(page);
+  });
+
+  test("points are as large as a column says, in units of the axes", async () => {
+    const page = await open("table=discs&axes=x,y&color=&mode=points&sizein=units&sizeby=wide");
+    /** Beside each disc's diameter, that of a disc which covers as many pixels as are lit around its middle. */
+    const measured = () =>
+      page.evaluate(() => {
+        const { scene, drawing, requests: { current } } = window.kubist;
+        scene.box.visible = false;
+        drawing.paint();
+        const { canvas } = scene;
+        const copy = document.createElement("canvas");
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const context = copy.getContext("2d");
+        context.drawImage(canvas, 0, 0);
+        const { data, width } = context.getImageData(0, 0, canvas.width, canvas.height);
+        const place = (at) => scene.project(scene.frame.toScene(at, scene.camera.position.clone()));
+        const unit = place([2, 1])[0] - place([1, 1])[0];
+        const slot = current.spec.columns.findIndex(({ name }) => name === "wide");
+        const [cell] = current.tree.cells;
+        return Array.from({ length: cell.rows }, (_, row) => {
+          const at = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
+          const [x, y] = place(at).map(Math.round);
+          let lit = 0;
+          const reach = Math.round(0.6 * unit);
+          for (let dy = -reach; dy <= reach; dy++) for (let dx = -reach; dx <= reach; dx++) if (data[4 * ((y + dy) * width + x + dx)] > 80) lit++;
+          return [cell.columns[slot]?.[row], Math.sqrt((4 * lit) / Math.PI) / unit];
+        });
+      });
+    const discs = await measured();
+    assert.equal(discs.length, 4);
+    for (const [wide, seen] of discs) assert(Math.abs(seen / wide - 1) < 0.06, `${seen} beside ${wide}`);
+    await page.getByLabel("width of points").fill("0.5");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => window.kubist.state.view.width === 0.5);
+    for (const [wide, seen] of await measured()) assert(Math.abs(seen / wide - 0.5) < 0.06, `${seen} beside half of ${wide}`);
+    await page.getByLabel("sizes by").selectOption("");
+    await settled(page, (status) => status.view.sizeBy === null && status.rows === 4);
+    await page.getByLabel("width of points").fill("0.3");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => window.kubist.state.view.width === 0.3);
+    for (const [, seen] of await measured()) assert(Math.abs(seen / 0.3 - 1) < 0.06, `${seen} beside 0.3`);
+    await page.waitForFunction(() => /sizein=units&width=0.3/.test(location.hash));
+    await close(page);
+  });
+
+  test("points as large as their spacing close a sheet, near and far", async () => {
+    const page = await open("table=sheet&axes=x,y&color=&mode=points");
+    const covered = () =>
+      page.evaluate(() => {
+        const { scene, drawing } = window.kubist;
+        scene.box.visible = false;
+        drawing.paint();
+        const { canvas } = scene;
+        const copy = document.createElement("canvas");
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const context = copy.getContext("2d");
+        context.drawImage(canvas, 0, 0);
+        const [left, bottom] = scene.project(scene.frame.toScene([25, 25], scene.camera.position.clone()));
+        const [right, top] = scene.project(scene.frame.toScene([35, 35], scene.camera.position.clone()));
+        const { data } = context.getImageData(left, top, right - left, bottom - top);
+        return data.filter((value, k) => k % 4 === 0 && value > 80).length / (data.length / 4);
+      });
+    const pixels = await covered();
+    assert(pixels < 0.25, `${pixels}`);
+    await page.getByLabel("sizes in").selectOption("of the spacing");
+    await settled(page);
+    for (const zoom of [1, 4]) {
+      await page.evaluate((zoom) => {
+        const { scene, drawing } = window.kubist;
+        scene.camera.zoom = zoom;
+        scene.camera.updateProjectionMatrix();
+        drawing.invalidate();
+      }, zoom);
+      await settled(page);
+      const share = await covered();
+      assert(share > 0.6, `${share} at ${zoom}`);
+    }
+    await close(page);
+  });
+
   test("on a phone nothing is cut or wrapped", async () => {
     const page = await open("table=airway", { viewport: { width: 390, height: 844 }, hasTouch: true });
     const boxes = await page.evaluate(() => {
@@ -245,6 +411,16 @@ describe("the first look", { skip }, () => {
     const { readout, player, head, toggle, side } = boxes;
     for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
     assert(readout.height < 26 && head.height < 34, "one line each");
+    // The longest texts are whole, too.
+    for (const mode of ["points", "density"]) {
+      await page.evaluate((mode) => {
+        window.kubist.state.view.mode = mode;
+        window.kubist.state.changed();
+      }, mode);
+      await page.waitForFunction((dense) => /as densities/.test(document.querySelector(".readout").textContent) === dense, mode === "density");
+      const [shown, whole] = await page.evaluate(() => [document.querySelector(".readout").clientWidth, document.querySelector(".readout").scrollWidth]);
+      assert(whole <= shown, `${whole} pixels of text in ${shown}`);
+    }
     assert(readout.bottom <= player.top || readout.top >= player.bottom || readout.right <= player.left);
     assert(head.right <= toggle.left + 1);
     assert.equal(side.height, 0, "the picture comes first");

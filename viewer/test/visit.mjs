@@ -11,12 +11,12 @@ export function run(...argumentsOf) {
   return done.stdout;
 }
 
-/** The page at this address with this view, once all of it has come. */
+/** The page at this address with this view, once all of it has come. Few points are soon drawn without a card. */
 export async function visit(browser, url, view = "", options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
   page.failures = [];
   page.on("pageerror", (error) => page.failures.push(String(error)));
-  await page.goto(`${url}#theme=dark&${view}`);
+  await page.goto(`${url}#theme=dark${/\bbudget=/.test(view) ? "" : "&budget=40000"}&${view}`);
   await settled(page);
   return page;
 }

@@ -1,7 +1,8 @@
 /** Records in memory, a server of them, and a camera that looks straight down: for tests of cells. */
 
 import assert from "node:assert/strict";
-import { Tree, type Cell, type Eye } from "../src/tree";
+import type { Cell } from "../src/cell";
+import { Tree, type Eye } from "../src/tree";
 
 export interface Record {
   at: number[];
@@ -46,15 +47,24 @@ export class Server {
   readonly seen = new Set<Record>();
   readonly of = new Map<Cell, Record[]>();
 
+  /** The records in a cell's part of space, by cell. */
+  private readonly inside = new Map<Cell, Record[]>();
+
   constructor(private readonly records: Record[]) {}
 
+  private recordsIn(cell: Cell): Record[] {
+    let inside = this.inside.get(cell);
+    if (!inside) {
+      const around = cell.parent ? this.recordsIn(cell.parent) : this.records;
+      const isIn = ({ at }: Record) =>
+        at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k]));
+      this.inside.set(cell, (inside = around.filter(isIn)));
+    }
+    return inside;
+  }
+
   fill(tree: Tree, cell: Cell): void {
-    const found = this.records.filter(
-      ({ at, priority }) =>
-        priority >= cell.window[0] &&
-        priority < cell.window[1] &&
-        at.every((value, k) => (cell.openLow[k] || value >= cell.low[k]) && (cell.openHigh[k] || value < cell.high[k])),
-    );
+    const found = this.recordsIn(cell).filter(({ priority }) => priority >= cell.window[0] && priority < cell.window[1]);
     for (const record of found) {
       assert(!this.seen.has(record), "a record is sent once");
       this.seen.add(record);

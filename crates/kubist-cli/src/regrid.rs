@@ -15,6 +15,7 @@ pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
         domains: parse::domains(&command.domain, &table.schema()?.as_ref())?,
         kind: command.kind.map(Into::into),
         cancel: cancel.clone(),
+        ..GridOptions::default()
     };
     let mut progress = Progress::new();
     let done = table.regrid(&options, &mut |rows, left| {

@@ -19,9 +19,11 @@ use kubist_index::fit::{has_left, outgrown};
 use kubist_types::{Cancel, Dimension, Domain, Error, Result};
 
 use crate::learn::{ScaleKind, sample, sample_of};
+#[cfg(doc)]
+use crate::policy::OptimizeOptions;
 
 /// What a new grid is to be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct GridOptions {
     /// Its dimensions: any columns of the table that can be; `None`: those of the newest grid.
     pub dimensions: Option<Vec<String>>,
@@ -29,8 +31,16 @@ pub struct GridOptions {
     pub domains: Vec<Dimension>,
     /// How learned domains are divided; `None`: as in the newest grid, new ones evenly.
     pub kind: Option<ScaleKind>,
+    /// The share of a core that the move of rows may take, as of [`OptimizeOptions`].
+    pub core_share: f64,
     /// Stops it. What has moved by then stays where it is.
     pub cancel: Cancel,
+}
+
+impl Default for GridOptions {
+    fn default() -> Self {
+        GridOptions { dimensions: None, domains: Vec::new(), kind: None, core_share: 1.0, cancel: Cancel::default() }
+    }
 }
 
 /// Publishes the next grid of a table; its number.
@@ -58,7 +68,7 @@ const LEAST_ROWS: u64 = 1 << 14;
 /// Records by which grids are compared.
 const COMPARED: u64 = 1 << 15;
 /// Records that tell whether that is worth it.
-const LOOKED_AT: u64 = 1 << 11;
+const LOOKED_AT: u64 = 1 << 9;
 
 /// When the data is compared with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

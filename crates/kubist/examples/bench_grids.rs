@@ -20,8 +20,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use common::{cube_box, median};
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Error, GridOptions, OptimizeOptions, Query, Table, TableOptions, Value,
-    WriterOptions,
+    Bound, Dimension, Domain, GridOptions, OptimizeOptions, Query, Table, TableOptions, Value, WriterOptions,
 };
 use kubist_files::{Input, Options};
 use rand::rngs::SmallRng;
@@ -31,6 +30,10 @@ const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 /// Shares of all rows that boxes return.
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
+/// Rows of a small commit.
+const COMMIT: usize = 2_000;
+/// What maintenance beside commits and questions takes of a core.
+const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
     let double = DIMENSIONS.map(|name| Field::new(name, DataType::Float64, false));
@@ -153,38 +156,56 @@ fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     median(boxes.iter().map(ratio).collect())
 }
 
-/// Commits, or boxes, of a second, alone and beside the optimizer.
-fn beside(table: &Table, work: &mut dyn FnMut() -> f64) -> (f64, f64) {
-    let mut rate = |going: &dyn Fn(Duration) -> bool| {
-        let (begin, mut done) = (Instant::now(), 0.0);
-        while going(begin.elapsed()) {
-            done += work();
-        }
-        done / begin.elapsed().as_secs_f64()
-    };
-    let alone = rate(&|passed| passed < Duration::from_secs(2));
-    let moving = AtomicBool::new(true);
-    let with = std::thread::scope(|scope| {
+/// How long `upkeep` takes, and how often `work` is done meanwhile, at least once.
+fn beside(upkeep: impl FnOnce() + Send, work: &mut dyn FnMut()) -> (usize, Duration) {
+    let going = AtomicBool::new(true);
+    std::thread::scope(|scope| {
         scope.spawn(|| {
-            // As a writer's own thread does: on a part of one core.
-            let options = OptimizeOptions { core_share: 0.5, ..OptimizeOptions::default() };
-            table.optimize(&options, &mut |_, _| {}).expect("optimized");
-            moving.store(false, Ordering::SeqCst);
+            upkeep();
+            going.store(false, Ordering::SeqCst);
         });
-        rate(&|passed| passed < Duration::from_millis(50) || moving.load(Ordering::SeqCst))
-    });
-    (alone, with)
+        let (begin, mut done) = (Instant::now(), 0);
+        while done == 0 || going.load(Ordering::SeqCst) {
+            work();
+            done += 1;
+        }
+        (done, begin.elapsed())
+    })
 }
 
-/// Publishes a grid of another kind, and leaves all rows where they are.
-fn give_another_grid(table: &Table) {
-    let switch = Cancel::default();
-    let domains = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile }).into();
-    let options = GridOptions { domains, cancel: switch.clone(), ..GridOptions::default() };
-    match table.regrid(&options, &mut |_, _| switch.set()) {
-        Ok(_) | Err(Error::Cancelled) => {}
-        Err(error) => panic!("{error}"),
+/// The time of doing `work` so often.
+fn timed(often: usize, work: &mut dyn FnMut()) -> Duration {
+    let begin = Instant::now();
+    (0..often).for_each(|_| work());
+    begin.elapsed()
+}
+
+/// Commits of 2,000 records that look like the last step's.
+fn committing<'a>(table: &Table, last: &'a [[f64; 3]], mut first: usize) -> impl FnMut() + 'a {
+    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
+    let mut rng = SmallRng::seed_from_u64(9);
+    move || {
+        let few: Vec<[f64; 3]> = (0..COMMIT).map(|_| last[rng.random_range(0..last.len())]).collect();
+        writer.append(&rows(first, &few)).expect("rows of the schema");
+        writer.commit().expect("a durable commit");
+        first += few.len();
     }
+}
+
+/// The table as it is now, once more.
+fn copied(table: &Table) -> Table {
+    fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+        std::fs::create_dir_all(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let (from, to) = (entry?.path(), to);
+            let to = to.join(from.file_name().expect("an entry has a name"));
+            if from.is_dir() { copy(&from, &to)? } else { std::fs::copy(&from, &to).map(drop)? }
+        }
+        Ok(())
+    }
+    let to = format!("{}-alone", table.location());
+    copy(Path::new(table.location()), Path::new(&to)).expect("space for a copy");
+    Table::open(&to).expect("a table")
 }
 
 fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
@@ -224,15 +245,16 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
     };
     println!("  rows examined a row {}", SHARES.map(|share| format!("{:>5.0} % of all      ", 100.0 * share)).concat());
     show("before");
-    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
-    let (mut first, mut rng) = (all.len(), SmallRng::seed_from_u64(9));
-    let (last, mut number) = (steps.last().expect("a step").clone(), 0);
+    let mut number = 0;
     let mut ask = || {
         number += 1;
         common::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
-        1.0
     };
-    let (asked_alone, asked_beside) = beside(&table, &mut ask);
+    let asked_alone = 200.0 / timed(200, &mut ask).as_secs_f64();
+    // As a writer's own thread does: on a part of one core.
+    let optimize = OptimizeOptions { core_share: CORE_SHARE, ..OptimizeOptions::default() };
+    let (asked, time) = beside(|| assert!(table.optimize(&optimize, &mut |_, _| {}).is_ok()), &mut ask);
+    let asked_beside = asked as f64 / time.as_secs_f64();
     right.optimize(&OptimizeOptions::default(), &mut |_, _| {}).expect("optimized");
     show("after");
     let info = table.snapshot().and_then(|snapshot| snapshot.info()).expect("readable");
@@ -245,21 +267,21 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         written as f64 / ingested,
         committed as f64 / ingested
     );
-    // Commits beside a move of everything, to one more grid.
-    give_another_grid(&table);
-    let mut commit = || {
-        let few: Vec<[f64; 3]> = (0..2_000).map(|_| last[rng.random_range(0..last.len())]).collect();
-        writer.append(&rows(first, &few)).expect("rows of the schema");
-        writer.commit().expect("a durable commit");
-        first += few.len();
-        few.len() as f64
-    };
-    let (alone, with) = beside(&table, &mut commit);
+    // Commits beside a move of everything, to one more grid; then as many to a copy on which
+    // nobody works, because a commit takes the longer, the more small ones went before.
+    let (alone, last) = (copied(&table), steps.last().expect("a step"));
+    let domains = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile }).into();
+    let grid = GridOptions { domains, core_share: CORE_SHARE, ..GridOptions::default() };
+    let regrid =
+        || assert!(table.regrid(&grid, &mut |_, _| {}).expect("moved").optimized.rows_moved >= all.len() as u64);
+    let (commits, beside) = beside(regrid, &mut committing(&table, last, all.len()));
+    let alone = timed(commits, &mut committing(&alone, last, all.len()));
     println!(
         "  beside the optimizer: questions {:.2} of their speed ({asked_alone:.0}/s); beside a move of all rows: \
-         commits {:.2} ({alone:.0} rows/s)",
+         {commits} commits {:.2} ({:.0} rows/s)",
         asked_beside / asked_alone,
-        with / alone
+        alone.as_secs_f64() / beside.as_secs_f64(),
+        (commits * COMMIT) as f64 / alone.as_secs_f64()
     );
 }
 

@@ -159,6 +159,7 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
         dimensions: Some(dimensions),
         kind: *[None, Some(ScaleKind::Linear), Some(ScaleKind::Quantile)].choose(rng).unwrap(),
         cancel: Cancel::default(),
+        ..GridOptions::default()
     };
     if rng.random_bool(0.3) {
         options.dimensions = None;

@@ -115,6 +115,14 @@ pub fn size(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
+/// Pictures a second.
+pub fn frame_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),
+        _ => Err("expected a number of pictures a second, 0.01 to 100".to_string()),
+    }
+}
+
 /// `LO:HI` numbers, either of them open.
 pub fn number_range(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;

@@ -1,4 +1,4 @@
-//! Columns with types, units and defaults; entries of metadata; names of pictures.
+//! Columns with types, units and defaults; entries of metadata; names of files with charts.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -69,12 +69,12 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// The name of a picture: a PNG file is all that is drawn.
-pub fn picture(text: &str) -> Result<PathBuf, String> {
+/// The name of a file with charts, which are PNGs.
+pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
         None | Some("png") => Ok(path),
-        Some(ending) => Err(format!("pictures are PNG files: name one that ends in .png, not .{ending}")),
+        Some(ending) => Err(format!("charts are PNG files: name one that ends in .png, not .{ending}")),
     }
 }
 

@@ -221,6 +221,7 @@ impl Aggregate for Formula {
             uses_number_of_records: true,
             follows_from_number_of_records: self.is_of_records(),
             unbounded: matches!(self.interval, Way::Unknown),
+            takes_certain: true,
             ..Properties::default()
         }
     }

@@ -1,0 +1,99 @@
+/** The part of the panel about the region: its box, side by side, what of it is shown, counts, estimates and trails. */
+
+import type { App } from "./app";
+import type { Histogram } from "./api";
+import { grouped, withInterval } from "./numbers";
+import { Brush, choice, el, row, section, tick } from "./widgets";
+
+export class RegionControls {
+  private sides: { axis: number; brush: Brush }[] = [];
+  private selection: HTMLElement | null = null;
+  private figures: HTMLElement | null = null;
+  private trails: HTMLElement | null = null;
+
+  constructor(private readonly app: App) {}
+
+  /** Makes the controls anew. */
+  rebuild(): HTMLElement {
+    const { app } = this;
+    const { view } = app.state;
+    const toggle = tick("box", view.roi !== null, () => app.toggleRoi(), "B");
+    toggle.dataset.beside = "1";
+    this.selection = el("div", { className: "faint" });
+    this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
+    this.sides = view.roi ? view.axes.map((name, axis) => ({ axis, brush: this.side(name, axis) })) : [];
+    const sides = this.sides.map(({ axis, brush }) => el("div", { className: "filter" }, el("header", {}, view.axes[axis]), brush.root));
+    const slab = choice("slab", ["", ...view.axes], "", (name) => name && app.showSlab(view.axes.indexOf(name)));
+    slab.options[0].textContent = "across …";
+    const lasso = !app.marking.canEncircle ? null : view.lasso
+      ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.setLasso(null) })
+      : el("div", { className: "faint", textContent: "shift and drag: a line around records" });
+    const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.setClip(value), "C") : null;
+    const trails = tick("trails: whole trajectories", view.trails, (value) => app.setTrails(value), "T");
+    this.trails = el("div", { className: "faint", ariaLabel: "trails" });
+    const paths = app.trails.possible ? [trails, this.trails] : [];
+    return section("Region", toggle, this.selection, row("slab", slab), lasso, clip, ...sides, this.figures, ...paths);
+  }
+
+  /** The ends of the box along an axis, on the histogram of its column. */
+  private side(name: string, axis: number): Brush {
+    const { app } = this;
+    const ends = this.ends(axis);
+    const { low, high } = app.scene.frame;
+    const known = app.state.profile!.histograms.get(name);
+    const histogram: Histogram = known?.low === undefined ? { name, kind: "number", low: low[axis], high: high[axis], counts: [] } : known;
+    const brush: Brush = new Brush({
+      histogram,
+      low: ends[0],
+      high: ends[1],
+      changed: (from, to, done) => app.boxBrushed(axis, from, to, done),
+    });
+    brush.root.dataset.side = name;
+    return brush;
+  }
+
+  /** The ends of the box along an axis; null where it reaches as far as the picture. */
+  private ends(axis: number): [number | null, number | null] {
+    const { roi } = this.app.state.view;
+    const { low, high } = this.app.scene.frame;
+    if (!roi) return [null, null];
+    return [roi.low[axis] > low[axis] ? roi.low[axis] : null, roi.high[axis] < high[axis] ? roi.high[axis] : null];
+  }
+
+  /** Estimates of the colouring column, with their intervals. */
+  private figureRows(): HTMLElement[] {
+    const { figures, view, profile } = this.app.state;
+    if (!figures || view.color === null) return [];
+    const { unit } = profile!.column(view.color);
+    return figures.map(({ aggregate, value, low, high, exact }) =>
+      el(
+        "tr",
+        { title: exact ? "of all records in the region" : "an estimate with its interval of 95 % confidence" },
+        el("td", { textContent: aggregate.replaceAll('"', "") }),
+        el("td", { textContent: `${withInterval(value, low, high, exact)}${unit && value !== null ? ` ${unit}` : ""}` }),
+      ),
+    );
+  }
+
+  /** Brings up to date what changes often. */
+  redraw(): void {
+    const { app } = this;
+    const { roi, lasso, trails } = app.state.view;
+    if (this.selection) {
+      const where = lasso ? "inside of the line" : "in the box";
+      this.selection.textContent = !roi && !lasso
+        ? "B shows a box whose sides can be dragged"
+        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records ${where}`;
+    }
+    for (const { axis, brush } of this.sides) {
+      const [low, high] = this.ends(axis);
+      if (brush.low !== low || brush.high !== high) brush.update({ low, high });
+    }
+    if (this.trails) {
+      const { paths, records, busy } = app.trails;
+      this.trails.textContent = !trails
+        ? "" : busy ? "…" : `${grouped(paths)} of what is ${roi ? "in the box" : "in view"}, ${grouped(records)} records`;
+    }
+    this.figures?.replaceChildren(...this.figureRows());
+  }
+}

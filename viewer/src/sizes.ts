@@ -1,0 +1,54 @@
+/** How large points are drawn: in pixels, in units of the axes, or as their neighbours are far away. */
+
+import type { TableProfile } from "./profile";
+import type { Scene } from "./scene";
+import type { ViewSpec } from "./view";
+
+export const SIZES = ["pixels", "units", "spacing"] as const;
+export type SizeIn = (typeof SIZES)[number];
+
+/** A point's diameter in the middle of a view is this share of the picture's width unless another one is said. */
+const USUAL = 1 / 150;
+
+/** The diameter in units of the axes, or what a column's values are multiplied by. */
+export function widthOf(view: ViewSpec, scene: Scene): number {
+  if (view.width !== null) return view.width;
+  const { low, high } = scene.frame;
+  const usual = USUAL * Math.max(...low.map((end, k) => high[k] - end));
+  return view.sizeBy === null ? Number(usual.toPrecision(2)) : 1;
+}
+
+/** The value of the column at which a point has the size that is set; 1 where values are diameters. */
+function usualOf({ sizeIn, sizeBy }: ViewSpec, profile: TableProfile): number {
+  const { quantiles, high = 1 } = profile.histograms.get(sizeBy ?? "") ?? {};
+  if (sizeBy === null || sizeIn === "units") return 1;
+  return quantiles && quantiles[3] > 0 ? quantiles[3] : high > 0 ? high : 1;
+}
+
+/**
+ * Tells the card how large points are, where the column of sizes is this one of theirs. Returns about how many
+ * CSS pixels a point is wide; 0 where neighbours do not overlap.
+ */
+export function applySizes(view: ViewSpec, profile: TableProfile, scene: Scene, slot: number, origin: number): number {
+  const { uniforms } = scene.material;
+  const ratio = scene.renderer.getPixelRatio();
+  const perUnit = scene.camera.projectionMatrix.elements[5] * 0.5 * scene.height;
+  uniforms.sizeIn.value = SIZES.indexOf(view.sizeIn);
+  uniforms.sizeSlot.value = slot;
+  uniforms.sizeOrigin.value = origin;
+  uniforms.sizeUsual.value = usualOf(view, profile);
+  uniforms.perUnit.value = perUnit * ratio;
+  if (view.sizeIn === "pixels") {
+    uniforms.size.value = view.size * ratio;
+    return view.size;
+  }
+  if (view.sizeIn === "spacing") {
+    // A point of usual size just reaches its neighbours.
+    uniforms.size.value = view.size / 2.2;
+    return 0;
+  }
+  const scale = Math.abs(scene.frame.scale[0]);
+  uniforms.size.value = widthOf(view, scene) * scale;
+  const middle = view.sizeBy === null ? 1 : Math.max(0, profile.histograms.get(view.sizeBy)?.quantiles?.[3] ?? 1);
+  return uniforms.size.value * middle * perUnit;
+}

@@ -1,0 +1,184 @@
+/**
+ * The camera: where it stands, how it is moved, and what lies where on the screen. It draws nothing.
+ */
+
+import { MOUSE, OrthographicCamera, PerspectiveCamera, TOUCH, Vector3 } from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { Frame } from "./frame";
+
+/** The angle that a perspective view is high. */
+export const FIELD = 40;
+/** How many times farther away than what the camera looks at all is about equally far. */
+const ZONE = 2.5;
+
+/** What texts beside the box of a view take, in CSS pixels. */
+const TEXTS = 130;
+
+export class Viewpoint {
+  camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
+  controls: OrbitControls;
+  frame = new Frame([0, 0, 0], [1, 1, 1], false);
+  /** The size of the canvas, in CSS pixels. */
+  width = 1;
+  height = 1;
+  /** Whether the camera is where somebody put it, rather than where it sees all. */
+  isPlaced = false;
+  private isHoming = false;
+  private readonly point = new Vector3();
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private readonly moved: () => void,
+  ) {
+    this.controls = new OrbitControls(this.camera, canvas);
+  }
+
+  /** Whether two columns are looked at, straight from above. */
+  get isFlat(): boolean {
+    return this.frame.low.length < 3;
+  }
+
+  /** Looks at another box: all of it, or what the camera saw. */
+  setFrame(frame: Frame, camera: number[] | null): void {
+    this.frame = frame;
+    this.controls.dispose();
+    this.camera = this.isFlat ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
+    this.controls = new OrbitControls(this.camera, this.canvas);
+    this.controls.addEventListener("change", () => {
+      this.isPlaced ||= !this.isHoming;
+      this.moved();
+    });
+    this.controls.zoomToCursor = true;
+    this.controls.enableRotate = !this.isFlat;
+    this.controls.screenSpacePanning = true;
+    if (this.isFlat) {
+      this.controls.mouseButtons.LEFT = MOUSE.PAN;
+      this.controls.touches.ONE = TOUCH.PAN;
+    }
+    this.home(camera);
+  }
+
+  /** Shows all of it, or what the camera saw. */
+  home(camera: number[] | null): void {
+    const { controls } = this;
+    this.isHoming = true;
+    this.isPlaced = camera !== null;
+    controls.target.set(0, 0, 0);
+    this.camera.up.set(0, 1, 0);
+    if (this.isFlat) {
+      this.camera.position.set(0, 0, 10);
+      this.camera.zoom = 1;
+    } else this.camera.position.copy(this.viewOfAll());
+    if (camera) {
+      this.camera.position.fromArray(camera, 0);
+      controls.target.fromArray(camera, 3);
+      this.camera.zoom = camera[6];
+    }
+    this.resize();
+    controls.update();
+    this.isHoming = false;
+  }
+
+  /** From where all of the box is seen: the first axis across, the second one up, a little from the side and above. */
+  private viewOfAll(): Vector3 {
+    const { frame } = this;
+    const sides = [0, 1, 2].map((axis) => frame.half(axis));
+    const isDeep = sides[2] > 0.5 * Math.max(sides[0], sides[1]);
+    const toward = new Vector3(isDeep ? 0.55 : 0.2, isDeep ? 0.45 : 0.16, 1).normalize();
+    const right = new Vector3(0, 1, 0).cross(toward).normalize();
+    const up = toward.clone().cross(right);
+    const tall = Math.tan((FIELD * Math.PI) / 360);
+    const wide = tall * (this.width / this.height);
+    // Texts take as many pixels on a narrow screen.
+    const beside = Math.min(0.86, 1 - TEXTS / this.width);
+    // Far enough for each corner, with room for the texts around.
+    let distance = 0.1;
+    for (let corner = 0; corner < 8; corner++) {
+      const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
+      const across = Math.abs(at.dot(right)) / (Math.max(0.4, beside) * wide);
+      const above = Math.abs(at.dot(up)) / (0.78 * tall);
+      distance = Math.max(distance, at.dot(toward) + Math.max(across, above));
+    }
+    return toward.multiplyScalar(distance);
+  }
+
+  where(): number[] {
+    return [...this.camera.position.toArray(), ...this.controls.target.toArray(), this.camera.zoom];
+  }
+
+  resize(): void {
+    const { canvas, camera } = this;
+    this.width = canvas.clientWidth || 1;
+    this.height = canvas.clientHeight || 1;
+    const aspect = this.width / this.height;
+    if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
+    else {
+      const tall = 1.24 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
+      [camera.left, camera.right, camera.top, camera.bottom] = [-tall * aspect, tall * aspect, tall, -tall];
+      [camera.near, camera.far] = [0.1, 20];
+    }
+    camera.updateProjectionMatrix();
+  }
+
+  /** Brings the camera's matrices up to date. */
+  updateCamera(): void {
+    const { camera } = this;
+    if (camera instanceof PerspectiveCamera) {
+      camera.near = Math.max(1e-5, 0.002 * camera.position.distanceTo(this.controls.target));
+      camera.far = camera.position.length() + 30;
+      camera.updateProjectionMatrix();
+    }
+    camera.updateMatrixWorld();
+  }
+
+  /** Records at up to this distance from the camera appear equally large. */
+  get zone(): number {
+    return ZONE * this.camera.position.distanceTo(this.controls.target);
+  }
+
+  /** The place of the table at a position on the canvas of a flat view, in CSS pixels. */
+  placeAt(x: number, y: number): number[] {
+    const { frame, point } = this;
+    point.set((2 * x) / this.width - 1, 1 - (2 * y) / this.height, 0).unproject(this.camera);
+    return frame.low.map((_, axis) => frame.toTable(point, axis));
+  }
+
+  /** The area of a square of so many CSS pixels, and its unit. */
+  areaOf(side: number, axes: { unit: string | null; kind: string }[]): { area: number; unit: string } {
+    const { camera, frame } = this;
+    if (!(camera instanceof OrthographicCamera) || axes.some(({ kind }) => kind === "time")) {
+      return { area: side ** 2, unit: "pixel" };
+    }
+    const step = (side * (camera.right - camera.left)) / camera.zoom / this.width;
+    const [a, b] = axes.map(({ unit }) => unit);
+    const unit = !a && !b ? "unit of area" : a === b ? `${a}²` : `${a ?? "1"}·${b ?? "1"}`;
+    return { area: (step / frame.scale[0]) * (step / frame.scale[1]), unit };
+  }
+
+  /** A box in the table's units around the visible part of the view's box. */
+  seen(): { low: number[]; high: number[] } {
+    const { frame, camera } = this;
+    const axes = frame.low.map((_, axis) => axis);
+    const [low, high] = [axes.map(() => Infinity), axes.map(() => -Infinity)];
+    for (let corner = 0; corner < 8; corner++) {
+      const side = (bit: number) => (corner & bit ? 1 : -1);
+      this.point.set(side(1), side(2), side(4)).unproject(camera);
+      for (const axis of axes) {
+        const at = frame.toTable(this.point, axis);
+        low[axis] = Math.min(low[axis], at);
+        high[axis] = Math.max(high[axis], at);
+      }
+    }
+    return {
+      low: axes.map((axis) => Math.max(low[axis], frame.low[axis])),
+      high: axes.map((axis) => Math.min(high[axis], frame.high[axis])),
+    };
+  }
+
+  /** The position on the canvas of a point in the scene, in CSS pixels; null behind the camera. */
+  project(at: Vector3): [number, number] | null {
+    this.point.copy(at).project(this.camera);
+    if (this.point.z > 1) return null;
+    return [((this.point.x + 1) / 2) * this.width, ((1 - this.point.y) / 2) * this.height];
+  }
+}
