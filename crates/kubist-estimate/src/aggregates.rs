@@ -172,12 +172,12 @@ mod tests {
             ("weighted_mean(x, n)", "WeightedMean", 2),
             (
                 "histogram(x, 5, 0, 1)",
-                "Binned { bins: [Bins { count: 5, range: Some((0.0, 1.0)), form: Form { log: false, round: false } }] }",
+                "Binned { bins: [Bins { count: 5, width: None, range: Some((0.0, 1.0)), form: Form { log: false, round: false } }] }",
                 1,
             ),
             (
                 "histogram2d(x, n, 4, 8)",
-                "Binned { bins: [Bins { count: 4, range: None, form: Form { log: false, round: false } }, Bins { count: 8, range: None, form: Form { log: false, round: false } }] }",
+                "Binned { bins: [Bins { count: 4, width: None, range: None, form: Form { log: false, round: false } }, Bins { count: 8, width: None, range: None, form: Form { log: false, round: false } }] }",
                 2,
             ),
         ] {
