@@ -31,8 +31,11 @@ HEAD = (
     "| s to show 1 % | written and shown |\n"
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
-WALL_HEAD = "| way | ranks | solver's wall time | more than without output |\n|---|---:|---:|---:|"
-WALL = ["no-output", "file-per-rank", "parallel-hdf5"]
+WALL_HEAD = (
+    "| way | ranks | solver's wall time | more than without output | s a step | copies |\n"
+    "|---|---:|---:|---:|---:|---:|"
+)
+WALL = ["no-output", "memcpy", "file-per-rank", "parallel-hdf5"]
 WALL += [f"kubist-{who}-{how}" for who in ("rank", "node") for how in ("sync", "async")]
 # Of a particle a step: forces, a search of its cell, some output of the flow that it is in.
 WORK = "5"
@@ -100,12 +103,13 @@ def row(found: list[str]) -> str:
 
 
 def wall_rows(found: list[list[str]]) -> list[str]:
-    seconds = {line[0]: float(line[5]) for line in found}
-    without = seconds["no-output"]
-    return [
-        f"| {name} | {found[0][1]} | {took:.2f} s | {100 * (took / without - 1):.1f} % |"
-        for name, took in seconds.items()
-    ]
+    without = float(found[0][5])
+    rows = []
+    for name, ranks, _, mean, _, total, _, _, copies, *_ in found:
+        more = 100 * (float(total) / without - 1)
+        cells = [name, ranks, f"{float(total):.2f} s", f"{more:.1f} %", f"{float(mean):.4f}"]
+        rows.append("| " + " | ".join([*cells, copies]) + " |")
+    return rows
 
 
 def main(prefix: Path) -> None:
@@ -135,6 +139,7 @@ def main(prefix: Path) -> None:
         for ranks in numbers("RANKS", "1 2"):
             found = measured(program, folder, ranks, counts[0], steps, work, *WALL)
             print("\n".join(wall_rows(found)), flush=True)
+        print("\nWhat is queued is written while the solver computes, on the same cores.")
         missing += solvers.main(prefix.resolve(), folder)
     for peer in missing:
         print(f"\nNot measured, for it is not there: {peer}.")

@@ -23,7 +23,6 @@ import contextlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _errors, _kubist
@@ -150,12 +149,7 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # With an exception here the others may wait for this rank: closing is theirs to end.
         if kind is None:
             self.close()

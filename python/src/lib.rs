@@ -46,7 +46,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]
-    use crate::picture::Picture;
+    use crate::picture::{Picture, Scene};
     #[pymodule_export]
     use crate::query::Refine;
     #[pymodule_export]

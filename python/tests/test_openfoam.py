@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from libkubist import ROOT, install
+from test_insitu_demo import shown
 
 import kubist
 
@@ -184,3 +185,12 @@ def test_a_table_that_cannot_be_written_need_not_end_the_run(
     told = airway.run(case, SOLVER, env, 2)
     assert "the run goes on, and nothing more is written to" in told
     assert len(list((case / "processor0").iterdir())) > 12
+
+
+def test_the_demo_runs_with_openfoam(env: dict[str, str], tmp_path: Path) -> None:
+    told = shown(tmp_path, OPENFOAM=str(ADAPTER))
+    assert "OpenFOAM: a mesh, in two parts" in told
+    table = kubist.open(tmp_path / "demo/case/airway.kubist")
+    assert list(table.snapshot().complete_steps()) == list(range(5, 31, 5))
+    assert f"{len(table):,} records in 6 steps, " in told
+    assert (tmp_path / "demo/airway.png").read_bytes().startswith(b"\x89PNG")
