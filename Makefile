@@ -13,6 +13,7 @@
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
+# make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
 # make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
@@ -20,7 +21,8 @@
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
 # make gallery      the pictures of docs/gallery.md, of real files of each community
-# make pictures     the pictures of the page in docs/, from the example's records
+# make pictures     the pictures of the page, of `kubist plot` and of ParaView in docs/, from the
+#                   example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -52,7 +54,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo demo-insitu test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations test-insitu-cluster hostile generate golden fuzz clean test-widget gallery bench-md \
+.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -142,9 +144,9 @@ bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
 
-pictures: page
-	cargo build --release --locked --workspace --target-dir target --bin kubist
+pictures: build
 	node scripts/pictures.mjs
+	$(BIN)/python scripts/pictures.py
 
 gallery: build $(VENV)/.for-gallery
 	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python scripts/gallery.py
@@ -232,6 +234,10 @@ stress:
 stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
 stress-simulations: build $(VENV)/.for-test
 	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q python/tests/test_simulations.py -k killed
+
+stress-budget: SEEDS := $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000)
+stress-budget:
+	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test budget -- --nocapture over_many_seeds
 
 test-insitu-cluster: cassandra-up build $(VENV)/.for-test
 	KUBIST_TEST_NODES=1 $(BIN)/python -m pytest -q python/tests/test_restarts.py

@@ -46,7 +46,7 @@ def mdanalysis(folder: Path) -> Any:
     kubist.ingest(table, data / "water_m2.xtc", topology=data / "water_m2.pdb")
     title = "M2 receptor and water: atoms in a slab of 8 Å, all 20 frames"
     return kubist.open(table).plot(
-        "x", "z", box={"y": (-4, 4)}, points=400_000, log=True, size=SIZE, title=title, dark=True
+        "x", "z", box={"y": (-4, 4)}, points=400_000, log=True, size=SIZE, title=title, style="dark"
     )
 
 
@@ -64,7 +64,7 @@ def lidar(folder: Path) -> Any:
     kubist.ingest(folder / "site.kubist", folder / "autzen.laz")
     title = "110,000 points of a LiDAR scan by height in feet"
     return kubist.open(folder / "site.kubist").plot(
-        "x", "y", "z", size=SIZE, title=title, colormap="turbo", dark=True
+        "x", "y", "z", size=SIZE, title=title, colormap="turbo", style="dark"
     )
 
 
@@ -98,7 +98,7 @@ def astropy(folder: Path) -> Any:
         size=SIZE,
         title=title,
         colormap="inferno",
-        dark=True,
+        style="dark",
     )
 
 
@@ -145,7 +145,7 @@ def gadget(folder: Path) -> Any:
         size=SIZE,
         title=title,
         colormap="magma",
-        dark=True,
+        style="dark",
     )
 
 
@@ -158,7 +158,7 @@ def openfoam(folder: Path) -> Any:
     subprocess.run(command, check=True)
     title = "Droplets in an airway by their speed along it"
     return kubist.open(folder / "case.kubist").plot(
-        "y", "x", "ux", where="NOT deposited", points=200_000, size=SIZE, title=title, dark=True
+        "y", "x", "ux", where="NOT deposited", points=200_000, size=SIZE, title=title, style="dark"
     )
 
 

@@ -115,9 +115,12 @@ class Looks(Questions):
         size: tuple[int, int] | None = None,
         point_size: float | None = None,
         title: str | None = None,
-        dark: bool = False,
+        style: str = "paper",
     ) -> Picture:
         """A picture of records as points, as ``kubist plot`` draws it; no other library is needed.
+
+        `Picture.save` writes it as PNG, SVG or PDF. Where both axes have the same unit, and one
+        unit is as long across as up, a scale bar shows a length.
 
         Args:
             x, y: The columns across and up. None: the table's first two dimensions.
@@ -127,16 +130,17 @@ class Looks(Questions):
             log: Colours by the logarithm.
             range: The values at both ends of the colours; None leaves an end to the data.
             colormap: viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray.
-            size: Pixels across and up.
+            size: Pixels across and up; text and lines grow with it.
             point_size: The radius of a point in pixels.
             title: A line above the picture.
-            dark: Light on dark.
+            style: paper (dark axes on white) or dark.
 
         Raises:
             InvalidInput: As for `query`; a column that cannot be drawn.
 
         Example:
             >>> t.plot("x", "y", "ux", box={"z": (0, 0.01)}).save("slice.png")
+            >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
         """
         if x is None or y is None:
             dimensions = [dimension.column for dimension in self.info().dimensions]
@@ -164,7 +168,7 @@ class Looks(Questions):
             size=size,
             point_size=point_size,
             title=title,
-            dark=dark,
+            style=style,
         )
 
     @checked_options(Rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
@@ -34,9 +34,8 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
 
         @functools.wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
-            for name in options:
-                if name not in known:
-                    raise TypeError(_unknown(function.__name__, name, known))
+            unknown = [name for name in options if name not in known]
+            refuse_unknown(function.__name__, unknown, known)
             return function(*arguments, **options)
 
         return cast("_Call", called)
@@ -44,7 +43,9 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
     return of
 
 
-def _unknown(function: str, name: str, known: list[str]) -> str:
-    alike = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
-    meant = f"did you mean `{alike[0]}`?" if alike else f"its options are {', '.join(known)}"
-    return f"{function}() has no option `{name}`; {meant}"
+def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raises a `TypeError` about the first of the options that a function does not know."""
+    for name in unknown:
+        alike = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        meant = f"did you mean `{alike[0]}`?" if alike else f"its options are {', '.join(known)}"
+        raise TypeError(f"{function}() has no option `{name}`; {meant}")

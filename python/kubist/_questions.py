@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _kubist
-from ._arguments import Rest
+from ._arguments import Goal, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
 from ._libraries import need
-from ._options import checked_options
+from ._options import checked_options, refuse_unknown
 from ._pinned import Pinned
 from ._result import Result
 
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Asked, Box, Goal, PerCell, Steps
+    from ._arguments import Asked, Box, PerCell, Steps
     from ._scan import Source
     from ._spec import QuerySpec
+
+
+_ESTIMATE_OPTIONS = ["aggregates", "box", "where", "group_by", *Goal.__annotations__, "progressive"]
 
 
 class Questions:
@@ -150,7 +153,7 @@ class Questions:
             first=first,
         )
         pinned = self._pinned()
-        return Result(pinned.query(question), lambda: pinned.query(question))
+        return Result(pinned.query(question), lambda: pinned.query(question), pinned.metadata)
 
     @checked_options(Rest)
     def scan(
@@ -265,7 +268,7 @@ class Questions:
         def ask() -> _kubist.Stream:
             return pinned.trajectories(through, by, question)
 
-        return Result(ask(), ask)
+        return Result(ask(), ask, pinned.metadata)
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
@@ -340,7 +343,6 @@ class Questions:
         progressive: Literal[True],
         **goal: Unpack[Goal],
     ) -> Iterator[Estimate]: ...
-    @checked_options()
     def estimate(
         self,
         aggregates: str | Sequence[str],
@@ -358,6 +360,7 @@ class Questions:
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
+        **unknown: object,
     ) -> Estimate | Iterator[Estimate]:
         """Aggregates of a sample, each with an interval that holds the truth as often as it says.
 
@@ -410,6 +413,8 @@ class Questions:
             >>> for e in t.estimate("sum(mass)", progressive=True):
             ...     print(e.value, e.low, e.high)
         """
+        # Not by the decorator: warnings name the line that stands above this call.
+        refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
             box=box, where=where, precision=precision, window=window, steps=steps
         )
@@ -469,7 +474,7 @@ def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -
     def results() -> Iterator[Result]:
         low, high = 0.0, start
         while (stream := steps.next_step()) is not None:
-            yield Result(stream, later(low, high))
+            yield Result(stream, later(low, high), pinned.metadata)
             low, high = high, min(1.0, high * factor)
 
     return results()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -42,11 +43,17 @@ class Result:
     Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
     """
 
-    def __init__(self, stream: _kubist.Stream, again: Callable[[], _kubist.Stream]) -> None:
+    def __init__(
+        self,
+        stream: _kubist.Stream,
+        again: Callable[[], _kubist.Stream],
+        metadata: Callable[[], str],
+    ) -> None:
         # What it says of itself, its precision for one, is the same however often it is read.
         self._first = stream
         self._latest = stream
         self._again = again
+        self._metadata = metadata
         self._kept: tuple[_kubist.Batches, str] | None = None
         self._times_read = 0
         self._closed = False
@@ -186,8 +193,8 @@ class Result:
 
         Args:
             path: The file; its ending says what it becomes.
-            metadata: ``t.metadata`` of a table that came from a LAS file: its scales and
-                offsets then bring positions back exactly.
+            metadata: What the format takes from a table's metadata; None: that of the table
+                asked. With scale and offset of a LAS file positions come back exactly.
 
         Raises:
             InvalidInput: The ending names no format, or a column has no place in it.
@@ -196,7 +203,7 @@ class Result:
         from .exporting import write
 
         need("pyarrow", "write()")
-        write(self.to_arrow(), path, metadata or {})
+        write(self.to_arrow(), path, json.loads(self._metadata()) if metadata is None else metadata)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")

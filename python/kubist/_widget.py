@@ -39,7 +39,7 @@ class Viewed(Protocol):
     def at(self, token: str) -> Any: ...
 
 
-class Widget(anywidget.AnyWidget):  # type: ignore[misc]
+class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     """The explorer page of a table in a notebook cell; also made by `Table.widget`.
 
     Works wherever the notebook works, as behind JupyterHub: everything goes over the
@@ -95,7 +95,8 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc]
     @property
     def filter(self) -> str | None:
         """The condition that is typed into the page."""
-        return self._selection.get("where")
+        where: str | None = self._selection.get("where")
+        return where
 
     def result(self, **asked: Any) -> Result:
         """The records that are selected, of the moment that the page shows.

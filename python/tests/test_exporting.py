@@ -50,7 +50,7 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")
     table = kubist.open(tmp_path / "t.kubist")
     out = tmp_path / f"out.{ending}"
-    table.query().write(out, table.metadata)
+    table.query().write(out)
     back = laspy.read(out)
     order = np.argsort(back.gps_time)
     assert back.header.point_format.id == 7

@@ -130,6 +130,21 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
 # FITS
 
 
+@pytest.mark.parametrize("names", [("RA", "DE"), ("RAJ2000", "DEJ2000"), ("_RAJ2000", "_DEJ2000")])
+def test_fits_as_archives_call_positions(tmp_path: Path, names: tuple[str, str]) -> None:
+    need("astropy")
+    from astropy.table import Table
+
+    ra, dec = RNG.uniform(0, 360, 50), RNG.uniform(-90, 90, 50)
+    Table({"mag": ra, names[0]: ra, names[1]: dec}).write(tmp_path / "stars.fits")
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "stars.fits")
+    info = kubist.open(tmp_path / "t.kubist").info()
+    assert [dimension.column for dimension in info.dimensions] == list(names)
+    Table({"mag": ra}).write(tmp_path / "none.fits")
+    with pytest.raises(kubist.InvalidInput, match="name the dimensions; the columns are mag$"):
+        kubist.ingest(tmp_path / "u.kubist", tmp_path / "none.fits")
+
+
 def test_fits(tmp_path: Path) -> None:
     need("astropy")
     from astropy import units

@@ -55,6 +55,14 @@ def test_all_options_that_a_call_has_are_taken(table: kubist.Table) -> None:
     assert table.describe(["x"], max_rows=1000)["x"]["max"].value == 199
 
 
+def test_a_warning_names_the_line_that_asked(path: Path) -> None:
+    rng = np.random.default_rng(3)
+    t = kubist.create(path, {"x": rng.normal(size=600_000)}, ["x"])
+    with pytest.warns(UserWarning, match="the goal is expected to take") as warned:
+        t.estimate("mean(x)", error=0.01)
+    assert [warning.filename for warning in warned] == [__file__]
+
+
 @pytest.mark.parametrize("share", [1, 5, 500.0])
 def test_an_error_of_more_than_everything(table: kubist.Table, share: float) -> None:
     percent = f"{100 * share:g}"
@@ -134,21 +142,19 @@ def test_a_topology_that_comes_later(tmp_path: Path) -> None:
     mda = importlib.import_module("MDAnalysis")
     importlib.import_module("kubist.mdanalysis")
     assert "topology" not in kubist.open(table).metadata
-    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
-
-    def again(*more: str) -> str:
-        command = [sys.executable, "-m", "kubist.ingesting"]
-        asked = {"table": str(table), "files": [frames], "json": False, "domain": {}}
-        asked |= {"identity": [], "topology": more[0] if more else None}
-        done = subprocess.run(
-            [*command, json.dumps(asked)],
-            capture_output=True, text=True, env=environment, check=True,
-        )  # fmt: skip
-        return done.stderr
-
-    assert "nothing new in " in again()
-    assert "the topology was put into the table, which had none" in again(str(tmp_path / "top.gro"))
-    assert "the topology was" not in again(str(tmp_path / "top.gro"))
+    topology = str(tmp_path / "top.gro")
+    asked = {"table": str(table), "files": [frames], "topology": topology}
+    told = subprocess.run(
+        [sys.executable, "-m", "kubist.ingesting",
+         json.dumps(asked | {"json": False, "domain": {}, "identity": []})],
+        capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+    ).stderr  # fmt: skip
+    assert "nothing new in " in told
+    assert "the topology was put into the table, which had none" in told
+    report = kubist.ingest(table, frames, topology=topology)
+    assert isinstance(report, kubist.ingesting.Report)
+    assert (report.rows, report.topology_added) == (0, False)
     universe = mda.Universe(str(table))
     assert len(universe.trajectory) == 3
     assert list(universe.select_atoms("name CA").ix) == [1]

@@ -10,7 +10,8 @@ import { joined, type Frame as WireFrame } from "./frames";
 import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
-import { Tree, type Cell, type Choice } from "./tree";
+import type { Cell } from "./cell";
+import { Tree, type Choice } from "./tree";
 import { SAME, Weights } from "./weights";
 
 /** Cells of a request, and requests at a time. */

@@ -6,6 +6,7 @@
 import { Vector3 } from "three";
 import type { Column } from "./api";
 import { dateTicks, millisecondsOf } from "./dates";
+import type { Mark } from "./marking";
 import { brief, ticks } from "./numbers";
 import type { Scene } from "./scene";
 
@@ -47,7 +48,7 @@ export class Overlay {
   }
 
   /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, inks: Inks, legend: Legend | null, foot: number): void {
+  draw(scene: Scene, columns: Column[], caption: string, marks: Mark[], inks: Inks, legend: Legend | null, foot: number): void {
     const ratio = devicePixelRatio || 1;
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
@@ -62,6 +63,7 @@ export class Overlay {
     this.foot = foot;
     this.taken.length = 0;
     if (caption) this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink);
+    for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
     if (columns.length === 2) this.flat(scene, columns);
     else this.deep(scene, columns);
@@ -83,6 +85,24 @@ export class Overlay {
     context.fillStyle = color;
     context.fillText(text, left, y);
     return true;
+  }
+
+  /** A line over the points, and its text in the middle. */
+  private mark(scene: Scene, { places, isClosed, text }: Mark): void {
+    const { context } = this;
+    const on = places.map((place) => scene.project(scene.frame.toScene(place, this.at)));
+    if (on.some((place) => place === null)) return;
+    const path = new Path2D();
+    on.forEach((place, k) => (k === 0 ? path.moveTo(...place!) : path.lineTo(...place!)));
+    if (isClosed) path.closePath();
+    else for (const place of on) path.arc(...place!, 3, 0, 7);
+    context.strokeStyle = this.inks.background;
+    context.lineWidth = 4;
+    context.stroke(path);
+    context.strokeStyle = this.inks.ink;
+    context.lineWidth = 1.5;
+    context.stroke(path);
+    if (text) this.put(text, (on[0]![0] + on[1]![0]) / 2, (on[0]![1] + on[1]![1]) / 2 - 12, "center", this.inks.ink);
   }
 
   /** A bar of colours in the upper right corner. */

@@ -23,7 +23,7 @@ import { edges, type Frame } from "./frame";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import { drawsInSoftware, Fence } from "./software";
-import type { Cell } from "./tree";
+import type { Cell } from "./cell";
 import { Viewpoint } from "./viewpoint";
 import type { Weights } from "./weights";
 

@@ -131,6 +131,13 @@ export class Viewpoint {
     return ZONE * this.camera.position.distanceTo(this.controls.target);
   }
 
+  /** The place of the table at a position on the canvas of a flat view, in CSS pixels. */
+  placeAt(x: number, y: number): number[] {
+    const { frame, point } = this;
+    point.set((2 * x) / this.width - 1, 1 - (2 * y) / this.height, 0).unproject(this.camera);
+    return frame.low.map((_, axis) => frame.toTable(point, axis));
+  }
+
   /** The area of a square of so many CSS pixels, and its unit. */
   areaOf(side: number, axes: { unit: string | null; kind: string }[]): { area: number; unit: string } {
     const { camera, frame } = this;

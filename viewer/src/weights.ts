@@ -13,7 +13,8 @@
  */
 
 import type { Frame } from "./frame";
-import type { Cell, Tree } from "./tree";
+import type { Cell } from "./cell";
+import type { Tree } from "./tree";
 
 /** Precisions whose ratio is less are one. */
 export const SAME = 1.02;

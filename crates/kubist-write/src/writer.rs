@@ -34,6 +34,7 @@ use kubist_format::entry::{CommitEntry, StepMark};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
+use kubist_types::thinned::Thinned;
 
 /// More rows than this are distributed over parts of space before they are sorted.
 const ONE_PART_ROWS: u64 = 1 << 19;
@@ -251,8 +252,26 @@ impl Writer {
     ///
     /// `Invalid` if the step does not go up; as of [`Writer::commit`].
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
+        self.commit_with(options, None)
+    }
+
+    /// The same for a step of which only a sample was appended: what is known of all its
+    /// records stays with it. The column `kept_below` of the rows must say the same
+    /// (see [`Core::keep_below`]).
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without a step; as of [`Writer::commit_as`].
+    pub fn commit_thinned(&mut self, options: &CommitOptions, thinned: Thinned) -> Result<Committed> {
+        let Some(step) = options.step else {
+            return Err(Error::invalid("only the records of a step can be thinned: give one"));
+        };
+        self.commit_with(options, Some((step, thinned)))
+    }
+
+    fn commit_with(&mut self, options: &CommitOptions, thinned: Option<(i64, Thinned)>) -> Result<Committed> {
         self.check_standing()?;
-        let committed = self.try_commit(options);
+        let committed = self.try_commit(options, thinned);
         if let Err(error) = &committed {
             self.discard();
             self.note(error);
@@ -289,7 +308,7 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, options: &CommitOptions) -> Result<Committed> {
+    fn try_commit(&mut self, options: &CommitOptions, thinned: Option<(i64, Thinned)>) -> Result<Committed> {
         self.core.check_process()?;
         self.pending.check()?;
         let begin = Instant::now();
@@ -319,23 +338,25 @@ impl Writer {
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
-        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit };
+        let thinned = thinned.into_iter().collect();
+        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows that brought their steps along, so many of each.
+    /// Commits rows that brought their steps along, so many of each, and what is known of those that
+    /// were thinned.
     ///
     /// # Errors
     ///
     /// As of [`Writer::commit`].
-    pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
+    pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>, thinned: Vec<(i64, Thinned)>) -> Result<Committed> {
         let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
             _ => self.write(pending, None)?,
         };
-        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit };
+        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
@@ -350,7 +371,7 @@ impl Writer {
         self.check_step(step)?;
         let commit = Commit { runs: vec![], cutoffs: vec![] };
         let step = Some(StepMark { step, abandoned: true });
-        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], commit };
+        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], thinned: vec![], commit };
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 

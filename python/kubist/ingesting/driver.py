@@ -203,7 +203,8 @@ class Ingestion:
         dimensions, identity, lookup = self._index(source)
         if not dimensions:
             raise InvalidInput(
-                f"{source.path}: {source.format} says nothing of positions: give the dimensions"
+                f"{source.path}: {source.format} does not say which columns are positions: name "
+                f"the dimensions; the columns are {', '.join(source.schema.names)}"
             )
         domains = {name: source.domains.get(name) for name in dimensions}
         domains.update({k: v for k, v in self.asked.domains.items() if k in domains})

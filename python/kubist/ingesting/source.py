@@ -85,7 +85,7 @@ class Format:
     """A kind of file, and the library that reads it.
 
     Attributes:
-        extra: The optional part of the package that installs ``modules``.
+        extra: The optional part of the package that installs ``module``.
         matches: Whether a file of this name that begins with these bytes is one; also asked
             of folders, with no bytes.
         open: Looks at a file.
@@ -94,20 +94,29 @@ class Format:
     name: str
     about: str
     extra: str
-    modules: Sequence[str]
+    module: str
     matches: Callable[[Path, bytes], bool]
     open: Callable[[Path, Options], Source]
 
     def need(self, path: Path) -> None:
         """Raises ImportError: its library is missing; the message has the command."""
-        for module in self.modules:
-            try:
-                __import__(module)
-            except ImportError as error:
-                command = f"pip install 'kubist[{self.extra}]'"
-                raise ImportError(
-                    f"{path}: {self.about} is read with {module}: {command}"
-                ) from error
+        try:
+            __import__(self.module)
+        except ImportError as error:
+            command = f"pip install 'kubist[{self.extra}]'"
+            raise ImportError(
+                f"{path}: {self.about} is read with {self.module}: {command}"
+            ) from error
+
+
+def begins(*heads: bytes) -> Callable[[Path, bytes], bool]:
+    """Whether a file begins with one of these."""
+    return lambda path, head: head.startswith(heads)
+
+
+def ends(*endings: str) -> Callable[[Path, bytes], bool]:
+    """Whether a file's name has one of these endings."""
+    return lambda path, head: path.suffix.lower() in endings
 
 
 def unit(column: pa.Field, text: str | None) -> pa.Field:

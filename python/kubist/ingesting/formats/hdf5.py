@@ -6,17 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import (
-    Format,
-    Options,
-    Source,
-    State,
-    Step,
-    arrow_table,
-    slices,
-    split_columns,
-    unit,
-)
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -344,27 +334,6 @@ def _box(group: Any) -> Any:
     return values.tolist()
 
 
-GADGET = Format(
-    name="gadget",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs),
-    open=look_at_gadget,
-)
-H5PART = Format(
-    name="h5part",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: any(name.startswith("Step#") for name in file)),
-    open=look_at_h5part,
-)
-H5MD = Format(
-    name="h5md",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: "h5md" in file and "particles" in file),
-    open=look_at_h5md,
-)
+is_gadget = holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs)
+is_h5part = holds(lambda file: any(name.startswith("Step#") for name in file))
+is_h5md = holds(lambda file: "h5md" in file and "particles" in file)
