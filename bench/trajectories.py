@@ -205,7 +205,8 @@ def measured(place: Place) -> Iterator[str]:
     atoms = apart(prepared, place)
     how = drop_files(place.folder)
     yield (
-        f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}. "
+        f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+        f"load of others {os.getloadavg()[0]:.1f}. "
         f"{FRAMES} frames of {atoms:,} atoms, made of the real frames of prolif's water_m2.xtc, "
         f"repeated forwards and backwards. Cold: {how}; a process for each question, Universe "
         f"open. Seconds: median of {REPEATS} (least to most); the answers are the same bit by bit."

@@ -23,9 +23,12 @@ ERASED = "\r\x1b[K"
 
 
 class Progress(Protocol):
-    """What is told now and then: a line of text, and the share that is done, if it is known."""
+    """What is told now and then: a line of text, and the share that is done, if it is known.
 
-    def __call__(self, text: str, share: float | None = None) -> object: ...
+    ``last`` is for what is told before a while in which nothing can be.
+    """
+
+    def __call__(self, text: str, share: float | None = None, last: bool = False) -> object: ...
 
     def close(self) -> None: ...
 
@@ -36,7 +39,7 @@ class Told:
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
 
-    def __call__(self, text: str, share: float | None = None) -> None:
+    def __call__(self, text: str, share: float | None = None, last: bool = False) -> None:
         self._tell(text)
 
     def close(self) -> None:
@@ -66,13 +69,14 @@ class Shown:
         self._handle: Any = None
         self._drawn = False
 
-    def __call__(self, text: str, share: float | None = None) -> None:
+    def __call__(self, text: str, share: float | None = None, last: bool = False) -> None:
         """Shows it, unless something was shown a moment ago."""
         now = self._clock()
-        if now < self._next:
+        soon = last and self._drawn and self._place != "log"
+        if now < self._next and not soon:
             return
         self._next = now + EVERY[self._place]
-        left = _left(now - self._begin, share)
+        left = "" if last else _left(now - self._begin, share)
         if self._display is not None:
             self._show_in_cell(f"{text}{left}", share)
         elif self._place == "terminal":

@@ -406,6 +406,44 @@ def test_h5md(tmp_path: Path) -> None:
     )
 
 
+def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
+    """Written by pyh5md, the reference library: steps and times as an interval and an offset."""
+    pyh5md = need("pyh5md")
+    frames, atoms = 4, 50
+    positions = RNG.normal(size=(frames, atoms, 3))
+    charges = RNG.normal(size=(2, atoms))
+    with pyh5md.File(str(tmp_path / "run.h5md"), "w", creator="kubist", author="tests") as file:
+        group = file.particles_group("atoms")
+        group.create_box(dimension=3, boundary=["none"] * 3)
+        every = {"store": "linear", "step": 10, "step_offset": 100, "time": 0.5, "time_offset": 2.0}
+        element = pyh5md.element(group, "position", data=positions[0], **every)
+        # They change less often: each counts until the next.
+        seldom = {**every, "step": 20, "time": 1.0}
+        charge = pyh5md.element(group, "charge", data=charges[0], **seldom)
+        for values in positions:
+            element.append(values)
+        for values in charges:
+            charge.append(values)
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5md")
+    ours = rows(tmp_path / "t.kubist", "step", "id")
+    for axis, name in enumerate("xyz"):
+        assert_same(ours[name].reshape(frames, atoms), positions[:, :, axis])
+    assert_same(ours["charge"].reshape(frames, atoms), charges[[0, 0, 1, 1]])
+    assert ours["step"].reshape(frames, atoms)[:, 0].tolist() == [100, 110, 120, 130]
+    assert ours["time"].reshape(frames, atoms)[:, 0].tolist() == [2.0, 2.5, 3.0, 3.5]
+
+
+def test_h5md_with_steps_of_another_number(tmp_path: Path) -> None:
+    h5py = need("h5py")
+    with h5py.File(tmp_path / "run.h5md", "w") as out:
+        out.create_group("h5md/author")
+        position = out.create_group("particles/atoms/position")
+        position["value"], position["step"] = RNG.normal(size=(4, 5, 3)), np.arange(3)
+    with pytest.raises(kubist.InvalidInput, match=r"run\.h5md.*position: 4 values, but step of 3"):
+        kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5md")
+    assert not (tmp_path / "t.kubist").exists()
+
+
 def test_hdf5_that_is_cut_off(tmp_path: Path) -> None:
     h5py = need("h5py")
     file = tmp_path / "beam.h5part"

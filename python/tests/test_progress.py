@@ -83,6 +83,25 @@ def test_a_log_has_a_line_every_ten_seconds_at_most() -> None:
     assert log.getvalue().splitlines()[-1] == "20 rows"
 
 
+def test_what_is_told_before_a_while_of_silence_is_shown_at_once() -> None:
+    clock, terminal = Clock(), Terminal()
+    shown = Shown(terminal, clock)
+    clock.now += 1
+    shown("99 rows", 0.3)
+    shown("100 rows", 0.31)
+    shown("committing 100 rows", 0.33, last=True)
+    assert [line.split("% ")[1] for line in terminal.lines] == [
+        "99 rows, 2 s left",
+        "committing 100 rows",
+    ]
+    log = Log()
+    shown = Shown(log, clock)
+    clock.now += 11
+    shown("99 rows")
+    shown("committing 100 rows", last=True)
+    assert log.getvalue() == "99 rows\n"
+
+
 def test_a_stream_of_few_characters_still_gets_a_line() -> None:
     class Plain(Terminal):
         @property

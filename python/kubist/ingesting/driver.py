@@ -257,6 +257,7 @@ class Ingestion:
             next_frame = self._state.next_frame
             try:
                 self._append(writer, source, step)
+                self._tell(writer.pending_rows, source, step, committing=True)
                 committed = writer.commit(token=token)
             except BaseException:
                 writer.discard()
@@ -281,11 +282,15 @@ class Ingestion:
             writer.append(fitted)
             self._tell(writer.pending_rows, source, step)
 
-    def _tell(self, pending: int, source: Source, step: Step) -> None:
-        rows = self.report.rows + pending
+    def _tell(self, pending: int, source: Source, step: Step, *, committing: bool = False) -> None:
+        rows, share = self.report.rows, None
         # A table that was there before may have some of them already.
-        share = min(rows / self._total, 1.0) if self._total and self.report.created else None
-        self.progress(f"{rows:,} rows, {source.path.name} {step.label}", share)
+        if self._total and self.report.created:
+            # The commit takes longer than all that comes before it.
+            share = min((rows + pending / 3) / self._total, 1.0)
+        doing = "committing " if committing else ""
+        text = f"{doing}{rows + pending:,} rows, {source.path.name} {step.label}"
+        self.progress(text, share, committing)
 
     def _fitted(self, part: pa.Table, step: Step, row: int) -> pa.Table:
         """The part in the table's columns and types; refuses NaN where it would have no place."""

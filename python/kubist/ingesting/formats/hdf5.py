@@ -215,7 +215,7 @@ def look_at_h5md(path: Path, options: Options) -> Source:
             group = file["particles"][name]
             elements = _elements(group)
             position = group["position"]
-            frames[name] = (position["step"][()], _times(position), position["value"].shape[1])
+            frames[name] = (_steps(position), _times(position), position["value"].shape[1])
             fields = [pa.field("id", _kind(group["id"]) if "id" in group else pa.int64())]
             for element, (values, said) in elements.items():
                 sample = values[:0, ...] if not _is_timed(group[element]) else values[:0, 0, ...]
@@ -301,14 +301,26 @@ def _unit_of(data: Any) -> str | None:
     return text(data.attrs["unit"]) if data is not None and "unit" in data.attrs else None
 
 
+def _steps(element: Any) -> Any:
+    """The step of each frame of an element."""
+    return _of_frames(element, "step")
+
+
 def _times(element: Any) -> Any:
-    """The time of each frame; a fixed interval is written as one number."""
+    """The time of each frame; without times its step."""
+    return _of_frames(element, "time" if "time" in element else "step").astype(float)
+
+
+def _of_frames(element: Any, name: str) -> Any:
+    """Written frame by frame, or as one number: the interval, which begins at an offset."""
     import numpy as np
 
-    step = element["step"]
-    if step.shape == ():
-        raise ValueError(f"{element.name}: steps by a fixed interval are not read")
-    return np.asarray(element["time"][()] if "time" in element else step[()], dtype=float)
+    said, frames = element[name], element["value"].shape[0]
+    if said.shape == ():
+        return np.arange(frames) * said[()] + said.attrs.get("offset", 0)
+    if len(said) != frames:
+        raise ValueError(f"{element.name}: {frames} values, but {name} of {len(said)}")
+    return np.asarray(said[()])
 
 
 def _at(element: Any, frame: int, step: int) -> Any:
@@ -317,7 +329,7 @@ def _at(element: Any, frame: int, step: int) -> Any:
 
     if not _is_timed(element):
         return element[()]
-    steps = element["step"][()]
+    steps = _steps(element)
     if len(steps) > frame and steps[frame] == step:
         return element["value"][frame]
     place = int(np.searchsorted(steps, step, side="right")) - 1
