@@ -159,6 +159,14 @@ class Estimate:
 
         return arrays(self._rows())
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each figure: aggregate, groups, value, low, high, and how it was found.
+
+        Example:
+            >>> {row["aggregate"]: row["value"] for row in t.estimate("mean(x), max(x)").to_dicts()}
+        """
+        return self._rows()
+
     @property
     def stats(self) -> Stats:
         """What it cost."""
@@ -188,7 +196,7 @@ class Estimate:
         rows = self._rows(2)
         if len(rows) != 1:
             count = self._figures.batch().rows()
-            raise InvalidInput(f"there are {count} figures: see to_arrow() or to_pandas()")
+            raise InvalidInput(f"there are {count} figures: see to_dicts() or to_pandas()")
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:

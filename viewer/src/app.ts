@@ -7,6 +7,7 @@ import * as api from "./api";
 import { Drawing } from "./drawing";
 import { host } from "./host";
 import { Live } from "./live";
+import { Marking } from "./marking";
 import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
@@ -18,7 +19,7 @@ import { RoiBox } from "./roi";
 import { Scene } from "./scene";
 import { State } from "./state";
 import { Trails } from "./trails";
-import { toAddress, type Filter, type ViewSpec } from "./view";
+import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
 
 /** Milliseconds that the view rests before the page's address follows it. */
 const REST = 250;
@@ -41,6 +42,7 @@ export class App {
   readonly player: Player;
   readonly live: Live;
   readonly trails: Trails;
+  readonly marking: Marking;
   private readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
@@ -72,7 +74,8 @@ export class App {
     });
     this.live = new Live(state, this.requests);
     this.trails = new Trails(state, this.scene, this.requests, this.player);
-    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, marks, () => this.player.playing);
+    this.marking = new Marking(stage, state, this.scene, this.requests, (lasso) => this.setLasso(lasso));
+    this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
     new ResizeObserver(() => {
       this.scene.resize();
       invalidate();
@@ -131,13 +134,19 @@ export class App {
     this.player.continue();
   }
 
+  /** Writes the place of the camera to the view. */
+  private place(): void {
+    const { view } = this.state;
+    view.camera = this.scene.isPlaced ? this.scene.where() : null;
+    if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
+  }
+
   /** The address follows the view once it rests. */
   private keepAddress(): void {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
+      this.place();
       const { view, profile } = this.state;
-      view.camera = this.scene.isPlaced ? this.scene.where() : null;
-      if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
       const selection = profile && { ...selectionOf(view, profile), version: profile.info.version };
       host.keep(toAddress(view), selection);
     }, REST);
@@ -145,11 +154,45 @@ export class App {
 
   /* Actions */
 
+  /** Keeps the present view, in the address too. */
+  keepView(): void {
+    const { view } = this.state;
+    if (view.kept.length >= MOST_KEPT) return;
+    this.place();
+    // The camera stands where it stands, also for a table that grows.
+    view.kept.push(toAddress({ ...view, camera: this.scene.where(), frame: { low: this.scene.frame.low, high: this.scene.frame.high }, kept: [] }));
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  forgetView(number: number): void {
+    this.state.view.kept.splice(number, 1);
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Shows a view that was kept. */
+  showView(number: number): void {
+    const { kept, theme } = this.state.view;
+    if (!kept[number]) return;
+    const view = { ...fromAddress(kept[number]), kept, theme };
+    const { profile } = this.state;
+    if (!profile || view.table !== profile.info.name) return;
+    complete(view, profile);
+    this.state.view = view;
+    this.clear();
+    this.drawing.setFrame(view.camera);
+    this.drawing.applyColors();
+    this.requests.reload();
+    this.state.rebuild();
+  }
+
   setAxes(axes: string[]): void {
     const { view, profile } = this.state;
     view.axes = axes;
     view.stretch = profile!.differ(axes);
     view.roi = view.camera = view.frame = null;
+    view.lasso = view.measure = null;
     view.clip = false;
     this.clear();
     this.drawing.setFrame(null);
@@ -228,7 +271,7 @@ export class App {
     this.roi.set(roi, this.state.view.axes);
     this.state.inRoi = null;
     const wasClipped = this.state.view.clip;
-    this.state.view.clip &&= roi !== null;
+    this.state.view.clip &&= roi !== null || this.state.view.lasso !== null;
     if (wasClipped) this.requests.reload();
     else this.requests.recount();
     this.trails.updateLater();
@@ -268,9 +311,31 @@ export class App {
 
   /** Only what is in the box is shown, or all. */
   setClip(clip: boolean): void {
-    this.state.view.clip = clip && this.state.view.roi !== null;
+    const { view } = this.state;
+    view.clip = clip && (view.roi !== null || view.lasso !== null);
     this.requests.reload();
     this.state.rebuild();
+  }
+
+  /** The records inside of a line are those of interest, or of no line. */
+  setLasso(lasso: ViewSpec["lasso"]): void {
+    const { view } = this.state;
+    const wasClipped = view.clip;
+    view.lasso = lasso;
+    view.clip &&= lasso !== null || view.roi !== null;
+    this.state.inRoi = null;
+    if (wasClipped) this.requests.reload();
+    else this.requests.recount();
+    this.trails.updateLater();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** Clicks are the ends of a distance from now on, or records again. */
+  setMeasuring(isMeasuring: boolean): void {
+    this.marking.isMeasuring = isMeasuring;
+    this.state.view.measure = null;
+    this.state.changed();
   }
 
   /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */

@@ -10,7 +10,8 @@ import { joined, type Frame as WireFrame } from "./frames";
 import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
 import type { Scene } from "./scene";
-import { Tree, type Cell, type Choice } from "./tree";
+import type { Cell } from "./cell";
+import { Tree, type Choice } from "./tree";
 import { SAME, Weights } from "./weights";
 
 /** Cells of a request, and requests at a time. */
@@ -28,6 +29,7 @@ export class PointCloud {
   readonly group: Group;
   private readonly meshes = new Map<Cell, Points>();
   private readonly requests = new Set<Request>();
+  private greatest = 0;
   private closed = false;
   /** All cells that the last choice wanted have arrived. */
   settled = false;
@@ -65,7 +67,9 @@ export class PointCloud {
   update(budget: number, even: boolean, isSpaced: boolean): Choice {
     const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.precision[1] > SAME * choice.precision[0];
-    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, this.weighted || isSpaced ? this.weights : null, isSpaced);
+    const greatest = isSpaced ? this.spacing() : 0;
+    const by = this.weighted || isSpaced ? this.weights : null;
+    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, by, greatest);
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -76,6 +80,14 @@ export class PointCloud {
     }
     this.settled = this.requests.size === 0 && choice.wanted.length === 0;
     return choice;
+  }
+
+  /** The greatest spacing of points. It stays while a change would be small. */
+  private spacing(): number {
+    const found = this.weights.greatestSpacing(this.scene.frame);
+    if (found < 1.25 * this.greatest && found > 0.8 * this.greatest) return this.greatest;
+    for (const mesh of this.meshes.values()) mesh.geometry.userData.spacing = false;
+    return (this.greatest = found);
   }
 
   /** Cancels requests whose outstanding cells are all out of view. */

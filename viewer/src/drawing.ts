@@ -14,6 +14,7 @@ import { Overlay, type Inks, type Legend } from "./overlay";
 import { brief } from "./numbers";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
+import type { Marking } from "./marking";
 import type { RoiBox } from "./roi";
 import type { Scene } from "./scene";
 import { OPEN } from "./shader";
@@ -44,6 +45,7 @@ export class Drawing {
     private readonly scene: Scene,
     private readonly requests: Requests,
     private readonly roi: RoiBox,
+    private readonly marking: Marking,
     private readonly marks: HTMLCanvasElement,
     private readonly isPlaying: () => boolean,
   ) {
@@ -86,7 +88,7 @@ export class Drawing {
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
     const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.inks, this.legend(), this.foot);
+    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.marking.marks(), this.inks, this.legend(), this.foot);
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;

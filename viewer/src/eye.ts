@@ -1,7 +1,8 @@
 /** How large, how far and how interesting cells are from a viewpoint: what decides their precision. */
 
 import { Frustum, Matrix4, OrthographicCamera, PerspectiveCamera, Sphere } from "three";
-import type { Cell, Eye } from "./tree";
+import type { Cell } from "./cell";
+import type { Eye } from "./tree";
 import { FIELD, type Viewpoint } from "./viewpoint";
 
 export class CellEye implements Eye {

@@ -6,14 +6,16 @@ import { nearestIndex } from "./player";
 import type { State } from "./state";
 import { el } from "./widgets";
 
-/** Which share of the records in view is drawn. */
-function shareShown({ shown, view, total }: State): string {
+/** Which share of the records in view is drawn; a narrow screen leaves out what goes without saying. */
+function shareShown({ shown, view, total }: State): (Node | string)[] {
   const [least, most] = shown.precision;
   const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
-  const share = least >= 1 ? "every record in view" : `${range} of the records in view`;
+  const wide = (text: string) => el("span", { className: "wide", textContent: text });
+  const share = least >= 1 ? ["every record", wide(" in view")] : [range, wide(" of the records in view")];
   const isAll = view.filters.length === 0 && !view.where && !view.time;
   const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
-  return share + (shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "") + matching;
+  const how = shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "";
+  return [...share, how, matching];
 }
 
 /** The line below the points: what is shown, and the time slider. */
@@ -44,7 +46,7 @@ export class Foot {
     }
     const { rows, busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), `: ${shareShown(app.state)}`);
+    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), ": ", ...shareShown(app.state));
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";

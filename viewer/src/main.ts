@@ -15,7 +15,11 @@ const KEYS: [string, string][] = [
   ["Esc", "hide the record"],
   ["H", "look at all of it"],
   ["B", "box of interest"],
+  ["shift drag", "a line around records of a flat view"],
+  ["M", "a distance: click on both ends"],
   ["C", "only what is in the box"],
+  ["K", "keep this view"],
+  ["1 … 9", "a view that was kept"],
   ["space", "play or pause"],
   ["← →", "a step of time"],
   ["A", "all times"],
@@ -105,6 +109,8 @@ function nextTheme(): void {
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
   b: () => app.toggleRoi(),
+  k: () => app.keepView(),
+  m: () => app.setMeasuring(!app.marking.isMeasuring),
   c: () => app.setClip(!app.state.view.clip),
   " ": () => app.player.play(!app.player.playing),
   ArrowLeft: () => app.player.step(-1),
@@ -122,13 +128,17 @@ const ACTIONS: Record<string, () => void> = {
     panel.rebuild();
   },
   "?": () => help.showModal(),
-  Escape: hideCard,
+  Escape: () => {
+    hideCard();
+    if (app.marking.isMeasuring) app.setMeasuring(false);
+  },
 };
 
 addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
-  const act = ACTIONS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const act = /^[1-9]$/.test(key) ? () => app.showView(Number(key) - 1) : ACTIONS[key];
   if (!act || !app.state.profile || (event.key === " " && target.closest("button, a"))) return;
   event.preventDefault();
   act();
@@ -143,6 +153,10 @@ points.addEventListener("pointerdown", (event) => {
 });
 points.addEventListener("pointerup", (event) => {
   if (!down || event.button !== 0 || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 3) return;
+  if (app.marking.isMeasuring) {
+    app.marking.measureTo(event);
+    return;
+  }
   const around = points.getBoundingClientRect();
   const [x, y] = [event.clientX - around.left, event.clientY - around.top];
   app.requests.record(x, y).then((record) => {

@@ -6,6 +6,7 @@
 import { Vector3 } from "three";
 import type { Column } from "./api";
 import { dateTicks, millisecondsOf } from "./dates";
+import type { Mark } from "./marking";
 import { brief, ticks } from "./numbers";
 import type { Scene } from "./scene";
 
@@ -47,7 +48,7 @@ export class Overlay {
   }
 
   /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, inks: Inks, legend: Legend | null, foot: number): void {
+  draw(scene: Scene, columns: Column[], caption: string, marks: Mark[], inks: Inks, legend: Legend | null, foot: number): void {
     const ratio = devicePixelRatio || 1;
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
@@ -61,8 +62,10 @@ export class Overlay {
     this.inks = inks;
     this.foot = foot;
     this.taken.length = 0;
-    if (caption) this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink);
+    for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
+    // Beside the legend, or below it.
+    if (caption && !this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink)) this.put(caption, this.width / 2, HEAD + 62, "center", inks.ink);
     if (columns.length === 2) this.flat(scene, columns);
     else this.deep(scene, columns);
   }
@@ -83,6 +86,24 @@ export class Overlay {
     context.fillStyle = color;
     context.fillText(text, left, y);
     return true;
+  }
+
+  /** A line over the points, and its text in the middle. */
+  private mark(scene: Scene, { places, isClosed, text }: Mark): void {
+    const { context } = this;
+    const on = places.map((place) => scene.project(scene.frame.toScene(place, this.at)));
+    if (on.some((place) => place === null)) return;
+    const path = new Path2D();
+    on.forEach((place, k) => (k === 0 ? path.moveTo(...place!) : path.lineTo(...place!)));
+    if (isClosed) path.closePath();
+    else for (const place of on) path.arc(...place!, 3, 0, 7);
+    context.strokeStyle = this.inks.background;
+    context.lineWidth = 4;
+    context.stroke(path);
+    context.strokeStyle = this.inks.ink;
+    context.lineWidth = 1.5;
+    context.stroke(path);
+    if (text) this.put(text, (on[0]![0] + on[1]![0]) / 2, (on[0]![1] + on[1]![1]) / 2 - 12, "center", this.inks.ink);
   }
 
   /** A bar of colours in the upper right corner. */
@@ -148,10 +169,10 @@ export class Overlay {
     const { frame } = scene;
     const middle = scene.project(to.set(0, 0, 0));
     if (!middle) return;
-    const edges: { axis: number; signs: [number, number] }[] = [];
+    const edges: { axis: number; signs: [number, number]; length: number }[] = [];
     for (let axis = 0; axis < 3; axis++) {
       const [p, q] = [(axis + 1) % 3, (axis + 2) % 3];
-      let best: { away: number; signs: [number, number] } | null = null;
+      let best: { away: number; signs: [number, number]; length: number } | null = null;
       for (const a of [-1, 1])
         for (const b of [-1, 1]) {
           at.setComponent(axis, 0).setComponent(p, a * frame.half(p)).setComponent(q, b * frame.half(q));
@@ -159,10 +180,16 @@ export class Overlay {
           if (!place) continue;
           // The lowest on the screen, or the one farthest to the left.
           const away = place[1] - middle[1] - 0.6 * (place[0] - middle[0]);
-          if (!best || away > best.away) best = { away, signs: [a, b] };
+          if (best && away <= best.away) continue;
+          const half = frame.half(axis);
+          const ends = [half, -half].map((end) => scene.project(at.setComponent(axis, end)));
+          const length = ends[0] && ends[1] ? Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) : 0;
+          best = { away, signs: [a, b], length };
         }
-      if (best) edges.push({ axis, signs: best.signs });
+      if (best) edges.push({ axis, signs: best.signs, length: best.length });
     }
+    // Where there is no room for all, the longest are told.
+    edges.sort((a, b) => b.length - a.length);
     for (const write of [true, false]) for (const { axis, signs } of edges) this.edge(scene, columns[axis], axis, signs, middle, write);
   }
 

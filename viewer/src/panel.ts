@@ -11,7 +11,7 @@ import { selectionOf } from "./region";
 import { RegionControls } from "./regioncontrols";
 import { type SizeIn, widthOf } from "./sizes";
 import { TONES } from "./tones";
-import { MODES } from "./view";
+import { MODES, MOST_KEPT } from "./view";
 import { Brush, choice, el, row, section, tick } from "./widgets";
 
 export class Panel {
@@ -62,7 +62,12 @@ export class Panel {
         ? row("table", choice("table", app.state.tables, app.state.view.table, (name) => void app.go(name)))
         : null;
     const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
-    return section("View", table, ...rows, stretch);
+    const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
+    const kept = app.state.view.kept.map((_, k) =>
+      el("span", { className: "kept" },
+        el("button", { textContent: String(k + 1), ariaLabel: `view ${k + 1}`, title: String(k + 1), onclick: () => app.showView(k) }),
+        el("button", { className: "plain", textContent: "✕", ariaLabel: `forget view ${k + 1}`, onclick: () => app.forgetView(k) })));
+    return section("View", table, ...rows, stretch, el("div", { className: "row views" }, keep, ...kept));
   }
 
   private filters(): HTMLElement {

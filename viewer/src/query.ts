@@ -6,7 +6,7 @@ import { host } from "./host";
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
-import type { Cell } from "./tree";
+import type { Cell } from "./cell";
 
 /** Columns that come with each point, at most. */
 export const SLOTS = 8;

@@ -2,6 +2,7 @@
 
 import type { Region } from "./api";
 import type { TableProfile } from "./profile";
+import { around, conditionOf } from "./lasso";
 import type { ViewSpec } from "./view";
 
 type End = number | boolean | null;
@@ -20,13 +21,16 @@ export function regionOf(view: ViewSpec, profile: TableProfile): Region {
 /** The same within the box of interest. */
 export function selectionOf(view: ViewSpec, profile: TableProfile): Region {
   const region = regionOf(view, profile);
-  within(region, view, profile);
+  if (!view.clip) within(region, view, profile);
   return region;
 }
 
-/** Leaves only what also lies in the box of interest. */
-function within(region: Region, { roi, axes }: ViewSpec, profile: TableProfile): void {
-  if (roi) axes.forEach((axis, k) => narrow(region, profile, axis, roi.low[k], roi.high[k]));
+/** Leaves only what also lies in the box of interest, and in the lasso. */
+function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TableProfile): void {
+  for (const box of [roi, lasso && around(lasso)]) {
+    if (box) axes.forEach((axis, k) => narrow(region, profile, axis, box.low[k], box.high[k]));
+  }
+  if (lasso) region.where = [region.where && `(${region.where})`, conditionOf(lasso, axes)].filter(Boolean).join(" AND ");
 }
 
 /** Leaves only what also lies between these ends of a column. */

@@ -25,11 +25,14 @@ export class RegionControls {
     const sides = this.sides.map(({ axis, brush }) => el("div", { className: "filter" }, el("header", {}, view.axes[axis]), brush.root));
     const slab = choice("slab", ["", ...view.axes], "", (name) => name && app.showSlab(view.axes.indexOf(name)));
     slab.options[0].textContent = "across …";
-    const clip = view.roi ? tick("show only what is in it", view.clip, (value) => app.setClip(value), "C") : null;
+    const lasso = !app.marking.canEncircle ? null : view.lasso
+      ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.setLasso(null) })
+      : el("div", { className: "faint", textContent: "shift and drag: a line around records" });
+    const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.setClip(value), "C") : null;
     const trails = tick("trails: whole trajectories", view.trails, (value) => app.setTrails(value), "T");
     this.trails = el("div", { className: "faint", ariaLabel: "trails" });
     const paths = app.trails.possible ? [trails, this.trails] : [];
-    return section("Region", toggle, this.selection, row("slab", slab), clip, ...sides, this.figures, ...paths);
+    return section("Region", toggle, this.selection, row("slab", slab), lasso, clip, ...sides, this.figures, ...paths);
   }
 
   /** The ends of the box along an axis, on the histogram of its column. */
@@ -75,11 +78,12 @@ export class RegionControls {
   /** Brings up to date what changes often. */
   redraw(): void {
     const { app } = this;
-    const { roi, trails } = app.state.view;
+    const { roi, lasso, trails } = app.state.view;
     if (this.selection) {
-      this.selection.textContent = !roi
+      const where = lasso ? "inside of the line" : "in the box";
+      this.selection.textContent = !roi && !lasso
         ? "B shows a box whose sides can be dragged"
-        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records in the box`;
+        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records ${where}`;
     }
     for (const { axis, brush } of this.sides) {
       const [low, high] = this.ends(axis);

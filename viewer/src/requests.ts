@@ -134,7 +134,7 @@ export class Requests {
       if (signal.aborted) return;
       state.total ??= await api.count(table, { ...regionOf(state.view, profile), version }, signal);
       const selection = { ...selectionOf(state.view, profile), version };
-      if (state.view.roi) state.inRoi = await api.count(table, selection, signal);
+      if (state.view.roi || state.view.lasso) state.inRoi = await api.count(table, selection, signal);
       state.redraw();
       const { color } = state.view;
       if (color === null || profile.column(color).kind !== "number") return;

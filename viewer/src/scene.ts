@@ -23,7 +23,7 @@ import { edges, type Frame } from "./frame";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import { drawsInSoftware, Fence } from "./software";
-import type { Cell } from "./tree";
+import type { Cell } from "./cell";
 import { Viewpoint } from "./viewpoint";
 import type { Weights } from "./weights";
 
@@ -114,8 +114,11 @@ export class Scene extends Viewpoint {
     return points;
   }
 
-  /** Draws the rows of a cell that were chosen; `by`: each with the ink of what it stands for. */
-  show(points: Points, cell: Cell, by: Weights | null, isSpaced: boolean): void {
+  /**
+   * Draws the rows of a cell that were chosen; `by`: each with the ink of what it stands for; `greatest`, if it
+   * is not 0: each with the distance of its neighbours, up to this.
+   */
+  show(points: Points, cell: Cell, by: Weights | null, greatest: number): void {
     const { geometry } = points;
     points.visible = cell.count > 0;
     geometry.setDrawRange(0, cell.count);
@@ -125,7 +128,7 @@ export class Scene extends Viewpoint {
     cell.stale = false;
     if (!points.visible) return;
     if (by && !userData.weight) by.weigh(cell, this.perRow(geometry, "weight", cell.rows), wasWeighed);
-    if (by && isSpaced && !userData.spacing) by.space(cell, this.frame, this.perRow(geometry, "spacing", cell.rows));
+    if (by && greatest > 0 && !userData.spacing) by.space(cell, this.frame, greatest, this.perRow(geometry, "spacing", cell.rows));
   }
 
   /** An attribute's numbers, one a row, that are about to be brought up to date. */

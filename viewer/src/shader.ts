@@ -60,7 +60,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
 #ifndef TRAIL
-  // A point's diameter in pixels; smaller ones than a pixel are fainter.
+  // A point's diameter in pixels; smaller ones than a pixel are fainter, unless they are to close a surface.
   float wide = size;
   if (sizeIn > 0) wide *= perUnit / gl_Position.w * (sizeIn == 2 ? spacing : 1.0);
 #if USED > 0
@@ -70,7 +70,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     wide *= isnan(value) ? 0.0 : max(0.0, value + sizeOrigin) / sizeUsual;
   }
 #endif
-  float faint = sizeIn > 0 || sizeSlot >= 0 ? clamp(wide * wide, 0.05, 1.0) : 1.0;
+  float faint = sizeIn == 1 || sizeSlot >= 0 ? clamp(wide * wide, 0.05, 1.0) : 1.0;
   wide = clamp(wide, 1.0, 1000.0);
 #endif
 #ifndef TRAIL

@@ -11,7 +11,7 @@ import { Matrix4, type BufferAttribute, type Points, type Vector2, type Vector3 
 import { Dominant } from "./dominant";
 import type { Scene } from "./scene";
 import type { Shade } from "./shades";
-import type { Cell } from "./tree";
+import type { Cell } from "./cell";
 
 /** How a point's value becomes a place in the colour map, or the number of a category. */
 export interface Coloring {

@@ -21,9 +21,10 @@
  * weight of its part (src/weights.ts).
  */
 
+import { type Cell, newCell } from "./cell";
 import { Level } from "./precision";
 import { shuffle } from "./shuffle";
-import { areBeside, type Beside } from "./weights";
+import { areBeside } from "./weights";
 
 export const ROWS = 8192;
 /** The first cell holds more: what is seen at once. */
@@ -37,48 +38,6 @@ const DEEPEST = 40;
 const MANY = 48;
 /** How much more ink than usual a point may have: beyond it is a blot. */
 const MOST_INK = 9;
-
-export interface Cell {
-  depth: number;
-  parent: Cell | null;
-  octant: number;
-  /** Its part of space, in the table's units. */
-  low: number[];
-  high: number[];
-  /** A side at the border of the whole is open: the cell also holds the records beyond it. */
-  openLow: boolean[];
-  openHigh: boolean[];
-  window: [number, number];
-  state: "new" | "requested" | "ready";
-  rows: number;
-  /** In an order by chance, which is the same whenever the cell comes. */
-  positions: Float32Array;
-  columns: Float32Array[];
-  /** The precision to which its part of space is drawn by it and the cells above. */
-  end: number;
-  /** How many of its rows are drawn: the first ones. */
-  count: number;
-  /** In [0, 1): where its rows lie between the steps of `count`. */
-  offset: number;
-  /** Below this size on the screen, in pixels, it may be drawn to a lower precision. */
-  least: number;
-  /** The weights of its points are not those of the present cells. */
-  stale: boolean;
-  /** The choice that last changed it, or what is beside it, as a part of what is drawn. */
-  changedAt: number;
-  /** What is drawn less finely beside it; null: not known. */
-  beside: Beside | null;
-  /** By octant: how many records of it are here and above. */
-  below: Uint32Array;
-  children: (Cell | null)[];
-  drawn: boolean;
-  inView: boolean;
-  /** Whether it was on the screen at the last choice. */
-  onScreen: boolean;
-  pixels: number;
-  /** When it was last in view, in choices. */
-  seen: number;
-}
 
 /** How a cell appears from the camera. */
 export interface Eye {
@@ -133,47 +92,7 @@ export class Tree {
     this.least = low.map(() => Infinity);
     this.most = low.map(() => -Infinity);
     const end = Math.min(1, FIRST_ROWS / Math.max(1, total));
-    this.root = this.cell(null, 0, low, high, axes, axes, [0, end]);
-  }
-
-  private cell(
-    parent: Cell | null,
-    octant: number,
-    low: number[],
-    high: number[],
-    openLow: boolean[],
-    openHigh: boolean[],
-    window: [number, number],
-  ): Cell {
-    const octants = 1 << low.length;
-    return {
-      depth: parent ? parent.depth + 1 : 0,
-      parent,
-      octant,
-      low,
-      high,
-      openLow,
-      openHigh,
-      window,
-      state: "new",
-      rows: 0,
-      positions: new Float32Array(0),
-      columns: [],
-      end: 0,
-      count: 0,
-      offset: 0,
-      least: Infinity,
-      stale: true,
-      changedAt: 0,
-      beside: null,
-      below: new Uint32Array(octants),
-      children: new Array<Cell | null>(octants).fill(null),
-      drawn: false,
-      inView: false,
-      onScreen: false,
-      pixels: 0,
-      seen: 0,
-    };
+    this.root = newCell(null, 0, low, high, axes, axes, [0, end]);
   }
 
   /** Stores the records of a cell. */
@@ -231,7 +150,7 @@ export class Tree {
       }
     }
     const begin = parent.window[1];
-    return this.cell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
+    return newCell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
   }
 
   /** The end of the window of a cell that is about to be requested, and drawn to a precision of `want`. */

@@ -28,7 +28,11 @@ export interface ViewSpec {
   /** The column that is played, and what part of it is shown. */
   time: { column: string; low: number; high: number } | null;
   roi: { low: number[]; high: number[] } | null;
-  /** Only what is in the box is shown. */
+  /** Corners of a line around records of a flat view. */
+  lasso: number[][] | null;
+  /** The ends of a distance: one or two places. */
+  measure: number[][] | null;
+  /** Only what is in the box, and in the lasso, is shown. */
   clip: boolean;
   budget: number;
   /** As many points on equal areas, rather than as many as there are records. */
@@ -52,11 +56,16 @@ export interface ViewSpec {
   live: boolean;
   /** Whole trajectories, as lines. */
   trails: boolean;
+  /** Views that were kept: their addresses. */
+  kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
   frame: { low: number[]; high: number[] } | null;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
+
+/** Views that an address keeps at most: browsers and mails cut long ones. */
+export const MOST_KEPT = 9;
 
 export const PLAIN: ViewSpec = {
   table: "",
@@ -70,6 +79,8 @@ export const PLAIN: ViewSpec = {
   where: "",
   time: null,
   roi: null,
+  lasso: null,
+  measure: null,
   clip: false,
   budget: 1_000_000,
   even: false,
@@ -84,6 +95,7 @@ export const PLAIN: ViewSpec = {
   theme: "auto",
   live: true,
   trails: false,
+  kept: [],
   frame: null,
   camera: null,
 };
@@ -112,7 +124,10 @@ export function toAddress(view: ViewSpec): string {
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
   const sides = ({ low, high }: { low: number[]; high: number[] }) => low.map((end, k) => range(end, high[k])).join(",");
   if (view.roi) put("roi", sides(view.roi));
-  put("clip", view.roi && view.clip ? "1" : "");
+  const places = (of: number[][] | null) => of?.map((place) => place.join(",")).join(";");
+  put("lasso", places(view.lasso));
+  put("measure", places(view.measure));
+  put("clip", view.clip ? "1" : "");
   if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
@@ -128,13 +143,14 @@ export function toAddress(view: ViewSpec): string {
   put("trails", view.trails ? "1" : "");
   if (view.camera && view.frame) put("frame", sides(view.frame));
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
+  for (const kept of view.kept) put("kept", kept);
   return out.toString();
 }
 
 /** The view that an address describes. A missing or invalid parameter keeps its default. */
 export function fromAddress(text: string): ViewSpec {
   const parameters = new URLSearchParams(text);
-  const view: ViewSpec = { ...PLAIN, filters: [] };
+  const view: ViewSpec = { ...PLAIN, filters: [], kept: parameters.getAll("kept").slice(0, MOST_KEPT) };
   const named = (value: string): [string, number | null, number | null] => {
     const at = value.lastIndexOf("=");
     return [value.slice(0, at), ...pair(value.slice(at + 1))];
@@ -166,7 +182,14 @@ export function fromAddress(text: string): ViewSpec {
     return ends.length === view.axes.length && [...low, ...high].every(Number.isFinite) ? { low, high } : null;
   };
   view.roi = sides("roi");
-  view.clip = view.roi !== null && parameters.get("clip") === "1";
+  const places = (key: string, least: number, most: number) => {
+    const found = parameters.get(key)?.split(";").map((place) => place.split(",").map(Number)) ?? [];
+    const isRight = found.every((place) => place.length === view.axes.length && place.every(Number.isFinite));
+    return isRight && found.length >= least && found.length <= most ? found : null;
+  };
+  view.lasso = view.axes.length === 2 ? places("lasso", 3, 100) : null;
+  view.measure = places("measure", 1, 2);
+  view.clip = (view.roi !== null || view.lasso !== null) && parameters.get("clip") === "1";
   view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);

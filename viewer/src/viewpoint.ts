@@ -11,6 +11,9 @@ export const FIELD = 40;
 /** How many times farther away than what the camera looks at all is about equally far. */
 const ZONE = 2.5;
 
+/** What texts beside the box of a view take, in CSS pixels. */
+const TEXTS = 130;
+
 export class Viewpoint {
   camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
   controls: OrbitControls;
@@ -86,11 +89,13 @@ export class Viewpoint {
     const up = toward.clone().cross(right);
     const tall = Math.tan((FIELD * Math.PI) / 360);
     const wide = tall * (this.width / this.height);
+    // Texts take as many pixels on a narrow screen.
+    const beside = Math.min(0.86, 1 - TEXTS / this.width);
     // Far enough for each corner, with room for the texts around.
     let distance = 0.1;
     for (let corner = 0; corner < 8; corner++) {
       const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
-      const across = Math.abs(at.dot(right)) / (0.86 * wide);
+      const across = Math.abs(at.dot(right)) / (Math.max(0.4, beside) * wide);
       const above = Math.abs(at.dot(up)) / (0.78 * tall);
       distance = Math.max(distance, at.dot(toward) + Math.max(across, above));
     }
@@ -129,6 +134,13 @@ export class Viewpoint {
   /** Records at up to this distance from the camera appear equally large. */
   get zone(): number {
     return ZONE * this.camera.position.distanceTo(this.controls.target);
+  }
+
+  /** The place of the table at a position on the canvas of a flat view, in CSS pixels. */
+  placeAt(x: number, y: number): number[] {
+    const { frame, point } = this;
+    point.set((2 * x) / this.width - 1, 1 - (2 * y) / this.height, 0).unproject(this.camera);
+    return frame.low.map((_, axis) => frame.toTable(point, axis));
   }
 
   /** The area of a square of so many CSS pixels, and its unit. */

@@ -13,7 +13,8 @@
  */
 
 import type { Frame } from "./frame";
-import type { Cell, Tree } from "./tree";
+import type { Cell } from "./cell";
+import type { Tree } from "./tree";
 
 /** Precisions whose ratio is less are one. */
 export const SAME = 1.02;
@@ -78,15 +79,19 @@ function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
 }
 
 /**
- * The distance of neighbours in a part of a cell, in units of the scene: as of points that lie on a surface
- * through it (as Potree assumes; Schütz, Potree, 2016).
+ * The distance of neighbours in a part of a cell, in units of the scene, and how many points it has: as of points
+ * that lie on a surface through it (as Potree assumes; Schütz, Potree, 2016).
  */
-function spacingOf(at: Cell, part: Cell, frame: Frame): number {
+function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; points: number } {
   let widest = 0;
   for (let k = 0; k < part.low.length; k++) widest = Math.max(widest, (part.high[k] - part.low[k]) * Math.abs(frame.scale[k]));
   const here = part === at ? at.below.reduce((sum, some) => sum + some, 0) : at.below[part.octant];
-  return widest / Math.sqrt(Math.max(1, (here * at.end) / at.window[1]));
+  const points = (here * at.end) / at.window[1];
+  return { spacing: widest / Math.sqrt(Math.max(1, points)), points };
 }
+
+/** A point in a part with few others is at most as large as so many usual ones side by side. */
+const LARGEST = 3;
 
 export class Weights {
   private readonly point: number[];
@@ -122,13 +127,29 @@ export class Weights {
     return (part.beside ??= besideOf(part, drawnIn(part).end, this.tree.root));
   }
 
-  /** How far neighbours are away of each of a cell's points, in units of the scene. */
-  space(cell: Cell, frame: Frame, spacings: Float32Array): void {
+  /** The greatest spacing that points are drawn with: LARGEST times that of the middle one of all points. */
+  greatestSpacing(frame: Frame): number {
+    const parts: { spacing: number; points: number }[] = [];
+    const look = (at: Cell) => {
+      if (at.children.every((child) => !child)) parts.push(spacingOf(at, at, frame));
+      for (const child of at.children) {
+        if (child?.drawn) look(child);
+        else if (child && child.pixels > 0) parts.push(spacingOf(at, child, frame));
+      }
+    };
+    look(this.tree.root);
+    parts.sort((a, b) => a.spacing - b.spacing);
+    let left = parts.reduce((sum, { points }) => sum + points, 0) / 2;
+    return LARGEST * (parts.find(({ points }) => (left -= points) <= 0)?.spacing ?? Infinity);
+  }
+
+  /** How far neighbours are away of each of a cell's points, in units of the scene, up to this. */
+  space(cell: Cell, frame: Frame, greatest: number, spacings: Float32Array): void {
     const { point } = this;
     for (let row = 0; row < cell.count; row++) {
       for (let k = 0; k < point.length; k++) point[k] = cell.positions[row * point.length + k] + cell.low[k];
       const part = this.partAt(cell);
-      spacings[row] = spacingOf(drawnIn(part), part, frame);
+      spacings[row] = Math.min(greatest, spacingOf(drawnIn(part), part, frame).spacing);
     }
   }
 

@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generator } from "../src/shuffle";
-import { Tree, type Cell } from "../src/tree";
+import type { Cell } from "../src/cell";
+import { Tree } from "../src/tree";
 import { Weights } from "../src/weights";
 import { Server, settle, Window, type Record } from "./world";
 

@@ -411,6 +411,16 @@ describe("the first look", { skip }, () => {
     const { readout, player, head, toggle, side } = boxes;
     for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
     assert(readout.height < 26 && head.height < 34, "one line each");
+    // The longest texts are whole, too.
+    for (const mode of ["points", "density"]) {
+      await page.evaluate((mode) => {
+        window.kubist.state.view.mode = mode;
+        window.kubist.state.changed();
+      }, mode);
+      await page.waitForFunction((dense) => /as densities/.test(document.querySelector(".readout").textContent) === dense, mode === "density");
+      const [shown, whole] = await page.evaluate(() => [document.querySelector(".readout").clientWidth, document.querySelector(".readout").scrollWidth]);
+      assert(whole <= shown, `${whole} pixels of text in ${shown}`);
+    }
     assert(readout.bottom <= player.top || readout.top >= player.bottom || readout.right <= player.left);
     assert(head.right <= toggle.left + 1);
     assert.equal(side.height, 0, "the picture comes first");

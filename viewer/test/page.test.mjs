@@ -255,6 +255,72 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("records inside of a line are counted, and shown alone", async () => {
+    const page = await open("axes=x,y&mode=points");
+    const all = (await status(page)).total;
+    const corners = [[300, 260], [620, 300], [560, 520], [470, 380], [350, 560]];
+    await page.mouse.move(...corners[0]);
+    await page.keyboard.down("Shift");
+    await page.mouse.down();
+    for (const corner of corners) await page.mouse.move(...corner, { steps: 6 });
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    const { inRoi, view } = await settled(page, (status) => status.view.lasso !== null && status.inRoi !== null);
+    assert.equal(view.camera, null, "the camera stays");
+    const text = await (await post("query", { columns: ["x", "y"], format: "csv" })).text();
+    const records = text.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
+    const inside = ([x, y]) => {
+      let odd = false;
+      view.lasso.forEach(([ax, ay], k) => {
+        const [bx, by] = view.lasso[(k + 1) % view.lasso.length];
+        if (ay > y !== by > y && x < ax + ((y - ay) * (bx - ax)) / (by - ay)) odd = !odd;
+      });
+      return odd;
+    };
+    const expected = records.filter(inside).length;
+    assert(expected > 100 && expected < all, `${expected} of ${all}`);
+    // A record on the line itself may be on either side of it.
+    assert(Math.abs(inRoi - expected) <= 2, `${inRoi} beside ${expected}`);
+    await page.getByText("show only what is inside").click();
+    const alone = await settled(page, (status) => status.total === inRoi);
+    assert(alone.rows <= inRoi);
+    await page.waitForFunction(() => /lasso=[^&]+&clip=1/.test(location.hash));
+    await page.reload();
+    assert.equal((await settled(page)).total, inRoi);
+    await page.getByText("✕ the line around records").click();
+    await settled(page, (status) => status.total === all && status.view.lasso === null);
+    await close(page);
+  });
+
+  test("a distance is measured from record to record", async () => {
+    const page = await open("where=pid+%3C+200");
+    const ends = await page.evaluate(() => {
+      const { scene, requests: { current } } = window.kubist;
+      const on = [];
+      for (const cell of current.tree.cells) {
+        for (let row = 0; row < cell.count; row++) {
+          const at = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
+          on.push({ at, place: scene.project(scene.frame.toScene(at, scene.camera.position.clone())) });
+        }
+      }
+      on.sort((a, b) => a.place[0] - b.place[0]);
+      return [on[0], on.at(-1)];
+    });
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("m");
+    for (const { place } of ends) await page.mouse.click(...place);
+    await page.waitForFunction(() => window.kubist.state.view.measure?.length === 2);
+    const [mark] = await page.evaluate(() => window.kubist.marking.marks());
+    const distance = Math.hypot(...ends[0].at.map((value, k) => value - ends[1].at[k]));
+    assert.match(mark.text, / m$/);
+    assert(Math.abs(parseFloat(mark.text) / distance - 1) < 0.01, `${mark.text} beside ${distance}`);
+    assert(await page.locator(".card").isHidden(), "a click is an end, not a record");
+    await page.waitForFunction(() => /measure=/.test(location.hash));
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => window.kubist.state.view.measure === null);
+    await close(page);
+  });
+
   test("time is stepped and played", async () => {
     const page = await open("");
     await page.locator(".stage canvas").first().focus();
@@ -323,6 +389,35 @@ describe("the page", { skip }, () => {
     after.camera.forEach((value, k) => assert(Math.abs(value - before.camera[k]) < 1e-3));
     await page.keyboard.press("d");
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
+    await close(page);
+  });
+
+  test("views are kept, in the address too", async () => {
+    const page = await open("color=ux");
+    await page.mouse.move(500, 400);
+    await page.mouse.wheel(0, -500);
+    await page.waitForFunction(() => window.kubist.scene.isPlaced && /camera=/.test(location.hash));
+    await settled(page);
+    const first = await page.evaluate(() => window.kubist.scene.where());
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("k");
+    await page.getByLabel("axis 3").selectOption("");
+    await page.getByLabel("colour by").selectOption("diameter");
+    await settled(page, ({ view }) => view.axes.length === 2 && view.color === "diameter");
+    await page.getByRole("button", { name: "keep this view" }).click();
+    await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).getAll("kept").length === 2);
+    await page.reload();
+    await settled(page);
+    await page.getByLabel("view 1", { exact: true }).click();
+    const { view } = await settled(page, ({ view, rows }) => view.axes.length === 3 && rows > 0);
+    assert.equal(view.color, "ux");
+    const back = await page.evaluate(() => window.kubist.scene.where());
+    back.forEach((value, k) => assert(Math.abs(value - first[k]) < 1e-3, `${back} beside ${first}`));
+    await page.locator(".stage canvas").first().focus();
+    await page.keyboard.press("2");
+    await settled(page, ({ view, rows }) => view.axes.length === 2 && view.color === "diameter" && rows > 0);
+    await page.getByLabel("forget view 1").click();
+    await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).getAll("kept").length === 1);
     await close(page);
   });
 

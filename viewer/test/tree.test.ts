@@ -11,7 +11,8 @@ import { ticks } from "../src/numbers";
 import { sumOf, toning, TONES } from "../src/tones";
 import { segments } from "../src/trails";
 import { generator } from "../src/shuffle";
-import { Tree, type Cell } from "../src/tree";
+import type { Cell } from "../src/cell";
+import { Tree } from "../src/tree";
 import { Server, settle, Window, type Record } from "./world";
 
 /** Half of them everywhere, half in a few small clusters, some beyond the box. */
@@ -144,7 +145,10 @@ test("an address keeps the view, and nonsense in it does no harm", () => {
   assert.deepEqual(fromAddress(toAddress(view)), view);
   assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
   assert.deepEqual(view.roi, { low: [0, 2, 4], high: [1, 3, 5] });
-  for (const bad of ["range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
+  const flat = fromAddress("table=run&axes=x,y&lasso=0,0;1,0;0.5,2.5&measure=1,2;3,4&clip=1");
+  assert.deepEqual(fromAddress(toAddress(flat)), flat);
+  assert(flat.lasso?.length === 3 && flat.measure?.length === 2 && flat.clip);
+  for (const bad of ["axes=x,y&lasso=1,2;3;4,5", "axes=x,y&measure=a,b", "clip=1", "range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
 });
 
 test("ticks are round", () => {

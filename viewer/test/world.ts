@@ -1,7 +1,8 @@
 /** Records in memory, a server of them, and a camera that looks straight down: for tests of cells. */
 
 import assert from "node:assert/strict";
-import { Tree, type Cell, type Eye } from "../src/tree";
+import type { Cell } from "../src/cell";
+import { Tree, type Eye } from "../src/tree";
 
 export interface Record {
   at: number[];

@@ -50,8 +50,8 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
         if head.startswith(NATIVE) or path.suffix.lower() in (".csv", ".tsv"):
             raise InvalidInput(
                 f"{path}: Parquet, Arrow, CSV and NPZ are read by the command, "
-                f"`kubist ingest TABLE {path.name} --dimensions ...`; from Python give what pandas, "
-                "Polars, pyarrow or NumPy reads to kubist.create()"
+                f"`kubist ingest TABLE {path.name} --dimensions ...`; from Python give what "
+                "pandas, Polars, pyarrow or NumPy reads to kubist.create()"
             )
     for known in FORMATS:
         if known.matches(path, head):
