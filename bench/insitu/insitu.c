@@ -1,140 +1,41 @@
 /* What output costs a solver: the same particles, each step, in several ways, in one run.
  *
- *     mpirun -n 4 ./insitu FOLDER PARTICLES STEPS
+ *     mpirun -n 4 ./insitu FOLDER PARTICLES STEPS WORK [WAY ...]
  *
- * PARTICLES are of all ranks together. Between two outputs the solver computes for a while. For each
- * way it prints a line: its name; the slowest rank's mean and worst seconds a step, and in all with
- * the last byte durable; bytes and files; and the mean as a multiple of a copy of the particles.
+ * PARTICLES are of all ranks together. Between two outputs the solver computes for WORK microseconds a
+ * particle. For each way it prints a line: its name; the slowest rank's mean and worst seconds a step,
+ * and in all with the last byte durable; bytes and files; the mean as a multiple of a copy of the
+ * particles; the seconds in which one process has a 1 % sample of a box of all steps, and its records.
  */
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "kubist_mpi.h"
+#include "insitu.h"
 
-enum { COLUMNS = 9 };
-static const char *NAMES[COLUMNS] = {"x", "y", "z", "ux", "uy", "uz", "diameter", "pid", "time"};
-static const char *TABLE =
-    "{\"columns\": {\"x\": \"f64\", \"y\": \"f64\", \"z\": \"f64\", \"ux\": \"f64\", \"uy\": \"f64\","
-    " \"uz\": \"f64\", \"diameter\": \"f64\", \"pid\": \"f64\", \"time\": \"f64\"},"
-    " \"dimensions\": {\"x\": [0, 1], \"y\": [0, 1], \"z\": [0, 1], \"time\": [0, 1]},"
-    " \"identity\": [\"pid\", \"time\"], \"exist_ok\": false}";
-
-typedef struct State {
-  int rank, ranks;
-  int64_t n, steps;
-  double *columns[COLUMNS];
-  double *all[COLUMNS]; /* of rank 0, for all ranks */
-  char *folder;
-} State;
-
-typedef struct Way {
-  const char *name;
-  void (*open)(State *, const struct Way *);
-  void (*write)(State *, const struct Way *, int64_t step);
-  void (*close)(State *, const struct Way *);
-  int mode, queue;
-} Way;
-
-static KubistMpi run;
-static FILE *text;
-static int file;
-
-static void fail(const char *what) {
+void fail(const char *what) {
   fprintf(stderr, "%s\n", what);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void must(KubistStatus status, const char *message) {
-  if (status != KUBIST_STATUS_OK) fail(message);
-}
-
-static void path_of(State *state, const Way *way, char *path, size_t size, int rank, int64_t step) {
+void path_of(const State *state, const Way *way, char *path, size_t size, int rank, int64_t step) {
   snprintf(path, size, "%s/%s-%d-%lld", state->folder, way->name, rank, (long long)step);
 }
 
-static void gather(State *state) {
-  for (int c = 0; c < COLUMNS; c++)
-    MPI_Gather(state->columns[c], (int)state->n, MPI_DOUBLE, state->all[c], (int)state->n, MPI_DOUBLE, 0,
-               MPI_COMM_WORLD);
+void nothing(State *state, const Way *way) { (void)state, (void)way; }
+
+static void write_nothing(State *state, const Way *way, int64_t step) { (void)state, (void)way, (void)step; }
+
+int one_part(const State *state) {
+  (void)state;
+  return 1;
 }
 
-static void nothing(State *state, const Way *way) { (void)state, (void)way; }
-
-static void durable_file(int descriptor) {
-  if (fdatasync(descriptor) != 0) fail("fdatasync");
-}
-
-static void write_csv(State *state, const Way *way, int64_t step) {
-  char path[4096];
-  gather(state);
-  if (state->rank == 0) {
-    path_of(state, way, path, sizeof path, 0, step);
-    if ((text = fopen(path, "w")) == NULL) fail(path);
-    for (int64_t i = 0; i < state->n * state->ranks; i++)
-      for (int c = 0; c < COLUMNS; c++) fprintf(text, "%.17g%c", state->all[c][i], c == COLUMNS - 1 ? '\n' : ',');
-    fflush(text);
-    durable_file(fileno(text));
-    fclose(text);
-  }
-  /* As in the paper: all wait for the one that writes. */
-  MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static void write_whole(int descriptor, const void *bytes, size_t length) {
-  for (const char *at = bytes; length > 0;) {
-    ssize_t some = write(descriptor, at, length);
-    if (some < 0) fail("write");
-    at += some;
-    length -= (size_t)some;
-  }
-}
-
-static void write_binary(State *state, const Way *way, int64_t step) {
-  char path[4096];
-  const int gathered = way->mode == 0;
-  if (gathered) gather(state);
-  if (!gathered || state->rank == 0) {
-    path_of(state, way, path, sizeof path, state->rank, step);
-    if ((file = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644)) < 0) fail(path);
-    const size_t bytes = (size_t)state->n * (gathered ? (size_t)state->ranks : 1) * sizeof(double);
-    for (int c = 0; c < COLUMNS; c++) write_whole(file, gathered ? state->all[c] : state->columns[c], bytes);
-    durable_file(file);
-    close(file);
-  }
-  if (gathered) MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static void open_kubist(State *state, const Way *way) {
-  char path[4096], options[64];
-  KubistMpiOptions with = {.size = sizeof with, .mode = way->mode};
-  path_of(state, way, path, sizeof path, 0, 0);
-  snprintf(options, sizeof options, "{\"queue\": %d, \"timeout_seconds\": 3600}", way->queue);
-  with.writer_options = options;
-  /* Room for two steps: a rank waits only for a leader that is further behind. */
-  with.lane_bytes = (uint64_t)state->n * COLUMNS * 8 * 2 + (1 << 20);
-  must(kubist_mpi_open(MPI_COMM_WORLD, path, TABLE, &with, &run), run.message);
-}
-
-static void write_kubist(State *state, const Way *way, int64_t step) {
-  must(kubist_begin_step(run.writer, step), kubist_message());
-  for (int c = 0; c < COLUMNS; c++)
-    must(kubist_put(run.writer, NAMES[c], KUBIST_TYPE_F64, state->columns[c], (uint64_t)state->n, 0),
-         kubist_message());
-  must(kubist_end_step(run.writer, NULL, NULL), kubist_message());
-  if (way->queue == 0) must(kubist_wait(run.writer, step, 3600), kubist_message());
-}
-
-static void close_kubist(State *state, const Way *way) {
-  (void)state, (void)way;
-  must(kubist_mpi_close(&run, 3600), run.message);
-}
+int part_of_each_rank(const State *state) { return state->ranks; }
 
 /* The least that a solver can wait whose particles are to be written later. */
 static double *copied;
@@ -158,15 +59,75 @@ static void close_copy(State *state, const Way *way) {
 }
 
 static const Way WAYS[] = {
-    {"memcpy", open_copy, write_copy, close_copy, 0, 0},
-    {"gathered-csv", nothing, write_csv, nothing, 0, 0},
-    {"gathered-binary", nothing, write_binary, nothing, 0, 0},
-    {"file-per-rank", nothing, write_binary, nothing, 1, 0},
-    {"kubist-rank-sync", open_kubist, write_kubist, close_kubist, KUBIST_MPI_PER_RANK, 0},
-    {"kubist-rank-async", open_kubist, write_kubist, close_kubist, KUBIST_MPI_PER_RANK, 2},
-    {"kubist-node-sync", open_kubist, write_kubist, close_kubist, KUBIST_MPI_PER_NODE, 0},
-    {"kubist-node-async", open_kubist, write_kubist, close_kubist, KUBIST_MPI_PER_NODE, 2},
+    {.name = "no-output", .open = nothing, .write = write_nothing, .close = nothing},
+    {.name = "memcpy", .open = open_copy, .write = write_copy, .close = close_copy},
+    {.name = "gathered-csv", .open = nothing, .write = write_csv, .close = nothing,
+     .parts = one_part, .begin_reading = nothing, .read = read_csv, .end_reading = end_csv},
+    {.name = "gathered-binary", .open = nothing, .write = write_binary, .close = nothing,
+     .parts = one_part, .begin_reading = nothing, .read = read_binary, .end_reading = nothing},
+    {.name = "file-per-rank", .open = nothing, .write = write_binary, .close = nothing,
+     .parts = part_of_each_rank, .begin_reading = nothing, .read = read_binary, .end_reading = nothing, .mode = 1},
+#ifdef WITH_HDF5
+    {.name = "parallel-hdf5", .open = open_hdf5, .write = write_hdf5, .close = close_hdf5,
+     .parts = one_part, .begin_reading = begin_hdf5, .read = read_hdf5, .end_reading = close_hdf5},
+#endif
+#ifdef WITH_ADIOS2
+    {.name = "adios2-no-mpi", .open = open_adios2, .write = write_adios2, .close = close_adios2,
+     .parts = part_of_each_rank, .begin_reading = begin_adios2, .read = read_adios2, .end_reading = nothing},
+#endif
+    {.name = "kubist-rank-sync", .open = open_kubist, .write = write_kubist, .close = close_kubist,
+     .mode = KUBIST_MPI_PER_RANK},
+    {.name = "kubist-rank-async", .open = open_kubist, .write = write_kubist, .close = close_kubist,
+     .mode = KUBIST_MPI_PER_RANK, .queue = 2},
+    {.name = "kubist-node-sync", .open = open_kubist, .write = write_kubist, .close = close_kubist,
+     .mode = KUBIST_MPI_PER_NODE},
+    {.name = "kubist-node-async", .open = open_kubist, .write = write_kubist, .close = close_kubist,
+     .mode = KUBIST_MPI_PER_NODE, .queue = 2},
 };
+enum { ALL_WAYS = sizeof WAYS / sizeof *WAYS };
+
+/* The box that is looked at, and the share of its records that is shown. */
+static const double LOW[3] = {0.2, 0.2, 0.2}, HIGH[3] = {0.5, 0.5, 0.5};
+static const double SHARE = 0.01;
+
+/* Whether a record is of the sample of a way that has none itself: by its identity, as a table's is. */
+static int is_shown(double pid) {
+  uint64_t mixed = (uint64_t)pid * 0x9E3779B97F4A7C15ULL;
+  mixed = (mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9ULL;
+  return (double)((mixed ^ (mixed >> 29)) >> 11) / 9007199254740992.0 < SHARE;
+}
+
+/* The records of the sample, all columns, from what a way wrote; its files are in the page cache. */
+static int64_t show(State *state, const Way *way) {
+  const int parts = way->parts(state);
+  const int64_t n = parts == 1 ? state->n * state->ranks : state->n;
+  double *columns[COLUMNS], sum = 0;
+  int64_t shown = 0, *chosen = malloc((size_t)n * sizeof *chosen + 8);
+  for (int c = 0; c < COLUMNS; c++)
+    if ((columns[c] = malloc((size_t)n * sizeof(double) + 8)) == NULL || chosen == NULL) fail("memory");
+  way->begin_reading(state, way);
+  for (int64_t step = 1; step <= state->steps; step++)
+    for (int part = 0; part < parts; part++) {
+      int64_t found = 0;
+      way->read(state, way, step, part, PID, columns[PID]);
+      for (int c = X; c <= Z; c++) way->read(state, way, step, part, c, columns[c]);
+      for (int64_t i = 0; i < n; i++) {
+        int inside = is_shown(columns[PID][i]);
+        for (int c = X; c <= Z && inside; c++) inside = columns[c][i] >= LOW[c] && columns[c][i] <= HIGH[c];
+        if (inside) chosen[found++] = i;
+      }
+      for (int c = VELOCITY; c < COLUMNS && found > 0; c++) {
+        if (c != PID) way->read(state, way, step, part, c, columns[c]);
+        for (int64_t i = 0; i < found; i++) sum += columns[c][chosen[i]];
+      }
+      shown += found;
+    }
+  way->end_reading(state, way);
+  for (int c = 0; c < COLUMNS; c++) free(columns[c]);
+  free(chosen);
+  if (!isfinite(sum)) fail("what was read is not what was written");
+  return shown;
+}
 
 /* Bytes and files of a way, below a folder. */
 static void count(const char *folder, const char *begin, double *bytes, long *files) {
@@ -189,15 +150,18 @@ static void count(const char *folder, const char *begin, double *bytes, long *fi
   closedir(entries);
 }
 
-/* The particles of a step; with real solvers this is the work. */
-static void compute(State *state, int64_t step) {
+/* The particles of a step: they move, and each costs some arithmetic, as its forces would. */
+static void compute(State *state, int64_t step, int64_t rounds) {
   for (int64_t i = 0; i < state->n; i++) {
-    for (int c = 0; c < 3; c++) {
+    double force = state->columns[VELOCITY][i];
+    for (int64_t round = 0; round < rounds; round++) force = sqrt(force * force + 1e-9);
+    for (int c = X; c <= Z; c++) {
       double *x = &state->columns[c][i];
-      *x += state->columns[3 + c][i] * 1e-3;
+      *x += state->columns[VELOCITY + c][i] * 1e-3;
       *x -= *x >= 1 ? 1 : 0;
     }
-    state->columns[8][i] = (double)step / (double)(state->steps + 1);
+    if (force < 0) fail("a root is negative");
+    state->columns[TIME][i] = (double)step / (double)(state->steps + 1);
   }
 }
 
@@ -210,7 +174,7 @@ static void fill(State *state) {
       random ^= random << 17;
       state->columns[c][i] = (double)(random >> 11) / 9007199254740992.0;
     }
-    state->columns[7][i] = (double)(state->rank * state->n + i);
+    state->columns[PID][i] = (double)(state->rank * state->n + i);
   }
 }
 
@@ -220,16 +184,30 @@ static double slowest(double seconds) {
   return all;
 }
 
+/* How many rounds of arithmetic a particle costs, so that it takes so many microseconds. */
+static int64_t rounds_of(State *state, double work) {
+  const int64_t tried = 200;
+  double took;
+  fill(state);
+  compute(state, 1, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  compute(state, 1, tried);
+  took = slowest(MPI_Wtime() - start);
+  return state->n == 0 || took <= 0 ? 0 : (int64_t)(work * 1e-6 * (double)state->n * (double)tried / took);
+}
+
 /* Measures a way, and returns the mean seconds of a step. */
-static double measure(State *state, const Way *way, double copy) {
-  double total = 0, worst = 0, bytes = 0, begin;
+static double measure(State *state, const Way *way, double copy, int64_t rounds) {
+  double total = 0, worst = 0, bytes = 0, begin, shown_in = 0;
+  int64_t shown = 0;
   long files = 0;
   fill(state);
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
   way->open(state, way);
   for (int64_t step = 1; step <= state->steps; step++) {
-    compute(state, step);
+    compute(state, step, rounds);
     MPI_Barrier(MPI_COMM_WORLD);
     begin = MPI_Wtime();
     way->write(state, way, step);
@@ -241,20 +219,33 @@ static double measure(State *state, const Way *way, double copy) {
   const double all = slowest(MPI_Wtime() - start);
   const double mean = total / (double)state->steps;
   if (state->rank == 0) {
+    begin = MPI_Wtime();
+    if (way->open == open_kubist) shown = show_kubist(state, way, LOW, HIGH, SHARE);
+    else if (way->read != NULL) shown = show(state, way);
+    shown_in = MPI_Wtime() - begin;
     count(state->folder, way->name, &bytes, &files);
-    printf("%s %d %lld %.6f %.6f %.3f %.0f %ld %.2f\n", way->name, state->ranks, (long long)(state->n * state->ranks),
-           mean, worst, all, bytes, files, copy > 0 ? mean / copy : 1.0);
+    printf("%s %d %lld %.6f %.6f %.3f %.0f %ld %.2f %.4f %lld\n", way->name, state->ranks,
+           (long long)(state->n * state->ranks), mean, worst, all, bytes, files, copy > 0 ? mean / copy : 1.0,
+           shown_in, (long long)shown);
     fflush(stdout);
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   return mean;
+}
+
+static int is_wanted(const char *name, char **names, int count) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(name, names[i]) == 0) return 1;
+  return count == 0;
 }
 
 int main(int argc, char **argv) {
   State state = {.steps = 20};
+  double copy = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &state.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &state.ranks);
-  if (argc != 4) fail("insitu FOLDER PARTICLES STEPS");
+  if (argc < 5) fail("insitu FOLDER PARTICLES STEPS WORK [WAY ...]");
   state.folder = argv[1];
   state.n = atoll(argv[2]) / state.ranks;
   state.steps = atoll(argv[3]);
@@ -263,8 +254,12 @@ int main(int argc, char **argv) {
     state.all[c] = state.rank == 0 ? malloc((size_t)state.n * (size_t)state.ranks * sizeof(double) + 8) : NULL;
     if (state.columns[c] == NULL) fail("memory");
   }
-  const double copy = measure(&state, &WAYS[0], 0);
-  for (size_t way = 1; way < sizeof WAYS / sizeof *WAYS; way++) measure(&state, &WAYS[way], copy);
+  const int64_t rounds = rounds_of(&state, atof(argv[4]));
+  for (int way = 0; way < ALL_WAYS; way++) {
+    if (!is_wanted(WAYS[way].name, argv + 5, argc - 5)) continue;
+    const double mean = measure(&state, &WAYS[way], copy, rounds);
+    if (strcmp(WAYS[way].name, "memcpy") == 0) copy = mean;
+  }
   for (int c = 0; c < COLUMNS; c++) {
     free(state.columns[c]);
     free(state.all[c]);

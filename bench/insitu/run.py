@@ -4,7 +4,9 @@
 
 The ways are measured in one run of one MPI program (insitu.c): the same particles, the same
 steps, each way's bytes durable before its clock stops. PREFIX has libkubist (`make install`).
-RANKS, PARTICLES and STEPS in the environment choose others than the default.
+RANKS, PARTICLES and STEPS in the environment choose others than the default; WORK is how many
+microseconds a step costs a particle in the table of the solver's wall time. Peers that cannot be
+had are named below the tables; solvers.py has those that are solvers themselves.
 """
 
 import os
@@ -15,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import solvers
+
 HERE = Path(__file__).resolve().parent
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -23,29 +27,57 @@ MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 HEAD = (
-    "| way | ranks | particles a step | s a step | worst step | s in all | bytes | files | copies |"
-    "\n"
-    "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| way | ranks | particles a step | s a step | worst step | s in all | bytes | files | copies "
+    "| s to show 1 % | written and shown |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
+WALL_HEAD = (
+    "| way | ranks | solver's wall time | more than without output | s a step | copies |\n"
+    "|---|---:|---:|---:|---:|---:|"
+)
+WALL = ["no-output", "memcpy", "file-per-rank", "parallel-hdf5"]
+WALL += [f"kubist-{who}-{how}" for who in ("rank", "node") for how in ("sync", "async")]
+# Of a particle a step: forces, a search of its cell, some output of the flow that it is in.
+WORK = "5"
 
 
 def numbers(name: str, default: str) -> list[int]:
     return [int(float(number)) for number in (os.environ.get(name) or default).split()]
 
 
-def compiled(prefix: Path, folder: Path) -> Path:
+def peers() -> tuple[list[str], list[str]]:
+    """Flags of the compiler for the libraries that are there; words on those that are not."""
+    flags, missing = [], []
+    asked = ["pkg-config", "--cflags", "--libs", "hdf5-openmpi"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        flags += ["-DWITH_HDF5", *found.stdout.split()]
+    else:
+        missing.append("parallel HDF5 (apt install libhdf5-openmpi-dev)")
+    folder = os.environ.get("ADIOS2", "")
+    if folder and (Path(folder) / "include/adios2_c.h").exists():
+        flags += ["-DWITH_ADIOS2", f"-I{folder}/include", f"-L{folder}", "-ladios2_c"]
+        flags += [f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{folder}.libs"]
+    else:
+        missing.append("ADIOS2 (pip install adios2; ADIOS2 names its folder)")
+    return flags, missing
+
+
+def compiled(prefix: Path, folder: Path, flags: list[str]) -> Path:
     program = folder / "insitu"
-    command = ["mpicc.openmpi", "-std=gnu11", "-O2", HERE / "insitu.c", "-o", program]
+    command = ["mpicc.openmpi", "-std=gnu11", "-O2", *sorted(HERE.glob("*.c")), "-o", program]
     command += [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
-    subprocess.run(command, check=True)
+    subprocess.run([*command, *flags, "-lm"], check=True)
     return program
 
 
-def measured(program: Path, folder: Path, ranks: int, particles: int, steps: int) -> list[str]:
-    """A row for each way."""
+def measured(
+    program: Path, folder: Path, ranks: int, particles: int, steps: int, work: str, *ways: str
+) -> list[list[str]]:
+    """What is printed of each way."""
     output = folder / "output"
     output.mkdir()
-    command = ["mpirun.openmpi", "-n", ranks, program, output, particles, steps]
+    command = ["mpirun.openmpi", "-n", ranks, program, output, particles, steps, work, *ways]
     try:
         done = subprocess.run(
             list(map(str, command)),
@@ -56,30 +88,61 @@ def measured(program: Path, folder: Path, ranks: int, particles: int, steps: int
         )
     finally:
         shutil.rmtree(output)
-    return [row(line.split()) for line in done.stdout.splitlines()]
+    return [line.split() for line in done.stdout.splitlines()]
 
 
 def row(found: list[str]) -> str:
-    name, ranks, particles, mean, worst, total, size, files, copies = found
-    shown = [name, ranks, f"{int(particles):,}", f"{float(mean):.4f}", f"{float(worst):.4f}"]
-    shown += [f"{float(total):.2f}", f"{float(size) / 1e6:,.1f} MB", files, copies]
-    return "| " + " | ".join(shown) + " |"
+    name, ranks, particles, mean, worst, total, size, files, copies, show, shown = found
+    cells = [name, ranks, f"{int(particles):,}", f"{float(mean):.4f}", f"{float(worst):.4f}"]
+    cells += [f"{float(total):.2f}", f"{float(size) / 1e6:,.1f} MB", files, copies]
+    if int(shown):
+        cells += [f"{float(show):.4f} ({shown})", f"{float(total) + float(show):.2f}"]
+    else:
+        cells += ["", ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def wall_rows(found: list[list[str]]) -> list[str]:
+    without = float(found[0][5])
+    rows = []
+    for name, ranks, _, mean, _, total, _, _, copies, *_ in found:
+        more = 100 * (float(total) / without - 1)
+        cells = [name, ranks, f"{float(total):.2f} s", f"{more:.1f} %", f"{float(mean):.4f}"]
+        rows.append("| " + " | ".join([*cells, copies]) + " |")
+    return rows
 
 
 def main(prefix: Path) -> None:
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}\n")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}")
+    load = os.getloadavg()[0]
+    print(f"load of the last minute before it began: {load:.1f}\n")
     print(HEAD, flush=True)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("STORES")) as folder:
-        program = compiled(prefix.resolve(), Path(folder))
-        for particles in numbers("PARTICLES", "200000 2000000"):
+    flags, missing = peers()
+    steps = numbers("STEPS", "20")[0]
+    counts = numbers("PARTICLES", "200000 2000000")
+    with tempfile.TemporaryDirectory(dir=os.environ.get("STORES")) as name:
+        folder = Path(name)
+        program = compiled(prefix.resolve(), folder, flags)
+        for particles in counts:
             for ranks in numbers("RANKS", "1 2 4"):
-                steps = numbers("STEPS", "20")[0]
-                for line in measured(program, Path(folder), ranks, particles, steps):
-                    print(line, flush=True)
-    print(
-        "\nOf the slowest rank; in all: with opening, computing and closing, everything durable. "
-        "Copies: a step's time as a multiple of memcpy's."
-    )
+                for found in measured(program, folder, ranks, particles, steps, "0"):
+                    print(row(found), flush=True)
+        print(
+            "\nOf the slowest rank; in all: with opening, computing and closing, everything durable. "
+            "Copies: a step's time as a multiple of memcpy's. To show: one process reads a 1 % "
+            "sample of a box of all steps, all columns, from the page cache; in brackets its "
+            "records. adios2-no-mpi is PyPI's build: each rank writes alone.\n"
+        )
+        work = os.environ.get("WORK") or WORK
+        print(f"A solver that computes {work} µs a particle and step, {counts[0]:,} particles:\n")
+        print(WALL_HEAD, flush=True)
+        for ranks in numbers("RANKS", "1 2"):
+            found = measured(program, folder, ranks, counts[0], steps, work, *WALL)
+            print("\n".join(wall_rows(found)), flush=True)
+        print("\nWhat is queued is written while the solver computes, on the same cores.")
+        missing += solvers.main(prefix.resolve(), folder)
+    for peer in missing:
+        print(f"\nNot measured, for it is not there: {peer}.")
 
 
 if __name__ == "__main__":

@@ -1,54 +1,130 @@
-"""The droplets of `make demo` in ParaView, as a picture: docs/paraview.png.
+"""The droplets of `make demo` in ParaView: the state airway.pvsm, and docs/paraview.png made of it.
 
     plugin=$(kubist paraview-path)
     export PYTHONPATH=$(dirname "$plugin")/debian12
-    pvpython examples/airway/in_paraview.py "$plugin" demo/airway.kubist docs/paraview.png
+    script=examples/airway/in_paraview.py state=examples/airway/airway.pvsm
+    pvpython $script "$plugin" state $state
+    pvpython $script "$plugin" picture $state docs/paraview.png
 
-The PYTHONPATH is for ParaView 5.11 of Debian 12 only.
+Both are run where `demo/airway.kubist` lies, whose path the state holds. The PYTHONPATH is for
+ParaView 5.11 of Debian 12 only.
 """
 
 import sys
 
 from paraview.simple import (
+    Calculator,
     ColorBy,
     CreateView,
+    GetActiveViewOrCreate,
     GetAnimationScene,
     GetColorTransferFunction,
     GetScalarBar,
+    GetTimeKeeper,
     LoadPlugin,
+    LoadState,
     SaveScreenshot,
+    SaveState,
     Show,
 )
 
-SIZE = [900, 760]
+TABLE = "demo/airway.kubist"
+SIZE = [1360, 760]
+TIME = 0.6
+# In metres, of a point that stands for one record.
+RADIUS = 0.0007
+FASTEST = 5.0
+NIGHT, INK = [0.035, 0.043, 0.06], [0.85, 0.87, 0.9]
 
-plugin, table, picture = sys.argv[1:]
+
+def calculator(source, name, function):
+    made = Calculator(registrationName=name, Input=source)
+    made.AttributeType = "Point Data"
+    made.ResultArrayName, made.Function = name, function
+    return made
+
+
+def droplets():
+    """Droplets in the air, how fast each is, and how large it is drawn."""
+    table = KubistTable(registrationName="airway.kubist", Table=TABLE)  # noqa: F821  (the plug-in's)
+    table.Where = "NOT deposited"
+    table.MaximumPoints = 200_000
+    speed = calculator(table, "speed", "sqrt(ux*ux + uy*uy + uz*uz)")
+    # A point stands for 1/inclusion records, and its area grows with them: a coarser sample
+    # covers as much of the picture.
+    return calculator(speed, "size", "sqrt(1/inclusion)")
+
+
+def view_of(points):
+    view = CreateView("RenderView")
+    view.ViewSize = SIZE
+    view.UseColorPaletteForBackground = 0
+    view.Background = NIGHT
+    # z points up.
+    view.CameraParallelProjection = 0
+    view.CameraFocalPoint = [0.108, -0.004, -0.012]
+    view.CameraPosition = [-0.28, 0.36, 0.3]
+    view.CameraViewUp = [0, 0, 1]
+    view.CameraViewAngle = 29
+    shown = Show(points, view)
+    shown.Representation = "Point Gaussian"
+    shown.ShaderPreset = "Sphere"
+    shown.GaussianRadius = RADIUS
+    shown.ScaleByArray, shown.SetScaleArray, shown.UseScaleFunction = 1, ["POINTS", "size"], 0
+    colour(shown, view)
+    axes(view.AxesGrid)
+    view.OrientationAxesLabelColor = INK
+    return view
+
+
+def colour(shown, view):
+    ColorBy(shown, ("POINTS", "speed"))
+    colors = GetColorTransferFunction("speed")
+    colors.ApplyPreset("Inferno (matplotlib)", True)
+    # The darkest part of the map would vanish in the night: it lies below 0, and is cut off.
+    colors.RescaleTransferFunction(-1.5, FASTEST)
+    stops = [colors.RGBPoints[k : k + 4] for k in range(0, len(colors.RGBPoints), 4)]
+    colors.RGBPoints = [0, *next(stop[1:] for stop in stops if stop[0] >= 0)] + [
+        number for stop in stops if stop[0] > 0 for number in stop
+    ]
+    bar = GetScalarBar(colors, view)
+    bar.Title, bar.ComponentTitle = "speed [m/s]", ""
+    bar.TitleColor = bar.LabelColor = INK
+    bar.Orientation, bar.WindowLocation = "Vertical", "Any Location"
+    bar.Position, bar.ScalarBarLength = [0.92, 0.08], 0.4
+    bar.UseCustomLabels, bar.CustomLabels = 1, [0, 1, 2, 3, 4, 5]
+    bar.AddRangeLabels = 0
+    shown.SetScalarBarVisibility(view, True)
+
+
+def axes(grid):
+    grid.Visibility = 1
+    grid.XTitle, grid.YTitle, grid.ZTitle = "x [m]", "y [m]", "z [m]"
+    for axis in "XYZ":
+        setattr(grid, f"{axis}TitleColor", INK)
+        setattr(grid, f"{axis}LabelColor", INK)
+        setattr(grid, f"{axis}AxisUseCustomLabels", 1)
+    grid.XAxisLabels = [0, 0.05, 0.1, 0.15, 0.2]
+    grid.YAxisLabels = [-0.1, 0, 0.1, 0.2]
+    grid.ZAxisLabels = [0, 0.02]
+    grid.GridColor = [0.4, 0.43, 0.48]
+    grid.ShowGrid = 0
+
+
+def make_state(path):
+    view = view_of(droplets())
+    GetAnimationScene().UpdateAnimationUsingDataTimeSteps()
+    # The last step there is; the window's buttons play the others.
+    view.ViewTime = GetTimeKeeper().Time = GetAnimationScene().AnimationTime = TIME
+    SaveState(path)
+
+
+def make_picture(state, path):
+    LoadState(state)
+    view = GetActiveViewOrCreate("RenderView")
+    SaveScreenshot(path, view, ImageResolution=SIZE)
+
+
+plugin, what, *paths = sys.argv[1:]
 LoadPlugin(plugin, ns=globals())
-droplets = KubistTable(Table=table, Where="NOT deposited")  # noqa: F821  (the plug-in's)
-view = CreateView("RenderView")
-view.ViewSize = SIZE
-view.UseColorPaletteForBackground = 0
-view.Background = [1, 1, 1]
-view.OrientationAxesVisibility = 0
-scene = GetAnimationScene()
-scene.UpdateAnimationUsingDataTimeSteps()
-view.ViewTime = scene.TimeKeeper.TimestepValues[-1]
-
-shown = Show(droplets, view)
-shown.Representation = "Points"
-shown.PointSize = 2
-ColorBy(shown, ("POINTS", "ux"))
-colors = GetColorTransferFunction("ux")
-colors.ApplyPreset("Viridis (matplotlib)", True)
-bar = GetScalarBar(colors, view)
-bar.Title, bar.ComponentTitle = "ux", ""
-bar.TitleColor = bar.LabelColor = [0, 0, 0]
-bar.Position, bar.ScalarBarLength = [0.08, 0.55], 0.35
-shown.SetScalarBarVisibility(view, True)
-
-view.CameraParallelProjection = 1
-view.CameraFocalPoint = [0.12, 0.0, 0.01]
-view.CameraPosition = [-0.25, -0.3, 0.5]
-view.CameraViewUp = [0, 1, 0]
-view.CameraParallelScale = 0.185
-SaveScreenshot(picture, view, ImageResolution=SIZE)
+{"state": make_state, "picture": make_picture}[what](*paths)

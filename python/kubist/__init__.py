@@ -100,6 +100,10 @@ from ._view import View
 from ._writer import Writer
 from .ingesting import ingest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._widget import Widget as Widget
+
 __all__ = [
     "Busy",
     "Cancelled",
@@ -152,3 +156,12 @@ __all__ = [
     "open",
     "salvage",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`Widget` needs a library that is not always there, so that it is loaded when it is wanted."""
+    if name == "Widget":
+        from ._widget import Widget as Widget
+
+        return Widget
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

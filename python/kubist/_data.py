@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,11 @@ def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
         raise InvalidInput("a Polars LazyFrame has no rows yet: call collect() on it first")
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return source
+    if isinstance(source, (str, os.PathLike)):
+        raise InvalidInput(
+            f"expected {ACCEPTED}, not the name of a file: files are put into a table by "
+            "kubist.ingest(), and by the command `kubist ingest`"
+        )
     raise InvalidInput(f"expected {ACCEPTED}, not a {type(source).__name__}")
 
 

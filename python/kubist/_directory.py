@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 
 from . import _box, _kubist
+from ._arguments import Part, Rest
 from ._errors import InvalidInput
 from ._figures import Explanation
 from ._looks import Looks
+from ._options import checked_options
 from ._shown import counted
 from ._split import Split
 
 if TYPE_CHECKING:
-    from ._arguments import Box, Domain, Part, Rest
+    from ._arguments import Box, Domain
 
 # What opening a table gives: the module of `Table` stands above this one.
 Opened = TypeVar("Opened")
@@ -37,6 +39,7 @@ class InDirectory(Looks, Generic[Opened]):
         """The directory that holds the table."""
         return self._table.location()
 
+    @checked_options(Rest)
     def explain(
         self,
         box: Box | None = None,
@@ -59,6 +62,7 @@ class InDirectory(Looks, Generic[Opened]):
         text = None if fit is None else Path(fit).read_text(encoding="utf-8")
         return Explanation.parse(self._pinned().explain(question, text))
 
+    @checked_options(Part)
     def splits(
         self,
         n: int,
@@ -94,6 +98,7 @@ class InDirectory(Looks, Generic[Opened]):
             raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
         return [Split(text) for text in self._pinned().splits(question, parts, by == "hosts")]
 
+    @checked_options()
     def copy_to(
         self,
         path: str | os.PathLike[str],

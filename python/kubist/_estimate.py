@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
-
-
-class Goal(TypedDict, total=False):
-    """How wide intervals may be, in the words of JSON."""
-
-    error: float
-    absolute: float
 
 
 class About(TypedDict):
@@ -166,6 +159,14 @@ class Estimate:
 
         return arrays(self._rows())
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each figure: aggregate, groups, value, low, high, and how it was found.
+
+        Example:
+            >>> {row["aggregate"]: row["value"] for row in t.estimate("mean(x), max(x)").to_dicts()}
+        """
+        return self._rows()
+
     @property
     def stats(self) -> Stats:
         """What it cost."""
@@ -195,7 +196,7 @@ class Estimate:
         rows = self._rows(2)
         if len(rows) != 1:
             count = self._figures.batch().rows()
-            raise InvalidInput(f"there are {count} figures: see to_arrow() or to_pandas()")
+            raise InvalidInput(f"there are {count} figures: see to_dicts() or to_pandas()")
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
@@ -268,7 +269,8 @@ def request(
         texts = [group_by] if isinstance(group_by, str) else group_by
         asked["group_by"] = _box.names("group_by", texts)
     if error is not None:
-        asked.update(_goal(error))
+        kind, half = _goal(error)
+        asked[kind] = half
     if within is not None:
         asked["within"] = _box.finite("within", within, low=0)
     if max_rows is not None:
@@ -281,16 +283,23 @@ def request(
     return asked
 
 
-def _goal(error: Any) -> Goal:
+def _goal(error: Any) -> tuple[Literal["error", "absolute"], float]:
     """``0.01`` or ``"1%"`` of a value, ``"0.01 abs"`` whatever the value."""
     if not isinstance(error, str):
-        return {"error": _box.finite("error", error)}
+        share = _box.finite("error", error)
+        if share >= 1:
+            percent = f"{100 * share:.6g}"
+            raise InvalidInput(
+                f"error: {share:g} is a share, {percent} % of the value: "
+                f"write '{share:g}%', or '{share:g} abs' in the value's unit"
+            )
+        return "error", share
     text = error.strip()
     try:
         if text.endswith("abs"):
-            return {"absolute": _box.finite("error", float(text.removesuffix("abs")))}
+            return "absolute", _box.finite("error", float(text.removesuffix("abs")))
         if text.endswith("%"):
-            return {"error": _box.finite("error", float(text.removesuffix("%")) / 100)}
+            return "error", _box.finite("error", float(text.removesuffix("%")) / 100)
     except ValueError:
         pass
     raise InvalidInput(f"error: expected a share as 0.01 or '1%', or '0.01 abs', not {error!r}")

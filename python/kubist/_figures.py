@@ -217,6 +217,13 @@ class WriterInfo:
         return f"{printable(self.name)}: {counted(self.rows, 'record')} in {commits}"
 
 
+_SAID = {"primary": "records"}
+"""Files as `kubist info` calls them."""
+
+_METADATA_SHOWN = 100
+"""Characters of a value; some are whole topologies."""
+
+
 @dataclass(frozen=True, slots=True)
 class DiskUse:
     """What a table's files take, in bytes, by what they are there for."""
@@ -237,7 +244,7 @@ class DiskUse:
 
     def __str__(self) -> str:
         parts = [each.name for each in fields(self) if each.name != "total"]
-        named = [(name.replace("_", " "), getattr(self, name)) for name in parts]
+        named = [(_SAID.get(name, name.replace("_", " ")), getattr(self, name)) for name in parts]
         shown = ", ".join(f"{name} {size(bytes)}" for name, bytes in named if bytes)
         return f"{size(self.total)}: {shown}"
 
@@ -310,7 +317,7 @@ class Info:
         lines = [
             ("table", f"{self.location} (format {self.format_version})"),
             ("records", f"{self.rows:,}"),
-            ("size", f"{size(self.bytes)}, {self.bytes_per_row:.1f} B a record"),
+            ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes a record)"),
             ("disk", str(self.disk)),
             ("layout", f"{layout}, capacity {self.capacity:,}"),
             (
@@ -328,9 +335,16 @@ class Info:
             lines.append(("lookup", ", ".join(self.lookup)))
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
         lines += _titled("columns", [str(each) for each in self.columns])
-        lines += _titled("metadata", [f"{key}: {value}" for key, value in self.metadata.items()])
+        lines += _titled("metadata", [_in_short(*each) for each in self.metadata.items()])
         lines += _titled("writers", [str(each) for each in self.writers])
         return lines
+
+
+def _in_short(key: str, value: Any) -> str:
+    text = str(value)
+    if len(text) <= _METADATA_SHOWN:
+        return f"{key}: {text}"
+    return f"{key}: {text[:_METADATA_SHOWN]}... ({size(len(text.encode()))}; .metadata has all)"
 
 
 def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:

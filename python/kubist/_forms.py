@@ -27,7 +27,8 @@ def unit_of(field: pa.Field) -> str | None:
 
 def plain(column: pa.ChunkedArray) -> Array:
     """A column as an array: null is NaN in numbers, NaT in times, None in texts."""
-    return column.to_numpy()
+    values: Array = column.to_numpy()
+    return values
 
 
 def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Array]:
@@ -79,10 +80,11 @@ def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
         unit = units.get(name)
         return (of, arrays[name], {} if unit is None else {"units": unit})
 
-    return xarray_.Dataset(
+    data: xarray.Dataset = xarray_.Dataset(
         {name: variable(name, dims) for name in arrays if name not in dims},
         coords={name: variable(name, (name,)) for name in dims if name in arrays},
     )
+    return data
 
 
 def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoDataFrame:

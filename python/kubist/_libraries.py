@@ -13,9 +13,10 @@ def is_a(value: Any, module: str, name: str) -> bool:
     return isinstance(kind, type) and isinstance(value, kind)
 
 
-def need(module: str, what: str) -> Any:
-    """The optional library that ``what`` is made with."""
+def need(module: str, what: str, extra: str | None = None) -> Any:
+    """The optional library that ``what`` is made with, or a part of the package that has it."""
     try:
         return __import__(module)
     except ImportError as error:
-        raise ImportError(f"{what} needs {module}: pip install {module}") from error
+        wanted = module if extra is None else f"'kubist[{extra}]'"
+        raise ImportError(f"{what} needs {module}: pip install {wanted}") from error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from . import _box, _describe, _picture
+from ._arguments import Goal, Rest
 from ._errors import InvalidInput
 from ._libraries import need
+from ._options import checked_options
 from ._questions import Questions
 from ._result import Result
 from ._shown import html_notes
@@ -16,7 +19,7 @@ from ._shown import html_notes
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._arguments import Box, Goal, Rest, Steps
+    from ._arguments import Box, Steps
     from ._describe import Description
     from ._estimate import Estimate
     from ._picture import Picture
@@ -31,6 +34,7 @@ _READ = 200_000
 class Looks(Questions):
     """What is asked first of a table and of a snapshot, here and over HTTP."""
 
+    @checked_options()
     def head(self, n: int = 5, columns: Sequence[str] | None = None) -> Result:
         """``n`` records, in memory: those of lowest priority, so the same at every call.
 
@@ -39,6 +43,7 @@ class Looks(Questions):
         """
         return self.sample(n, columns=columns)
 
+    @checked_options()
     def sample(
         self,
         n: int,
@@ -54,6 +59,7 @@ class Looks(Questions):
         number = _box.count("n", n)
         return self.query(box=box, where=where, columns=columns, limit=number).materialize()
 
+    @checked_options(Goal)
     def describe(
         self,
         columns: Sequence[str] | None = None,
@@ -91,6 +97,7 @@ class Looks(Questions):
 
         return _describe.describe(chosen, self.units, estimate)
 
+    @checked_options()
     def plot(
         self,
         x: str | None = None,
@@ -108,9 +115,12 @@ class Looks(Questions):
         size: tuple[int, int] | None = None,
         point_size: float | None = None,
         title: str | None = None,
-        dark: bool = False,
+        style: str = "paper",
     ) -> Picture:
         """A picture of records as points, as ``kubist plot`` draws it; no other library is needed.
+
+        `Picture.save` writes it as PNG, SVG or PDF. Where both axes have the same unit, and one
+        unit is as long across as up, a scale bar shows a length.
 
         Args:
             x, y: The columns across and up. None: the table's first two dimensions.
@@ -120,16 +130,17 @@ class Looks(Questions):
             log: Colours by the logarithm.
             range: The values at both ends of the colours; None leaves an end to the data.
             colormap: viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray.
-            size: Pixels across and up.
+            size: Pixels across and up; text and lines grow with it.
             point_size: The radius of a point in pixels.
             title: A line above the picture.
-            dark: Light on dark.
+            style: paper (dark axes on white) or dark.
 
         Raises:
             InvalidInput: As for `query`; a column that cannot be drawn.
 
         Example:
             >>> t.plot("x", "y", "ux", box={"z": (0, 0.01)}).save("slice.png")
+            >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
         """
         if x is None or y is None:
             dimensions = [dimension.column for dimension in self.info().dimensions]
@@ -157,9 +168,10 @@ class Looks(Questions):
             size=size,
             point_size=point_size,
             title=title,
-            dark=dark,
+            style=style,
         )
 
+    @checked_options(Rest)
     def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
         """The answer to an SQL query, by Polars; the table is ``self``.
 
@@ -180,7 +192,7 @@ class Looks(Questions):
             context = polars.SQLContext({"self": self.scan(**asked)})
             frame: pl.DataFrame = context.execute(query, eager=True)
         except polars.exceptions.PolarsError as error:
-            raise InvalidInput(f"sql: {error}") from error
+            raise InvalidInput(f"sql: {_told(error)}") from error
         return frame
 
     def _repr_html_(self) -> str:
@@ -189,3 +201,13 @@ class Looks(Questions):
             return title + self.head(_HEAD)._repr_html_()
         except Exception as error:  # a notebook shows the handle all the same
             return title + html_notes([f"{type(error).__name__}: {error}"])
+
+
+def _told(error: Exception) -> str:
+    """One line of what Polars says, without its plan; with the table's name beside another one."""
+    text = str(error).partition("\n\nResolved plan")[0]
+    line = " ".join(text.split())
+    return f"{line}; the table is called self" if _NO_RELATION.search(line) else line
+
+
+_NO_RELATION = re.compile(r"relation '.*' was not found")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
-from ._errors import InvalidInput
 
 if TYPE_CHECKING:
     from ._result import Result
@@ -19,24 +18,28 @@ POINTS = 200_000
 
 
 class Picture:
-    """A picture of points, a PNG. A notebook shows it; `save` writes it."""
+    """A picture of points. A notebook shows it; `save` writes it as PNG, SVG or PDF."""
 
-    def __init__(self, png: bytes, caption: str) -> None:
-        self.png = png
-        """The file's bytes."""
-        self.caption = caption
+    def __init__(self, scene: _kubist.Scene) -> None:
+        self._scene = scene
+        self.caption = scene.caption
         """How many points it shows, of which region."""
 
+    @property
+    def png(self) -> bytes:
+        """The bytes of a PNG."""
+        return self._scene.file("picture.png")
+
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the file.
+        """Writes a file: a PNG, an SVG or a PDF, by the name's ending.
+
+        In an SVG or a PDF axes, words and colour bar are lines and text, and the points an image.
 
         Raises:
-            InvalidInput: ``path`` does not end in ``.png``.
+            InvalidInput: ``path`` ends in something else.
         """
         to = Path(path)
-        if to.suffix.lower() != ".png":
-            raise InvalidInput(f"{to}: the picture is a PNG: use a name that ends in .png")
-        to.write_bytes(self.png)
+        to.write_bytes(self._scene.file(str(to)))
         return to
 
     def _repr_png_(self) -> bytes:
@@ -61,7 +64,7 @@ def draw(
     size: tuple[int, int] | None,
     point_size: float | None,
     title: str | None,
-    dark: bool,
+    style: str,
 ) -> Picture:
     """Draws what a query of these columns answers."""
     stream = result._read()
@@ -79,9 +82,9 @@ def draw(
         "size": None if size is None else [_box.count("size", side) for side in size],
         "radius": None if point_size is None else _box.finite("point_size", point_size, low=0.1),
         "equal_aspect": None,
-        "dark": bool(dark),
+        "style": style,
     }
-    return Picture(*points.png(stream.schema(), json.dumps(drawing)))
+    return Picture(points.draw(stream.schema(), json.dumps(drawing)))
 
 
 def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | None]:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _kubist
+from ._arguments import Goal, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import Info
 from ._libraries import need
+from ._options import checked_options, refuse_unknown
 from ._pinned import Pinned
 from ._result import Result
 
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Asked, Box, Goal, PerCell, Rest, Steps
+    from ._arguments import Asked, Box, PerCell, Steps
     from ._scan import Source
     from ._spec import QuerySpec
+
+
+_ESTIMATE_OPTIONS = ["aggregates", "box", "where", "group_by", *Goal.__annotations__, "progressive"]
 
 
 class Questions:
@@ -40,6 +45,11 @@ class Questions:
         return need("pyarrow", "schema").schema(self._pinned().schema())
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [column["name"] for column in json.loads(self._pinned().columns())]
+
+    @property
     def units(self) -> dict[str, str]:
         """The units of the columns that have one."""
         columns = json.loads(self._pinned().columns())
@@ -51,6 +61,7 @@ class Questions:
         metadata: dict[str, Any] = json.loads(self._pinned().metadata())
         return metadata
 
+    @checked_options()
     def query(
         self,
         box: Box | None = None,
@@ -147,8 +158,9 @@ class Questions:
             first=first,
         )
         pinned = self._pinned()
-        return Result(pinned.query(question), lambda: pinned.query(question))
+        return Result(pinned.query(question), lambda: pinned.query(question), pinned.metadata)
 
+    @checked_options(Rest)
     def scan(
         self,
         box: Box | None = None,
@@ -183,6 +195,7 @@ class Questions:
 
         return lazy_frame(self._source({"box": box, **asked}, on_result))
 
+    @checked_options(Rest)
     def to_dataset(
         self,
         box: Box | None = None,
@@ -212,6 +225,7 @@ class Questions:
 
         return Dataset(self._source({"box": box, **asked}, on_result))
 
+    @checked_options()
     def trajectories(
         self,
         box: Box | None = None,
@@ -259,7 +273,7 @@ class Questions:
         def ask() -> _kubist.Stream:
             return pinned.trajectories(through, by, question)
 
-        return Result(ask(), ask)
+        return Result(ask(), ask, pinned.metadata)
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
@@ -277,6 +291,7 @@ class Questions:
 
         return Source(self._pinned(), self._question, asked, on_result)
 
+    @checked_options()
     def refine(
         self,
         box: Box | None = None,
@@ -350,6 +365,7 @@ class Questions:
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
+        **unknown: object,
     ) -> Estimate | Iterator[Estimate]:
         """Aggregates of a sample, each with an interval that holds the truth as often as it says.
 
@@ -402,6 +418,8 @@ class Questions:
             >>> for e in t.estimate("sum(mass)", progressive=True):
             ...     print(e.value, e.low, e.high)
         """
+        # Not by the decorator: warnings name the line that stands above this call.
+        refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
             box=box, where=where, precision=precision, window=window, steps=steps
         )
@@ -420,6 +438,7 @@ class Questions:
             return _estimate.steps(self._pinned().estimates(request))
         return Estimate(self._pinned().estimate(request))
 
+    @checked_options()
     def count(
         self,
         box: Box | None = None,
@@ -460,7 +479,7 @@ def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -
     def results() -> Iterator[Result]:
         low, high = 0.0, start
         while (stream := steps.next_step()) is not None:
-            yield Result(stream, later(low, high))
+            yield Result(stream, later(low, high), pinned.metadata)
             low, high = high, min(1.0, high * factor)
 
     return results()

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _errors, _kubist
 from ._errors import Error, InvalidInput, NotATable, StorageError
 from ._looks import Looks
+from ._options import checked_options
 from ._tunnel import Tunnel
 from ._view import View
 
 if TYPE_CHECKING:
     from ._spec import EstimateRequest, QuerySpec
+    from ._widget import Widget
 
 _KINDS: dict[str, type[Error]] = {
     "invalid": InvalidInput,
@@ -45,6 +47,7 @@ _WAIT = 20.0
 """Seconds that the server is asked to wait for another commit."""
 
 
+@checked_options()
 def connect(
     url: str, table: str | None = None, *, token: str | None = None, timeout: float = 300
 ) -> RemoteTable:
@@ -385,6 +388,7 @@ class RemoteTable(_Remote):
         pinned = PinnedSnapshot(self._server, self.name, about)
         return RemoteSnapshot(self._server, self.name, pinned)
 
+    @checked_options()
     def watch(
         self, timeout: float | None = None, since: RemoteSnapshot | None = None
     ) -> Iterator[RemoteSnapshot]:
@@ -416,6 +420,12 @@ class RemoteTable(_Remote):
         token = f"?token={urllib.parse.quote(self._server.token)}" if self._server.token else ""
         table = urllib.parse.urlencode({"table": self.name})
         return View(f"{self._server.url}/{token}#{table}", None, open=bool(open))
+
+    def widget(self, *, height: int = 560) -> Widget:
+        """The explorer page in a cell of a notebook: as `Table.widget`."""
+        from ._widget import Widget
+
+        return Widget(self, height=height)
 
     def close(self) -> None:
         """Ends the tunnel, if there is one; a table that is dropped does so by itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -42,11 +43,17 @@ class Result:
     Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
     """
 
-    def __init__(self, stream: _kubist.Stream, again: Callable[[], _kubist.Stream]) -> None:
+    def __init__(
+        self,
+        stream: _kubist.Stream,
+        again: Callable[[], _kubist.Stream],
+        metadata: Callable[[], str],
+    ) -> None:
         # What it says of itself, its precision for one, is the same however often it is read.
         self._first = stream
         self._latest = stream
         self._again = again
+        self._metadata = metadata
         self._kept: tuple[_kubist.Batches, str] | None = None
         self._times_read = 0
         self._closed = False
@@ -181,21 +188,22 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all rows to a file for other programs: .las, .laz, .vtp, .fits, or openPMD as
-        .h5 or .bp.
+        """Writes all rows to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD
+        as .h5 or .bp.
 
         Args:
             path: The file; its ending says what it becomes.
-            metadata: ``t.metadata`` of a table that came from a LAS file: its scales and
-                offsets then bring positions back exactly.
+            metadata: What the format takes from a table's metadata; None: that of the table
+                asked. With scale and offset of a LAS file positions come back exactly.
 
         Raises:
             InvalidInput: The ending names no format, or a column has no place in it.
+            FileNotFoundError: The folder is not there.
         """
         from .exporting import write
 
         need("pyarrow", "write()")
-        write(self.to_arrow(), path, metadata or {})
+        write(self.to_arrow(), path, json.loads(self._metadata()) if metadata is None else metadata)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")

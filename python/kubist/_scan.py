@@ -113,7 +113,9 @@ class Source:
 
     def _result(self, question: QuerySpec) -> Result:
         snapshot = self._snapshot
-        return Result(snapshot.query(question), lambda: snapshot.query(question))
+        return Result(
+            snapshot.query(question), lambda: snapshot.query(question), snapshot.metadata
+        )
 
     def count(self) -> int:
         """How many rows there are."""

@@ -6,6 +6,8 @@ What stands in a table comes from anybody: text is made printable, HTML is escap
 from __future__ import annotations
 
 import html
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 
 from ._kubist import printable
@@ -22,14 +24,30 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
         return "\n".join(map(printable, notes))
     to_the_right = _numeric(len(head), body)
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
-    lines = []
-    for row in [head, *body]:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, to_the_right, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines: list[str] = []
+    for places in _side_by_side(widths):
+        lines += [""] if lines else []
+        for row in [head, *body]:
+            cells = [
+                row[at].rjust(widths[at]) if to_the_right[at] else row[at].ljust(widths[at])
+                for at in places
+            ]
+            lines.append("  ".join(cells).rstrip())
     return "\n".join([*lines, *map(printable, notes)])
+
+
+def _side_by_side(widths: Sequence[int]) -> list[list[int]]:
+    """The columns that stand beside each other: on a terminal as many as fit, else all."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    parts: list[list[int]] = [[]]
+    taken = 0
+    for place, width in enumerate(widths):
+        if room is not None and parts[-1] and taken + 2 + width > room:
+            parts.append([])
+            taken = 0
+        taken += width + (2 if parts[-1] else 0)
+        parts[-1].append(place)
+    return parts
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:

@@ -83,7 +83,11 @@ class Split:
             NotATable: The table is gone, or another is in its place.
         """
         table = _kubist.Table.open(self.location)
-        return Result(table.read_split(self._text), lambda: table.read_split(self._text))
+
+        def ask() -> _kubist.Stream:
+            return table.read_split(self._text)
+
+        return Result(ask(), ask, lambda: table.snapshot().metadata())
 
     def to_arrow(self) -> pa.Table:
         """All its records as a `pyarrow.Table`."""

@@ -23,6 +23,7 @@ from ._figures import (
     parse,
 )
 from ._libraries import is_a, need
+from ._options import checked_options
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ._arguments import ArrowSchema, Domain, End, Rows
+    from ._widget import Widget
 
 
+@checked_options()
 def create(
     path: str | os.PathLike[str],
     data_or_schema: Rows | ArrowSchema,
@@ -208,6 +211,7 @@ class Table(InDirectory["Table"]):
         self._lock = threading.Lock()
         self._writer: _kubist.Writer | None = None
 
+    @checked_options()
     def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
         """Appends ``data`` and commits it: durable and visible, whole, on return.
 
@@ -248,6 +252,7 @@ class Table(InDirectory["Table"]):
                 writer.close()
                 raise
 
+    @checked_options()
     def writer(
         self,
         name: str | None = None,
@@ -321,6 +326,7 @@ class Table(InDirectory["Table"]):
         self._check()
         return Snapshot(self._table, self._table.at(_box.token(token)))
 
+    @checked_options()
     def watch(
         self, timeout: float | None = None, since: Snapshot | None = None
     ) -> Iterator[Snapshot]:
@@ -353,6 +359,7 @@ class Table(InDirectory["Table"]):
             seen = found
             yield Snapshot(self._table, seen)
 
+    @checked_options()
     def add_column(
         self,
         name: str,
@@ -436,6 +443,7 @@ class Table(InDirectory["Table"]):
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
 
+    @checked_options()
     def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
@@ -452,6 +460,7 @@ class Table(InDirectory["Table"]):
         share = _box.number("debt_share", debt_share, low=0)
         return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
 
+    @checked_options()
     def regrid(
         self,
         dimensions: Sequence[str] | None = None,
@@ -500,6 +509,7 @@ class Table(InDirectory["Table"]):
             self._table.clean(retention_seconds=_box.number("retention", retention, low=0)),
         )
 
+    @checked_options()
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
     ) -> VerifyReport:
@@ -543,6 +553,26 @@ class Table(InDirectory["Table"]):
         self._check()
         tunnel = Tunnel(self.location)
         return View(tunnel.url, tunnel, open=bool(open))
+
+    def widget(self, *, height: int = 560) -> Widget:
+        """The explorer page in a cell of a notebook, over the notebook's own connection.
+
+        What is selected there can be read back: ``region``, ``filter`` and ``result()``.
+
+        Args:
+            height: Of the cell, in pixels.
+
+        Raises:
+            ImportError: anywidget is missing; the message has the command that installs it.
+
+        Example:
+            >>> w = t.widget()
+            >>> w                                 # look, draw a box
+            >>> w.result(precision=0.1).to_pandas()
+        """
+        from ._widget import Widget
+
+        return Widget(self, height=height)
 
     def close(self) -> None:
         """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""

@@ -37,18 +37,24 @@ PICOSECOND = 1000 * units.fs
 FORCE = units.kJ / units.mol
 """A unit of force, kJ/(mol A), in those of ASE."""
 ELEMENTS = "elements"
-USUAL = {"x": "A", "vx": "A/ps", "fx": "kJ/(mol*A)", "time": "ps"}
+USUAL = {
+    "x": ("Angstrom", "A"),
+    "vx": ("Angstrom/ps", "A/ps"),
+    "fx": ("kJ/(mol*Angstrom)", "kJ/(mol*A)"),
+    "time": ("ps",),
+}
+"""The words for the units that ASE needs, the one that Kubist writes first."""
 
 
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
     """Yields the frames that ``index`` means: a number or a slice."""
     with _table.open(filename) as table:
         frames = Frames(table, table.snapshot())
-        for column, unit in USUAL.items():
-            if frames.units.get(column, unit) != unit:
+        for column, words in USUAL.items():
+            if frames.units.get(column, words[0]) not in words:
                 raise InvalidInput(
                     f"{filename}: column {column} is in {frames.units[column]!r}, "
-                    f"not in {unit!r}, which ASE needs"
+                    f"not in {words[0]!r}, which ASE needs"
                 )
         numbers = range(len(frames))[index]
         numbers = [numbers] if isinstance(numbers, int) else numbers

@@ -1,4 +1,4 @@
-"""Records into files of other programs: LAS, LAZ, VTP, FITS, openPMD. By the file's ending.
+"""Records into files: Parquet, Arrow, CSV, LAS, LAZ, VTP, FITS, openPMD. By the file's ending.
 
 Also what `kubist query -o scan.laz` runs: then the records come as an Arrow stream on standard
 input. A file gets its name when it is whole.
@@ -36,8 +36,10 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
     ending = target.suffix.lower()
     if ending not in WRITERS:
         raise InvalidInput(f"{target}: the ending must be one of {', '.join(WRITERS)}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}")
     missing = [axis for axis in AXES if axis not in table.column_names]
-    if missing and ending != ".fits":
+    if missing and ending not in TABLES:
         raise InvalidInput(f"{target}: there is no column {', '.join(missing)}")
     part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
@@ -50,6 +52,31 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
             shutil.rmtree(part)
         else:
             part.unlink(missing_ok=True)
+
+
+# Tables
+
+
+def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """Units are in the columns' metadata."""
+    from pyarrow.parquet import write_table
+
+    write_table(table, path)
+
+
+def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """An Arrow IPC file."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as file:
+        file.write_table(table)
+
+
+def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """With a line of names; CSV has no units."""
+    from pyarrow.csv import write_csv
+
+    write_csv(table, path)
 
 
 # LAS
@@ -234,6 +261,9 @@ def _dimension(unit: str | None) -> tuple[float, dict[str, int]]:
 
 
 WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
+    ".parquet": parquet,
+    ".arrow": arrow,
+    ".csv": csv,
     ".las": las,
     ".laz": las,
     ".vtp": vtp,
@@ -243,6 +273,10 @@ WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
     ".bp4": openpmd,
     ".bp5": openpmd,
 }
+
+
+TABLES = (".parquet", ".arrow", ".csv", ".fits")
+"""What records without positions can be written to."""
 
 
 def main(text: str) -> int:

@@ -9,7 +9,8 @@
 ...         particles.move()
 ...         run.write(step, {"x": particles.x, "pid": particles.pid, "time": particles.time})
 
-Opening and closing are collective, nothing between them is. Each rank writes to the table on
+Opening and closing are collective, nothing between them is, but for `Run.write` within a budget,
+which is of all ranks. Each rank writes to the table on
 its own (``mode="rank"``), or puts into memory that the ranks of a node share, and a thread of
 the node's first rank commits (``mode="node"``): kubist_mpi.h does the same in C. A step is
 complete once all ranks ended or abandoned it. No thread but the caller's calls MPI.
@@ -22,7 +23,6 @@ import contextlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _errors, _kubist
@@ -50,6 +50,8 @@ class Run:
         self._writer: _kubist.StepWriter | None = None
         self._leader: _kubist.Leader | None = None
         self._window: Any = None
+        # All ranks end a step together.
+        self._together = False
 
     def write(self, step: int, data: Rows | None) -> int:
         """Writes this rank's rows of a step: copied, and queued to be committed.
@@ -59,11 +61,15 @@ class Run:
             data: As for `Table.append`, with all columns. None, or no rows: this rank has
                 none in this step.
 
+        Within a budget all ranks call this for each step, and keep a sample together.
+
         Returns:
-            The number of its rows.
+            The number of its rows; within a budget, of those that are kept.
         """
         writer = self._open()
         writer.begin(_box.step("step", step))
+        if self._together:
+            return self._write_together(writer, data)
         try:
             rows = 0
             for part in () if data is None else Data(data, lambda: self.table.schema):
@@ -75,6 +81,25 @@ class Run:
                 writer.abandon()
             raise
         return rows
+
+    def _write_together(self, writer: _kubist.StepWriter, data: Rows | None) -> int:
+        share, failure = _kubist.failed_share(), None
+        try:
+            for part in () if data is None else Data(data, lambda: self.table.schema):
+                writer.put(part)
+            share = writer.share()
+        except BaseException as error:
+            # The others are told, and wait for this rank no longer.
+            failure = error
+        words, largest = _summed(self._comm, *share)
+        try:
+            if failure is not None:
+                raise failure
+            return writer.settle(words, largest)
+        except BaseException:
+            with contextlib.suppress(Error):
+                writer.abandon()
+            raise
 
     def abandon(self, step: int) -> None:
         """Says that this rank has nothing for ``step`` and never will."""
@@ -124,12 +149,7 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # With an exception here the others may wait for this rank: closing is theirs to end.
         if kind is None:
             self.close()
@@ -143,10 +163,17 @@ def open(
     *,
     mode: Literal["auto", "rank", "node"] = "auto",
     queue: int = 2,
-    when_full: Literal["block", "fail"] = "block",
+    when_full: Literal["block", "thin", "fail"] = "block",
     timeout: float = 60.0,
     lane_bytes: int = 16 << 20,
     restart_after: int | None = None,
+    budget_rows_per_step: int | None = None,
+    budget_bytes_per_step: int | None = None,
+    budget_bytes: int | None = None,
+    budget_steps: int | None = None,
+    always_keep: str | None = None,
+    persist_when: str | None = None,
+    whole_paths: bool | None = None,
     **options: Any,
 ) -> Run:
     """Opens a table for all ranks of ``comm``, collectively.
@@ -161,11 +188,19 @@ def open(
             word counts.
         queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
             step is durable when `Run.write` returns.
-        when_full: What `Run.write` does when the queue is full: wait up to ``timeout``, or raise
-            `Busy`; the step is abandoned then.
+        when_full: What `Run.write` does when the queue is full: wait up to ``timeout``; keep
+            fewer of the step's records (``thin``); or raise `Busy`, and the step is abandoned.
         timeout: Seconds to wait: for room, for the writers of an attempt that just ended.
         lane_bytes: Memory of each rank in the node's ring.
         restart_after: A step of a checkpoint: later ones are taken back before the first.
+        budget_rows_per_step, budget_bytes_per_step: Records of all ranks that are kept of a step,
+            or bytes of their values, at most: those of lowest priority.
+        budget_bytes, budget_steps: Bytes that are kept of so many steps together.
+        always_keep: A condition on columns; these records are kept whatever their priority.
+        persist_when: A condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all
+            records: a step for which it does not hold is abandoned.
+        whole_paths: Whether what is kept of an identity in one step was kept in all before. By
+            default so, unless one of several identity columns is a dimension.
 
     Raises:
         Error: The same in all ranks, of the class and with the message of the rank that failed.
@@ -175,12 +210,22 @@ def open(
     def check() -> None:
         if mode not in ("auto", "rank", "node"):
             raise InvalidInput(f"mode must be auto, rank or node, not {mode!r}")
-        if when_full not in ("block", "fail"):
-            raise InvalidInput(f"when_full must be block or fail, not {when_full!r}")
+        if when_full not in ("block", "thin", "fail"):
+            raise InvalidInput(f"when_full must be block, thin or fail, not {when_full!r}")
 
     _agree(comm, check)
     mode, lane_bytes, restart_after = comm.bcast((mode, lane_bytes, restart_after))
-    comm, fail = comm.Dup(), when_full == "fail"
+    budget = {
+        "budget_rows_per_step": budget_rows_per_step,
+        "budget_bytes_per_step": budget_bytes_per_step,
+        "budget_bytes": budget_bytes,
+        "budget_steps": budget_steps,
+        "always_keep": always_keep,
+        "persist_when": persist_when,
+        "whole_paths": whole_paths,
+    }
+    keeping = {"when_full": when_full} | budget
+    comm = comm.Dup()
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
         mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_ALONE else "node"
@@ -198,11 +243,15 @@ def open(
     table = _agree(comm, first if comm.rank == 0 else None)
     table = _agree(comm, None if comm.rank == 0 else lambda: open_table(path)) or table
     run = Run(comm, table, mode)
+    run._together = any(value is not None for value in comm.allreduce(list(budget.values())))
     if mode == "rank":
 
         def alone() -> _kubist.StepWriter:
             name = f"rank-{comm.rank}"
-            return table._table.step_writer(name=name, timeout=timeout, queue=queue, fail=fail)
+            writer: _kubist.StepWriter = table._table.step_writer(
+                name=name, timeout=timeout, queue=queue, keeping=keeping
+            )
+            return writer
 
         run._writer = _agree(comm, alone)
     else:
@@ -225,10 +274,16 @@ def open(
 
         def lead() -> _kubist.Leader:
             name, ranks = f"node-{number}", node.size
-            return table._table.leader(*place, ranks, name=name, timeout=timeout, queue=queue)
+            leader: _kubist.Leader = table._table.leader(
+                *place, ranks, name=name, timeout=timeout, queue=queue
+            )
+            return leader
 
         def attach() -> _kubist.StepWriter:
-            return table._table.attach(*place, node.rank, timeout=timeout, fail=fail)
+            writer: _kubist.StepWriter = table._table.attach(
+                *place, node.rank, timeout=timeout, keeping=keeping
+            )
+            return writer
 
         run._leader = _agree(comm, lead if node.rank == 0 else None)
         if run._leader is not None:
@@ -240,6 +295,18 @@ def open(
         # All writers are this job's now: the old attempt's have ended.
         _agree(comm, (lambda: table.retract(step_after=restart_after)) if comm.rank == 0 else None)
     return run
+
+
+def _summed(comm: Any, words: list[int], largest: list[float]) -> tuple[list[int], list[float]]:
+    """The sum of all ranks' shares in a step."""
+    import numpy as np
+    from mpi4py import MPI
+
+    mine, all_words = np.array(words, "u8"), np.empty(len(words), "u8")
+    own, all_largest = np.array(largest), np.empty(len(largest))
+    comm.Allreduce(mine, all_words, MPI.SUM)
+    comm.Allreduce(own, all_largest, MPI.MAX)
+    return all_words.tolist(), all_largest.tolist()
 
 
 def _columns(schema: Any) -> Any:

@@ -46,7 +46,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]
-    use crate::picture::Picture;
+    use crate::picture::{Picture, Scene};
     #[pymodule_export]
     use crate::query::Refine;
     #[pymodule_export]
@@ -54,7 +54,7 @@ mod _kubist {
         duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
     };
     #[pymodule_export]
-    use crate::steps::{Leader, StepWriter, ring_bytes};
+    use crate::steps::{Leader, StepWriter, failed_share, ring_bytes};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

@@ -1,8 +1,9 @@
 //! Pictures of points, as the command draws them.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use kubist_plot::{Axis, Coloring, Colormap, Points, Scale};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Points, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -32,7 +33,30 @@ struct Drawing {
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
-    dark: bool,
+    style: String,
+}
+
+/// A drawn picture, to be written in several formats.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Scene {
+    scene: kubist_plot::Scene,
+    title: String,
+    /// The words below its title.
+    #[pyo3(get)]
+    caption: String,
+}
+
+#[pymethods]
+impl Scene {
+    /// The bytes of a file of this name, whose ending says of what format.
+    fn file<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let format = Format::of(Path::new(name)).map_err(|why| invalid(py, &format!("{name}: {why}")))?;
+        let written = py.detach(|| {
+            let mut bytes = Vec::new();
+            self.scene.write(format, &mut bytes, &self.title, &self.caption).map(|()| bytes)
+        });
+        Ok(PyBytes::new(py, &written.map_err(|error| invalid(py, &error.to_string()))?))
+    }
 }
 
 #[pymethods]
@@ -54,8 +78,8 @@ impl Picture {
         points.add(&batch.0).map_err(|error| invalid(py, &error.to_string()))
     }
 
-    /// The bytes of a PNG, and the words below its title; `drawing` is JSON.
-    fn png<'py>(&self, py: Python<'py>, schema: &Schema, drawing: &str) -> PyResult<(Bound<'py, PyBytes>, String)> {
+    /// The drawn picture; `drawing` is JSON.
+    fn draw(&self, py: Python<'_>, schema: &Schema, drawing: &str) -> PyResult<Scene> {
         let drawing: Drawing = serde_json::from_str(drawing).map_err(|error| invalid(py, &error.to_string()))?;
         let at_fault = |error: kubist_plot::Error| invalid(py, &error.to_string());
         let fields = self.columns.iter().map(|name| {
@@ -92,14 +116,10 @@ impl Picture {
             caption: caption.clone(),
             size: drawing.size,
             radius: drawing.radius,
-            dark: drawing.dark,
+            style: drawing.style.parse::<Style>().map_err(|error| invalid(py, &format!("style: {error}")))?,
+            scale_bar: kubist_plot::scale_bar(fields[0], fields[1]),
         };
-        let drawn = py.detach(|| {
-            let mut bytes = Vec::new();
-            let title = drawing.title.as_deref().unwrap_or("");
-            let texts = [("Software", "Kubist"), ("Title", title), ("Description", &caption)];
-            kubist_plot::draw_picture(&picture).write_png(&mut bytes, &texts).map(|()| bytes)
-        });
-        Ok((PyBytes::new(py, &drawn.map_err(at_fault)?), caption))
+        let scene = py.detach(|| kubist_plot::draw_picture(&picture));
+        Ok(Scene { scene, title: drawing.title.unwrap_or_default(), caption })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kubist::{Cancel, Result};
-use kubist_insitu::{Failure, Patience, Report, Ring, StepOptions, WhenFull};
+use kubist_insitu::{BudgetOptions, Failure, Patience, Report, Ring, Share, StepOptions, WhenFull};
 use pyo3::prelude::*;
 
 use crate::arrow::{Incoming, unreadable};
@@ -38,13 +38,27 @@ fn waiting<T: Send>(
 }
 
 /// Options of a writer of steps.
-fn options(name: Option<String>, timeout: f64, queue: usize, fail: bool, cancel: &Cancel) -> StepOptions {
+fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'_>, cancel: &Cancel) -> StepOptions {
     StepOptions {
         name,
         timeout: Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX),
         queue: (queue > 0).then_some(queue),
-        when_full: if fail { WhenFull::Fail } else { WhenFull::Block },
+        when_full: match opening.keeping.when_full {
+            Full::Block => WhenFull::Block,
+            Full::Thin => WhenFull::Thin,
+            Full::Fail => WhenFull::Fail,
+        },
         tokens: true,
+        budget: BudgetOptions {
+            rows_per_step: opening.keeping.budget_rows_per_step,
+            bytes_per_step: opening.keeping.budget_bytes_per_step,
+            bytes: opening.keeping.budget_bytes,
+            steps: opening.keeping.budget_steps,
+            always_keep: opening.keeping.always_keep.clone(),
+            persist_when: opening.keeping.persist_when.clone(),
+            whole_paths: opening.keeping.whole_paths,
+            shared: true,
+        },
         cancel: cancel.clone(),
         ..StepOptions::default()
     }
@@ -69,18 +83,41 @@ impl StepWriter {
     }
 }
 
+/// What of steps is kept, as `kubist.mpi` says it.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keeping {
+    when_full: Full,
+    budget_rows_per_step: Option<u64>,
+    budget_bytes_per_step: Option<u64>,
+    budget_bytes: Option<u64>,
+    budget_steps: Option<u64>,
+    always_keep: Option<String>,
+    persist_when: Option<String>,
+    whole_paths: Option<bool>,
+}
+
+#[derive(Clone, Copy, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Full {
+    #[default]
+    Block,
+    Thin,
+    Fail,
+}
+
 /// How a table's steps are written.
 pub struct Opening<'a> {
     pub table: &'a ProcessBound<kubist::Table>,
     pub timeout: f64,
-    pub fail: bool,
+    pub keeping: Keeping,
 }
 
 impl Opening<'_> {
     pub fn writer(self, py: Python<'_>, name: Option<String>, queue: usize) -> PyResult<StepWriter> {
-        let Opening { table, timeout, fail } = self;
         let cancel = Cancel::default();
-        let options = options(name, timeout, queue, fail, &cancel);
+        let options = options(name, self.timeout, queue, &self, &cancel);
+        let Opening { table, timeout, .. } = self;
         let opened = waiting(py, &cancel, timeout, |patience| {
             kubist_insitu::StepWriter::open(table.get()?, &options, patience)
         })?;
@@ -89,19 +126,19 @@ impl Opening<'_> {
     }
 
     pub fn attached(self, py: Python<'_>, ring: Ring, rank: u32) -> PyResult<StepWriter> {
-        let Opening { table, timeout, fail } = self;
         let cancel = Cancel::default();
-        let when_full = if fail { WhenFull::Fail } else { WhenFull::Block };
+        let options = options(None, self.timeout, 0, &self, &cancel);
+        let Opening { table, timeout, .. } = self;
         let opened =
-            waiting(py, &cancel, timeout, |_| kubist_insitu::StepWriter::attach(table.get()?, ring, rank, when_full))?;
+            waiting(py, &cancel, timeout, |_| kubist_insitu::StepWriter::attach(table.get()?, ring, rank, &options))?;
         let writer = ProcessBound::new(table.location(), Mutex::new(opened));
         Ok(StepWriter { writer, cancel, timeout })
     }
 
     pub fn leader(self, py: Python<'_>, ring: Ring, name: String, queue: usize) -> PyResult<Leader> {
-        let Opening { table, timeout, .. } = self;
         let cancel = Cancel::default();
-        let options = options(Some(name), timeout, queue, false, &cancel);
+        let options = options(Some(name), self.timeout, queue, &self, &cancel);
+        let Opening { table, timeout, .. } = self;
         let started = waiting(py, &cancel, timeout, |patience| {
             kubist_insitu::Leader::start(table.get()?, ring, &options, patience)
         })?;
@@ -150,6 +187,21 @@ impl StepWriter {
         Ok((rows, durable))
     }
 
+    /// This writer's share in what all writers decide of the step: what is added up, and of what
+    /// the largest counts.
+    fn share(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<f64>)> {
+        let Share { words, largest } = self.call(py, self.timeout, |writer, _| writer.share())?;
+        Ok((words, largest))
+    }
+
+    /// Ends the step by the sum of all shares: the rows that are kept.
+    fn settle(&self, py: Python<'_>, words: Vec<u64>, largest: Vec<f64>) -> PyResult<u64> {
+        let settled = |writer: &mut kubist_insitu::StepWriter, patience: &Patience<'_>| {
+            writer.settle(&words, &largest, None, patience)
+        };
+        Ok(self.call(py, self.timeout, settled)?.rows)
+    }
+
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         self.call(py, self.timeout, |writer, patience| writer.abandon(patience).map(drop))
     }
@@ -187,6 +239,13 @@ impl Leader {
             Ok::<(), Failure>(())
         })
     }
+}
+
+/// The share of a writer that cannot end its step.
+#[pyfunction]
+pub fn failed_share() -> (Vec<u64>, Vec<f64>) {
+    let Share { words, largest } = Share::failed();
+    (words, largest)
 }
 
 /// The bytes of memory for so many ranks.

@@ -19,7 +19,7 @@ use crate::estimate::{Estimated, Estimates, Figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
 use crate::query::{Refine, answer, asked};
-use crate::steps::{Leader, Opening, StepWriter, shared};
+use crate::steps::{Keeping, Leader, Opening, StepWriter, shared};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -162,20 +162,20 @@ impl Table {
     }
 
     /// A writer of steps; `queue`: how many may wait.
-    #[pyo3(signature = (*, name, timeout, queue, fail))]
+    #[pyo3(signature = (*, name, timeout, queue, keeping))]
     fn step_writer(
         &self,
         py: Python<'_>,
         name: Option<String>,
         timeout: f64,
         queue: usize,
-        fail: bool,
+        keeping: FromJson<Keeping>,
     ) -> PyResult<StepWriter> {
-        Opening { table: &self.0, timeout, fail }.writer(py, name, queue)
+        Opening { table: &self.0, timeout, keeping: keeping.0 }.writer(py, name, queue)
     }
 
     /// A writer of steps through the ring in memory that processes share.
-    #[pyo3(signature = (address, bytes, rank, *, timeout, fail))]
+    #[pyo3(signature = (address, bytes, rank, *, timeout, keeping))]
     fn attach(
         &self,
         py: Python<'_>,
@@ -183,10 +183,10 @@ impl Table {
         bytes: u64,
         rank: u32,
         timeout: f64,
-        fail: bool,
+        keeping: FromJson<Keeping>,
     ) -> PyResult<StepWriter> {
         let ring = shared(address, bytes, None).map_err(|failure| failed(py, &failure))?;
-        Opening { table: &self.0, timeout, fail }.attached(py, ring, rank)
+        Opening { table: &self.0, timeout, keeping: keeping.0 }.attached(py, ring, rank)
     }
 
     /// Makes such a ring, and commits what comes.
@@ -203,7 +203,7 @@ impl Table {
         queue: usize,
     ) -> PyResult<Leader> {
         let ring = shared(address, bytes, Some(ranks)).map_err(|failure| failed(py, &failure))?;
-        Opening { table: &self.0, timeout, fail: false }.leader(py, ring, name, queue)
+        Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue)
     }
 
     /// `names`: these writers; otherwise `count` different ones.

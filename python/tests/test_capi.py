@@ -656,6 +656,17 @@ def test_programs_find_the_installed_library(tmp_path: Path) -> None:
     assert shutil.which("ldd") is None or "libkubist.so.1" in run("ldd", tmp_path / "out/user")
 
 
+def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> None:
+    """Many solvers end when one is raised. What is computed here raises some, on NaN for example."""
+    need("gcc", "g++")
+    prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
+    run("gcc", "-c", CRATE / "tests/traps.c", "-o", tmp_path / "traps.o")
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    sources = [CRATE / "tests/memory.cpp", tmp_path / "traps.o"]
+    run("g++", "-std=c++17", *sources, "-o", program, *link, "-lm")
+    run(program, tmp_path / "table")
+
+
 @pytest.mark.parametrize("tool", ["valgrind", "sanitizers"])
 def test_memory_is_read_written_and_freed_as_it_should_be(tmp_path: Path, tool: str) -> None:
     """Of threads that still run when the program ends, valgrind cannot say whose memory is."""

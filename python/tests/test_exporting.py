@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import kubist
@@ -48,7 +50,7 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")
     table = kubist.open(tmp_path / "t.kubist")
     out = tmp_path / f"out.{ending}"
-    table.query().write(out, table.metadata)
+    table.query().write(out)
     back = laspy.read(out)
     order = np.argsort(back.gps_time)
     assert back.header.point_format.id == 7
@@ -128,9 +130,29 @@ def test_openpmd_there_and_back(tmp_path: Path, ending: str) -> None:
         assert ours[name].to_pylist() == theirs[name].to_pylist(), name
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
+def test_tables_there_and_back(tmp_path: Path, ending: str) -> None:
+    """All records, whether they have positions or not; units too where the format has a place."""
+    table = points(tmp_path / "t.kubist")
+    columns = [name for name in table.schema.names if name != "z"]
+    file = tmp_path / f"out.{ending}"
+    result = table.query(columns=columns)
+    result.write(file)
+    back = {
+        "parquet": lambda: pyarrow.parquet.read_table(file),
+        "arrow": lambda: pa.ipc.open_file(file).read_all(),
+        "csv": lambda: pyarrow.csv.read_csv(file),
+    }[ending]()
+    ours = result.to_arrow()
+    assert back.num_rows == len(table) and back.column_names == columns
+    if ending == "csv":
+        back = back.cast(ours.schema)
+    assert back.equals(ours, check_metadata=ending != "csv")
+
+
 def test_an_ending_that_names_no_format(tmp_path: Path) -> None:
     table = points(tmp_path / "t.kubist")
-    with pytest.raises(kubist.InvalidInput, match=r"out\.xls: the ending must be one of \.las"):
+    with pytest.raises(kubist.InvalidInput, match=r"out\.xls: the ending must be one of \.parquet"):
         table.query().write(tmp_path / "out.xls")
     with pytest.raises(kubist.InvalidInput, match="there is no column z"):
         table.query(columns=["x", "y"]).write(tmp_path / "out.vtp")

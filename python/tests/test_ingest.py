@@ -88,6 +88,33 @@ def test_las(tmp_path: Path, ending: str) -> None:
     assert kubist.open(table).units == {"gps_time": "s"}
 
 
+@pytest.mark.parametrize("name", ["simple.copc.laz", "simple_with_page.copc.laz", "autzen.las"])
+def test_real_scans_come_back_as_they_are_stored(tmp_path: Path, name: str) -> None:
+    """COPC with one page of its octree and with two, and LAS, of an aeroplane over Oregon."""
+    laspy = need("laspy")
+    need("lazrs")
+    table = tmp_path / "scan.kubist"
+    kubist.ingest(table, DATA / "lidar" / name)
+    theirs = laspy.read(DATA / "lidar" / name)
+    order = ("gps_time", "return_number", "x", "y", "z")
+    sequence = np.lexsort([np.asarray(theirs[key]) for key in reversed(order)])
+    ours = rows(table, *order)
+    dimensions = set(theirs.point_format.dimension_names) - {"X", "Y", "Z"}
+    assert set(ours) == {*"xyz", *dimensions}
+    for column in ours:
+        values = np.asarray(theirs[column])[sequence]
+        np.testing.assert_array_equal(ours[column], values, column)
+    opened = kubist.open(table)
+    opened.query().write(str(tmp_path / "back.laz"), opened.metadata)
+    back = laspy.read(tmp_path / "back.laz")
+    again = np.lexsort([np.asarray(back[key]) for key in reversed(order)])
+    for column in ("X", "Y", "Z", *dimensions):
+        stored, written = np.asarray(theirs[column])[sequence], np.asarray(back[column])[again]
+        assert_same(written, stored, column)
+    np.testing.assert_array_equal(back.header.scales, theirs.header.scales)
+    np.testing.assert_array_equal(back.header.offsets, theirs.header.offsets)
+
+
 def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
     laspy = need("laspy")
     las = laspy.LasData(laspy.LasHeader(point_format=3, version="1.2"))
@@ -101,6 +128,21 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
 
 
 # FITS
+
+
+@pytest.mark.parametrize("names", [("RA", "DE"), ("RAJ2000", "DEJ2000"), ("_RAJ2000", "_DEJ2000")])
+def test_fits_as_archives_call_positions(tmp_path: Path, names: tuple[str, str]) -> None:
+    need("astropy")
+    from astropy.table import Table
+
+    ra, dec = RNG.uniform(0, 360, 50), RNG.uniform(-90, 90, 50)
+    Table({"mag": ra, names[0]: ra, names[1]: dec}).write(tmp_path / "stars.fits")
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "stars.fits")
+    info = kubist.open(tmp_path / "t.kubist").info()
+    assert [dimension.column for dimension in info.dimensions] == list(names)
+    Table({"mag": ra}).write(tmp_path / "none.fits")
+    with pytest.raises(kubist.InvalidInput, match="name the dimensions; the columns are mag$"):
+        kubist.ingest(tmp_path / "u.kubist", tmp_path / "none.fits")
 
 
 def test_fits(tmp_path: Path) -> None:
@@ -180,7 +222,7 @@ def test_xyz_whose_atoms_change(tmp_path: Path) -> None:
     assert_same(ours["y"], np.concatenate([a.positions[:, 1] for a in theirs]))
     assert_same(ours["weight"], np.concatenate([a.arrays["weight"] for a in theirs]))
     assert_same(ours["time"], np.concatenate([[a.info["time"]] * len(a) for a in theirs]))
-    assert kubist.open(tmp_path / "t.kubist").units == {"x": "A", "y": "A", "z": "A"}
+    assert kubist.open(tmp_path / "t.kubist").units == dict.fromkeys("xyz", "Angstrom")
 
 
 # VTK
@@ -233,6 +275,53 @@ def test_two_files_of_the_same_time(tmp_path: Path) -> None:
 
 
 # HDF5
+
+
+def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
+    """Written and read by swiftsimio, of the authors of SWIFT."""
+    swiftsimio = need("swiftsimio")
+    import unyt
+
+    def array(values: Any, unit: Any, exponent: int) -> Any:
+        return swiftsimio.cosmo_array(
+            values, unit, comoving=True, scale_factor=1.0, scale_exponent=exponent
+        )
+
+    count = 2000
+    system = unyt.UnitSystem("test", "Mpc", 1e10 * unyt.Msun, "Gyr")
+    writer = swiftsimio.Writer(unit_system=system, boxsize=array([10.0] * 3, unyt.Mpc, 1))
+    for kind, offset in (("gas", 1), ("dark_matter", count + 1)):
+        group = getattr(writer, kind)
+        group.coordinates = array(RNG.uniform(0, 10, (count, 3)), unyt.Mpc, 1)
+        group.velocities = array(RNG.normal(size=(count, 3)), unyt.Mpc / unyt.Gyr, 1)
+        group.masses = array(RNG.uniform(1, 2, count), 1e10 * unyt.Msun, 0)
+        group.particle_ids = np.arange(count, dtype=np.uint64) + offset
+    writer.gas.internal_energy = array(RNG.uniform(1, 2, count), (unyt.Mpc / unyt.Gyr) ** 2, -2)
+    writer.gas.smoothing_lengths = array(RNG.uniform(0.1, 1, count), unyt.Mpc, 1)
+    file = tmp_path / "snapshot_0000.hdf5"
+    writer.write(str(file))
+    table = tmp_path / "t.kubist"
+    report = kubist.ingest(table, file)
+    assert report.rows == 2 * count
+    info = kubist.open(table).info()
+    assert [d.column for d in info.dimensions] == ["x", "y", "z"], "they say no time"
+    assert info.identity == ["ParticleIDs"]
+    dated = kubist.ingest(tmp_path / "dated.kubist", file, time=0.5, dry_run=True)
+    assert (dated.dimensions, dated.identity) == (["x", "y", "z", "time"], ["ParticleIDs", "time"])
+    assert kubist.open(table).metadata["gadget"]["header"]["NumPart_ThisFile"][:2] == [count, count]
+    snapshot = swiftsimio.load(str(file))
+    for kind, theirs in ((0, snapshot.gas), (1, snapshot.dark_matter)):
+        ours = rows(table, "ParticleIDs", where=f"type = {kind}")
+        order = np.argsort(np.asarray(theirs.particle_ids))
+        assert_same(ours["ParticleIDs"], np.asarray(theirs.particle_ids)[order])
+        for axis, (x, v) in enumerate((("x", "vx"), ("y", "vy"), ("z", "vz"))):
+            assert_same(ours[x], np.asarray(theirs.coordinates)[order, axis], x)
+            assert_same(ours[v], np.asarray(theirs.velocities)[order, axis], v)
+        assert_same(ours["Masses"], np.asarray(theirs.masses)[order], "Masses")
+    assert_same(
+        rows(table, "ParticleIDs", where="type = 0")["SmoothingLength"],
+        np.asarray(snapshot.gas.smoothing_lengths)[np.argsort(snapshot.gas.particle_ids.value)],
+    )
 
 
 def test_gadget_and_swift(tmp_path: Path) -> None:
@@ -315,6 +404,44 @@ def test_h5md(tmp_path: Path) -> None:
     assert kubist.open(tmp_path / "t.kubist").units["x"] == (
         said.decode() if isinstance(said, bytes) else said
     )
+
+
+def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
+    """Written by pyh5md, the reference library: steps and times as an interval and an offset."""
+    pyh5md = need("pyh5md")
+    frames, atoms = 4, 50
+    positions = RNG.normal(size=(frames, atoms, 3))
+    charges = RNG.normal(size=(2, atoms))
+    with pyh5md.File(str(tmp_path / "run.h5md"), "w", creator="kubist", author="tests") as file:
+        group = file.particles_group("atoms")
+        group.create_box(dimension=3, boundary=["none"] * 3)
+        every = {"store": "linear", "step": 10, "step_offset": 100, "time": 0.5, "time_offset": 2.0}
+        element = pyh5md.element(group, "position", data=positions[0], **every)
+        # They change less often: each counts until the next.
+        seldom = {**every, "step": 20, "time": 1.0}
+        charge = pyh5md.element(group, "charge", data=charges[0], **seldom)
+        for values in positions:
+            element.append(values)
+        for values in charges:
+            charge.append(values)
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5md")
+    ours = rows(tmp_path / "t.kubist", "step", "id")
+    for axis, name in enumerate("xyz"):
+        assert_same(ours[name].reshape(frames, atoms), positions[:, :, axis])
+    assert_same(ours["charge"].reshape(frames, atoms), charges[[0, 0, 1, 1]])
+    assert ours["step"].reshape(frames, atoms)[:, 0].tolist() == [100, 110, 120, 130]
+    assert ours["time"].reshape(frames, atoms)[:, 0].tolist() == [2.0, 2.5, 3.0, 3.5]
+
+
+def test_h5md_with_steps_of_another_number(tmp_path: Path) -> None:
+    h5py = need("h5py")
+    with h5py.File(tmp_path / "run.h5md", "w") as out:
+        out.create_group("h5md/author")
+        position = out.create_group("particles/atoms/position")
+        position["value"], position["step"] = RNG.normal(size=(4, 5, 3)), np.arange(3)
+    with pytest.raises(kubist.InvalidInput, match=r"run\.h5md.*position: 4 values, but step of 3"):
+        kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5md")
+    assert not (tmp_path / "t.kubist").exists()
 
 
 def test_hdf5_that_is_cut_off(tmp_path: Path) -> None:

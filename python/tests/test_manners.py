@@ -3,9 +3,14 @@ table in a directory and of one behind a server alike."""
 
 from __future__ import annotations
 
+import fcntl
 import html.parser
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +147,34 @@ def test_head_and_sample(asked: Asked) -> None:
     assert np.array_equal(found["id"], expected["id"])
     with pytest.raises(kubist.InvalidInput, match="n: expected a whole number"):
         asked.sample(0.1)  # type: ignore[arg-type]
+
+
+def test_columns_and_figures_without_any_library(asked: Asked) -> None:
+    assert asked.columns == ["id", "x", "y", "diameter", "kind"]
+    e = asked.estimate("count(), max(id)", group_by="kind", precision=1)
+    rows = {(row["aggregate"], row["kind"]): row["value"] for row in e.to_dicts()}
+    assert rows["count()", "water"] + rows["count()", EVIL] == ROWS
+    assert max(rows["max(id)", "water"], rows["max(id)", EVIL]) == ROWS - 1
+    with pytest.raises(kubist.InvalidInput, match=r"there are 4 figures: see to_dicts\(\)"):
+        _ = e.value
+
+
+def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
+    """Its columns then stand below each other, each with all records; elsewhere lines are whole."""
+    script = f"import kubist; print(kubist.open({table.location!r}).head(3))"
+    command = [sys.executable, "-c", script]
+    inner, outer = pty.openpty()
+    fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("4H", 24, 40, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    subprocess.run(command, stdout=outer, env=environment, check=True)
+    os.close(outer)
+    shown = os.read(inner, 100_000).decode().splitlines()
+    os.close(inner)
+    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert max(map(len, shown)) <= 40 < max(map(len, plain))
+    assert len(plain) == 5
+    # The same words, in another order.
+    assert sorted(" ".join(shown).split()) == sorted(" ".join(plain).split())
 
 
 def test_describe_has_intervals_that_hold(asked: Asked) -> None:

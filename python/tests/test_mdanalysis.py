@@ -271,7 +271,7 @@ def test_units_are_those_of_the_columns(path: Path) -> None:
     source.trajectory[3]
     source.atoms[:50].write(str(path))
     table = kubist.open(path)
-    assert (table.units["x"], table.units["vx"], table.units["time"]) == ("A", "A/ps", "ps")
+    assert (table.units["x"], table.units["vx"], table.units["time"]) == ("Angstrom", "Angstrom/ps", "ps")
     for column, unit in {"x": "nm", "vx": "nm/ps", "time": "ns"}.items():
         table.set_unit(column, unit)
     u = mda.Universe(str(path))

@@ -13,9 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from servers import Server
 
@@ -161,7 +164,7 @@ def test_points_are_those_of_the_query_and_typed(
     assert types["blob"] == vtk["int"] and types["deposited"] == vtk["uchar"]
     assert types["kind"] == vtk["string"] and types["gap"] == vtk["double"]
     assert types["pid"] in (8, 16)
-    assert said["columns"] == ["blob"]
+    assert said["columns"] == ["blob", "inclusion"]
     assert said["plane"][:2] == [0, 0] and said["plane"][4:] == [0, 0]
     assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
 
@@ -185,6 +188,66 @@ def test_an_address_is_as_good_as_a_directory(
         there, done = paraview(screen, tmp_path, server.url, script)
     assert there == here
     assert "Error" not in done.stderr and "ERR|" not in done.stderr, done.stderr
+
+
+COUNTED = """
+        from vtkmodules.vtkParallelCore import vtkMultiProcessController
+        from vtkmodules.util.numpy_support import vtk_to_numpy
+        world = vtkMultiProcessController.GetGlobalController()
+        rank = 0 if world is None else world.GetLocalProcessId()
+        s = KubistTable(Table=table)
+        counted = {{}}
+        for precision, most in ((1, 10**6), (0.25, 10**6), (1, 1000)):
+            s.Precision, s.MaximumPoints = precision, most
+            s.UpdatePipeline(0.5)
+            data = s.GetClientSideObject().GetOutputDataObject(0)
+            inclusion = data.GetPointData().GetArray("inclusion")
+            inclusion = [] if inclusion is None else vtk_to_numpy(inclusion).tolist()
+            counted[f"{{precision}} {{most}}"] = inclusion
+        with open({folder!r} + f"/{{rank}}.json", "w") as file:
+            json.dump(counted, file)
+        """
+
+
+@pytest.mark.parametrize(
+    ("ranks", "remote"), [(1, False), (3, False), (3, True)], ids=["one", "ranks", "ranks far away"]
+)
+def test_points_carry_their_inclusion(
+    screen: str, tmp_path: Path, blobs: kubist.Table, ranks: int, remote: bool
+) -> None:
+    """Weighted by 1/inclusion the points are as many as the records, whatever sample is shown."""
+    if ranks > 1 and shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
+    folder = tmp_path / "counted"
+    folder.mkdir()
+    command = ["mpirun", "-np", str(ranks), "pvbatch", "--symmetric"] if ranks > 1 else []
+    with Server(blobs.location, *TOKEN) if remote else contextlib.nullcontext() as server:
+        place = Path(blobs.location) if server is None else server.url
+        paraview(screen, tmp_path, place, COUNTED.format(folder=str(folder)), *command)
+    found = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+    assert len(found) == ranks
+    records = blobs.count(where="time = 0.5")
+    for shown, share in (("1 1000000", 1.0), ("0.25 1000000", 0.25), ("1 1000", 1000 / records)):
+        inclusion = np.array([one for rank in found for one in rank[shown]])
+        assert len(set(inclusion)) == 1
+        assert abs(inclusion[0] / share - 1) < (0.1 if shown == "1 1000" else 1e-12)
+        points = len(inclusion)
+        spread = np.sqrt(points * (1 - inclusion[0])) / inclusion[0]
+        assert abs((1 / inclusion).sum() - records) <= 5 * spread
+        if share < 1:
+            assert points == blobs.count(where="time = 0.5", precision=inclusion[0])
+
+
+def test_a_column_of_the_tables_own_stays(screen: str, tmp_path: Path) -> None:
+    rows = {**{name: [0.25, 0.75] for name in "xyz"}, "inclusion": [7.0, 9.0]}
+    kubist.create(tmp_path / "t", rows, ["x", "y", "z"]).close()
+    script = """
+        s = KubistTable(Table=table)
+        s.UpdatePipeline()
+        said["range"] = s.PointData["inclusion"].GetRange()
+        """
+    said, _ = paraview(screen, tmp_path, tmp_path / "t", script)
+    assert said["range"] == [7, 9]
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
@@ -455,3 +518,75 @@ def test_the_command_knows_where_the_plug_in_lies() -> None:
         pytest.skip("the kubist command is not installed here")
     said = subprocess.run([command, "paraview-path"], capture_output=True, text=True, check=True)
     assert Path(said.stdout.strip()) == PLUGIN
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "airway"
+
+
+def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_path: Path) -> None:
+    """airway.pvsm is loaded as users load it whose table lies elsewhere."""
+    steps = sorted((EXAMPLE / "steps").glob("*.parquet"))[-2:]
+    rows = pa.concat_tables([pq.read_table(step) for step in steps])
+    place = tmp_path / "mine.kubist"
+    kubist.create(place, rows, ["x", "y", "z", "time"], identity=["pid", "time"]).close()
+    state = EXAMPLE / "airway.pvsm"
+    items = ElementTree.parse(state).iter("Item")
+    (number,) = [item.get("id") for item in items if item.get("name") == "airway.kubist"]
+    said, done = paraview(
+        screen,
+        tmp_path,
+        place,
+        f"""
+        files = [{{"name": "airway.kubist", "id": {number!r}, "Table": table}}]
+        LoadState({str(state)!r}, filenames=files)
+        view = GetActiveView()
+        said["up"], said["time"] = list(view.CameraViewUp), view.ViewTime
+        Render(view)
+        points = FindSource("size")
+        said["points"] = points.GetDataInformation().GetNumberOfPoints()
+        said["size"] = points.PointData["size"].GetRange()
+        shown = GetDisplayProperties(points, view)
+        said["scaled by"] = list(shown.SetScaleArray) if shown.ScaleByArray else None
+        said["coloured by"] = list(shown.ColorArrayName)
+        points.Input.Input.Precision = 0.25
+        Render(view)
+        said["weighted"] = points.PointData["size"].GetRange()
+        """,
+    )
+    last = rows.filter(pc.equal(rows["time"], pc.max(rows["time"])))
+    airborne = last.filter(pc.invert(last["deposited"])).num_rows
+    assert said["points"] == airborne > 10_000
+    assert said["up"] == [0, 0, 1] and abs(said["time"] - 0.6) < 1e-6
+    assert (said["scaled by"], said["coloured by"]) == (["POINTS", "size"], ["POINTS", "speed"])
+    # A point of a quarter of the records covers four times as much as one of all.
+    assert (said["size"], said["weighted"]) == ([1, 1], [2, 2])
+    assert "ERR|" not in done.stderr, done.stderr
+
+
+def test_the_script_makes_the_state_and_the_picture(screen: str, tmp_path: Path) -> None:
+    step = pq.read_table(sorted((EXAMPLE / "steps").glob("*.parquet"))[-1])
+    place = tmp_path / "demo" / "airway.kubist"
+    place.parent.mkdir()
+    kubist.create(place, step, ["x", "y", "z", "time"], identity=["pid", "time"]).close()
+    command = ["pvpython", str(EXAMPLE / "in_paraview.py"), str(PLUGIN)]
+    kept = str(EXAMPLE / "airway.pvsm")
+    for what in (["state", "made.pvsm"], ["picture", kept, "kept.png"]):
+        done = subprocess.run(
+            [*command, *what],
+            cwd=tmp_path,
+            env=environment(screen, tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0 and "ERR|" not in done.stderr, done.stdout + done.stderr
+    # Neither is bound to the place where it was made.
+    for state in (tmp_path / "made.pvsm", EXAMPLE / "airway.pvsm"):
+        values = [element.get("value") for element in ElementTree.parse(state).iter("Element")]
+        assert "demo/airway.kubist" in values
+        assert not any(
+            str(value).startswith(("/home", "/tmp", "/root", "/work")) for value in values
+        )
+    # Ten thousand droplets are more than axes on a plain ground.
+    assert (tmp_path / "kept.png").stat().st_size > 80_000

@@ -363,17 +363,30 @@ def test_a_mode_that_there_is_not_is_told_to_all(unclosed: Path, path: Path) -> 
     assert not path.exists()
 
 
+def benchmarked(prefix: Path, folder: Path, **sizes: str) -> dict[str, list[str]]:
+    """Rows of the table of ways by their names."""
+    names = {"STORES": str(folder), "SOLVERS": "none", "WORK": "0.1", **sizes}
+    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | names)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]
+    assert {row[0] for row in rows if len(row) == 6} >= {"no-output", "kubist-node-async"}
+    assert "Not measured, for it is not there: LAMMPS" in told
+    return {row[0]: row for row in rows if len(row) == 11 and row[0][0] not in "w-"}
+
+
 def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> None:
-    need("mpicc.openmpi", "mpirun.openmpi")
-    small = {"PARTICLES": "2000", "RANKS": "2", "STEPS": "3", "STORES": str(tmp_path)}
-    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | small)
-    rows = [line.split("|") for line in told.splitlines() if line.startswith("| ")][1:]
-    files = {row[1].strip(): int(row[8]) for row in rows}
-    assert list(files)[:4] == ["memcpy", "gathered-csv", "gathered-binary", "file-per-rank"]
+    need("mpicc.openmpi", "mpirun.openmpi", "pkg-config")
+    ways = benchmarked(prefix, tmp_path, PARTICLES="20000", RANKS="2", STEPS="3")
+    assert {"no-output", "memcpy", "gathered-csv", "gathered-binary", "file-per-rank"} < set(ways)
+    assert sum(name.startswith("kubist-") for name in ways) == 4
+    files = {name: int(row[7]) for name, row in ways.items()}
     assert (files["gathered-csv"], files["file-per-rank"]) == (3, 6)
-    assert len(files) == 8
+    # What each way of plain files, and each table, shows of the same particles is the same.
+    shown = {
+        name: row[9].split("(")[1].rstrip(")") for name, row in ways.items() if "(" in row[9]
+    }
+    for tables in (True, False):
+        assert len({rows for name, rows in shown.items() if ("kubist" in name) == tables}) == 1
     # With more steps there are no more files of a table, and with more ranks none per node.
-    more = small | {"RANKS": "4", "STEPS": "6"}
-    told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | more)
-    rows = [line.split("|") for line in told.splitlines() if line.startswith("| kubist-node")]
-    assert [int(row[8]) for row in rows] == [files[row[1].strip()] for row in rows]
+    more = benchmarked(prefix, tmp_path, PARTICLES="20000", RANKS="4", STEPS="6")
+    for name in ("kubist-node-sync", "kubist-node-async"):
+        assert int(more[name][7]) == files[name]

@@ -4,6 +4,7 @@ import { FrameReader, type Frame } from "./frames";
 import type {
   CountRequest, EstimateRequest, HistogramRequest, PointsRequest, QueryRequest, Range,
 } from "./generated/query";
+import { host } from "./host";
 
 /** Which records: what all questions can say. */
 /** The page gives both ends of each range. */
@@ -72,7 +73,7 @@ export class ApiError extends Error {
 }
 
 async function request(path: string, init: RequestInit): Promise<Response> {
-  const response = await fetch(path, init);
+  const response = await host.request(path, init);
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
   throw new ApiError(response.status, body?.error?.code ?? "", body?.error?.message ?? response.statusText);

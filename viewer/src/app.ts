@@ -5,6 +5,7 @@
 
 import * as api from "./api";
 import { Drawing } from "./drawing";
+import { host } from "./host";
 import { Live } from "./live";
 import { Marking } from "./marking";
 import { pause } from "./pause";
@@ -12,6 +13,7 @@ import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
 import { complete, FILTERS } from "./query";
+import { selectionOf } from "./region";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
 import { Scene } from "./scene";
@@ -53,7 +55,7 @@ export class App {
     const { redraw, rebuild } = page;
     const invalidate = () => this.drawing.invalidate();
     const viewChanged = () => this.keepAddress();
-    this.state = new State(location.hash.slice(1), { redraw, rebuild, invalidate, viewChanged });
+    this.state = new State(host.address(), { redraw, rebuild, invalidate, viewChanged });
     const { state } = this;
     const [canvas, marks] = [...stage.querySelectorAll("canvas")];
     this.scene = new Scene(canvas, () => {
@@ -63,7 +65,7 @@ export class App {
       page.otherPoints();
     });
     // Drawing in software is slower than a graphics card.
-    if (this.scene.software && !location.hash.includes("budget=")) state.view.budget = 250_000;
+    if (this.scene.software && !host.address().includes("budget=")) state.view.budget = 250_000;
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.roiMoved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
     this.player = new Player(state, this.requests, {
@@ -144,7 +146,9 @@ export class App {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
       this.place();
-      history.replaceState(null, "", `#${toAddress(this.state.view)}`);
+      const { view, profile } = this.state;
+      const selection = profile && { ...selectionOf(view, profile), version: profile.info.version };
+      host.keep(toAddress(view), selection);
     }, REST);
   }
 

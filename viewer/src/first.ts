@@ -8,6 +8,7 @@
 import { open, points, type Opened } from "./api";
 import { TableProfile } from "./profile";
 import type { Frame } from "./frames";
+import { host } from "./host";
 import type { PointsRequest } from "./generated/query";
 import { fromAddress } from "./view";
 import { pointsSpec, extentOf, pointsQuery, complete } from "./query";
@@ -26,7 +27,7 @@ declare global {
 }
 
 function firstPoints(opened: Opened): Prefetched {
-  const view = fromAddress(location.hash.slice(1));
+  const view = fromAddress(host.address());
   const profile = TableProfile.of(opened);
   view.table = profile.info.name;
   complete(view, profile);
@@ -39,7 +40,7 @@ function firstPoints(opened: Opened): Prefetched {
   return { query, frames: received.then(() => frames) };
 }
 
-const opened = open(fromAddress(location.hash.slice(1)).table);
+const opened = open(fromAddress(host.address()).table);
 const ahead = opened.then(firstPoints);
 window.kubistFirst = { opened, ahead };
 // The code that awaits these promises reports a failure.

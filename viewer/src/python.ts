@@ -1,6 +1,7 @@
 /** Python code that queries what is on the screen, or the trajectories through it. */
 
 import type { Region } from "./api";
+import { host } from "./host";
 
 const literal = (value: unknown): string => {
   if (value === null) return "None";
@@ -19,5 +20,5 @@ export function pythonLines(table: string, region: Region, precision: number, pa
     precision < 1 ? `precision=${precision}` : "",
   ].filter(Boolean);
   const method = path === null ? "query" : "trajectories";
-  return `t = kubist.connect("${location.origin}", ${JSON.stringify(table)})\nt.${method}(${parts.join(", ")})`;
+  return `t = ${host.python(table)}\nt.${method}(${parts.join(", ")})`;
 }

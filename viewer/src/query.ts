@@ -2,6 +2,7 @@
 
 import type { Region } from "./api";
 import type { PointsColumn, PointsRequest } from "./generated/query";
+import { host } from "./host";
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
@@ -30,7 +31,7 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
     view.roi = view.frame = view.camera = null;
   }
   if (!profile.knows(view.color)) view.color = null;
-  if (view.color === null && !location.hash.includes("color=")) {
+  if (view.color === null && !host.address().includes("color=")) {
     const excluded = [...view.axes, ...profile.info.identity];
     view.color = profile.numeric.find((column) => column.kind === "number" && !excluded.includes(column.name))?.name ?? null;
   }

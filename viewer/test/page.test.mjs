@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, root, serve } from "./browser.mjs";
+import { compare } from "./compare.mjs";
 import { close, run, settled as arrived, status, visit } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
@@ -44,54 +45,16 @@ describe("the page", { skip }, () => {
   const count = async (body) => (await (await post("count", body)).json()).count;
 
   /** Where records are expected on the picture, and where they are. */
-  async function compare(page, axes, region) {
+  async function picture(page, axes, region) {
     const text = await (await post("query", { ...region, columns: axes, format: "csv" })).text();
     const records = text.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
-    return page.evaluate(([records, flat]) => {
-      const app = window.kubist;
-      app.scene.box.visible = false;
-      app.scene.updateCamera();
-      app.scene.render();
-      const { canvas, frame } = app.scene;
-      const copy = document.createElement("canvas");
-      [copy.width, copy.height] = [canvas.width, canvas.height];
-      const context = copy.getContext("2d");
-      context.drawImage(canvas, 0, 0);
-      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
-      const lit = new Uint8Array(width * height);
-      const night = data.slice(0, 3);
-      for (let k = 0; k < lit.length; k++) {
-        const off = Math.abs(data[4 * k] - night[0]) + Math.abs(data[4 * k + 1] - night[1]) + Math.abs(data[4 * k + 2] - night[2]);
-        lit[k] = off > 24 ? 1 : 0;
-      }
-      // The same camera, by hand.
-      const { projectionMatrix: p, matrixWorldInverse: v } = app.scene.camera;
-      const times = (m, [x, y, z, w]) => [0, 1, 2, 3].map((r) => m.elements[r] * x + m.elements[r + 4] * y + m.elements[r + 8] * z + m.elements[r + 12] * w);
-      const near = new Uint8Array(width * height);
-      let inside = 0, drawn = 0;
-      for (const record of records) {
-        const at = [0, 1, 2].map((k) => (k < record.length ? (record[k] - frame.center[k]) * frame.scale[k] : 0));
-        const [x, y, , w] = times(p, times(v, [...at, 1]));
-        const [px, py] = [((x / w + 1) / 2) * width, ((1 - y / w) / 2) * height];
-        if (!(px > 4 && py > 4 && px < width - 4 && py < height - 4)) continue;
-        inside++;
-        if (lit[Math.floor(py) * width + Math.floor(px)]) drawn++;
-        for (let dy = -4; dy <= 4; dy++) for (let dx = -4; dx <= 4; dx++) near[(Math.floor(py) + dy) * width + Math.floor(px) + dx] = 1;
-      }
-      let stray = 0, all = 0;
-      for (let k = 0; k < lit.length; k++) {
-        all += lit[k];
-        if (lit[k] && !near[k]) stray++;
-      }
-      app.scene.box.visible = true;
-      return { records: records.length, inside, drawn, lit: all, stray, flat };
-    }, [records, axes.length === 2]);
+    return compare(page, records);
   }
 
   test("draws what the query returns", async (t) => {
     for (const axes of [["x", "y", "z"], ["x", "y"], ["time", "diameter"]]) {
       const page = await open(`axes=${axes}&stretch=${axes[0] === "time" ? 1 : 0}&where=pid+%3C+1500&budget=2000000&mode=points`);
-      const seen = await compare(page, axes, { where: "pid < 1500", precision: (await status(page)).precision[0] });
+      const seen = await picture(page, axes, { where: "pid < 1500", precision: (await status(page)).precision[0] });
       t.diagnostic(`${axes}: ${JSON.stringify(seen)}`);
       assert(seen.inside > 3000);
       assert(seen.drawn >= 0.995 * seen.inside, "a record of the answer is not on the screen");

@@ -7,7 +7,8 @@
 !   call kubist_mpi_close(run)
 !
 ! Opening and closing are collective, for communicators of mpi_f08 and integers alike; nothing
-! between them is. What the modes are stands in kubist_mpi.h.
+! between them is, but for kubist_mpi_end_step: within a budget all ranks end a step with it
+! instead of kubist_end_step. What the modes are stands in kubist_mpi.h.
 module kubist_mpi
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64, error_unit
@@ -16,7 +17,7 @@ module kubist_mpi
   implicit none
   private
 
-  public :: kubist_mpi_run, kubist_mpi_open, kubist_mpi_close
+  public :: kubist_mpi_run, kubist_mpi_open, kubist_mpi_end_step, kubist_mpi_close
 
   integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2
 
@@ -29,6 +30,9 @@ module kubist_mpi
     type(MPI_Win) :: window = MPI_WIN_NULL
     character(1024) :: message = ""
   end type
+
+  ! Numbers of a rank's share in a step, as KUBIST_SHARE_WORDS and KUBIST_SHARE_LARGEST of kubist.h.
+  integer, parameter :: share_words = 7436, share_largest = 8
 
   interface kubist_mpi_open
     module procedure open_f08, open_integer
@@ -65,6 +69,22 @@ module kubist_mpi
     function c_writer_abort(writer) bind(c, name="kubist_writer_abort") result(status)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: writer
+      integer(c_int32_t) :: status
+    end function
+    function c_step_share(writer, words, largest) bind(c, name="kubist_step_share") result(status)
+      import :: c_double, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: writer
+      integer(c_int64_t), intent(out) :: words(*)
+      real(c_double), intent(out) :: largest(*)
+      integer(c_int32_t) :: status
+    end function
+    function c_step_settle(writer, words, largest, options, report) &
+      bind(c, name="kubist_step_settle") result(status)
+      import :: c_char, c_double, c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: writer, report
+      integer(c_int64_t), intent(in) :: words(*)
+      real(c_double), intent(in) :: largest(*)
+      character(kind=c_char), intent(in) :: options(*)
       integer(c_int32_t) :: status
     end function
     function c_writer_attach(table, options, memory, bytes, rank, writer) &
@@ -223,6 +243,37 @@ contains
     call agree(run, status)
   end subroutine
 
+  ! Ends the step in all ranks, within the budget of all. If a rank cannot end it, it says why, the others
+  ! get KUBIST_UNAVAILABLE, and it stays begun: end it together again, or abandon it. After KUBIST_BUSY
+  ! a rank ends it by kubist_end_step.
+  subroutine kubist_mpi_end_step(run, options, stat, errmsg)
+    type(kubist_mpi_run), intent(inout) :: run
+    character(*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int64_t) :: mine(share_words), words(share_words)
+    real(c_double) :: own(share_largest), largest(share_largest)
+    integer :: status
+    if (run%comm == MPI_COMM_NULL) then
+      run%message = "this run is closed"
+      call say(run, KUBIST_UNAVAILABLE, stat, errmsg)
+      return
+    end if
+    call kubist_settle(c_step_share(run%writer%handle, mine, own), status, run%message)
+    call MPI_Allreduce(mine, words, share_words, MPI_INTEGER8, MPI_SUM, run%comm)
+    call MPI_Allreduce(own, largest, share_largest, MPI_DOUBLE_PRECISION, MPI_MAX, run%comm)
+    if (status == KUBIST_OK) then
+      if (present(options)) then
+        call kubist_settle( &
+          c_step_settle(run%writer%handle, words, largest, letters(options), c_null_ptr), status, run%message)
+      else
+        call kubist_settle( &
+          c_step_settle(run%writer%handle, words, largest, letters("{}"), c_null_ptr), status, run%message)
+      end if
+    end if
+    call say(run, status, stat, errmsg)
+  end subroutine
+
   ! Waits for what is queued, at most for the time of each rank and then of each leader, and
   ! closes all. What could not be written in time is dropped, and the status says so.
   subroutine kubist_mpi_close(run, timeout, stat, errmsg)
@@ -334,8 +385,8 @@ contains
     integer, intent(in) :: number
     character(:), allocatable :: named
     character(:), allocatable :: rest
-    character(64) :: name
-    write (name, "(3a, i0, a)") '{"name": "', kind, "-", number, '", "tokens": true'
+    character(80) :: name
+    write (name, "(3a, i0, a)") '{"name": "', kind, "-", number, '", "tokens": true, "shared": true'
     rest = "}"
     if (present(options)) rest = adjustl(trim(options))
     if (index(rest, "{") == 1) rest = adjustl(trim(rest(2:)))

@@ -21,6 +21,12 @@ struct ArrowArrayStream;
 // Counts the changes that old programs cannot live with. The library's file name has it too.
 #define KUBIST_ABI_VERSION 1
 
+// Numbers of a writer's share in a step that are added up over all writers.
+#define KUBIST_SHARE_WORDS 7436
+
+// Numbers of which the largest counts.
+#define KUBIST_SHARE_LARGEST 8
+
 // How much an event matters.
 enum KubistLevel
 #ifdef __cplusplus
@@ -104,18 +110,6 @@ typedef struct KubistWriter KubistWriter;
 // Is told an event: a level of KubistLevel, and a message that is valid for the time of the call.
 typedef void (*KubistLog)(void *user, int32_t level, const char *message);
 
-// Callbacks of long calls, each of which may be null.
-typedef struct KubistHooks {
-  // sizeof(KubistHooks)
-  uint64_t size;
-  // Handed to the callbacks.
-  void *user;
-  // Says with anything but 0 that the call is to stop: it returns KUBIST_STATUS_CANCELLED soon.
-  int32_t (*cancelled)(void *user);
-  // Is told how much is done, in rows, and how much there is to do, 0 where nobody knows.
-  void (*progress)(void *user, uint64_t done, uint64_t total);
-} KubistHooks;
-
 // What became of a step.
 typedef struct KubistReport {
   // sizeof(KubistReport)
@@ -131,6 +125,18 @@ typedef struct KubistReport {
   // 1: its token was known: it had been written before, and was not again.
   int32_t repeated;
 } KubistReport;
+
+// Callbacks of long calls, each of which may be null.
+typedef struct KubistHooks {
+  // sizeof(KubistHooks)
+  uint64_t size;
+  // Handed to the callbacks.
+  void *user;
+  // Says with anything but 0 that the call is to stop: it returns KUBIST_STATUS_CANCELLED soon.
+  int32_t (*cancelled)(void *user);
+  // Is told how much is done, in rows, and how much there is to do, 0 where nobody knows.
+  void (*progress)(void *user, uint64_t done, uint64_t total);
+} KubistHooks;
 
 #ifdef __cplusplus
 extern "C" {
@@ -207,7 +213,8 @@ KubistStatus kubist_leader_close(struct KubistLeader *leader,
 KubistStatus kubist_leader_abort(struct KubistLeader *leader);
 
 // Opens a writer that puts into the ring of a node, as its rank `rank`; the memory must stay until
-// it is closed. Options are those of a writer, of which "timeout_seconds" and "when_full" count.
+// it is closed. Options are those of a writer, of which "timeout_seconds", "when_full" and those of
+// a budget count.
 // A step that ended is queued: kubist_wait waits for the leader, which commits a step once all
 // ranks ended or abandoned it, and stops if one passes it by.
 KubistStatus kubist_writer_attach(const struct KubistTable *table,
@@ -216,6 +223,24 @@ KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   uint64_t bytes,
                                   uint32_t rank,
                                   struct KubistWriter **writer);
+
+// This writer's share in what all writers of the step that is begun decide: KUBIST_SHARE_WORDS
+// numbers to be added up over all writers, and KUBIST_SHARE_LARGEST of which the largest count.
+// After a failure it is the share of a writer that cannot end the step, which is to be added too:
+// the others learn of it. The step stays begun, and takes no more columns.
+KubistStatus kubist_step_share(const struct KubistWriter *writer,
+                               uint64_t *words,
+                               double *largest);
+
+// Ends the step by the sum of all writers' shares: what the budget keeps of it is durable, or
+// queued. Options and report are those of kubist_end_step, which also ends it after
+// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns
+// KUBIST_STATUS_UNAVAILABLE and it stays begun.
+KubistStatus kubist_step_settle(const struct KubistWriter *writer,
+                                const uint64_t *words,
+                                const double *largest,
+                                const char *options,
+                                struct KubistReport *report);
 
 // Why the last call that failed on this thread did: names the table, the column, the value. Empty
 // if none has. It stays as it is until another call on this thread fails.

@@ -7,9 +7,10 @@
  *     kubist_end_step(run.writer, NULL, NULL);
  *     kubist_mpi_close(&run, 60.0);
  *
- * Opening and closing are collective, nothing between them is. A rank without particles begins and
- * ends the step as the others do, with or without columns. Only the thread that calls these
- * functions calls MPI.
+ * Opening and closing are collective, nothing between them is, but for kubist_mpi_end_step: within a
+ * budget ("budget_bytes_per_step" and others among the writer's options) all ranks end a step with it
+ * instead of kubist_end_step. A rank without particles begins and ends the step as the others do, with
+ * or without columns. Only the thread that calls these functions calls MPI.
  *
  * Each rank writes to the table on its own (KUBIST_MPI_PER_RANK), or puts into a ring in memory
  * that the ranks of a node share, and a thread of the node's first rank commits
@@ -42,6 +43,7 @@ typedef struct KubistMpiOptions {
   const char *writer_options; /* JSON, as of kubist_writer_open, without a name; may be null */
   int restart;                /* 1: steps after restart_after are taken back before the first */
   int64_t restart_after;
+  double collective_seconds; /* that a collective call waits for other ranks, beside its own time; 0: 600 */
 } KubistMpiOptions;
 
 typedef struct KubistMpi {
@@ -53,22 +55,61 @@ typedef struct KubistMpi {
   MPI_Win window;
   int at_end;          /* key of what MPI_Finalize calls, where the run was not closed */
   KubistLeader **kept; /* what it ends then */
-  char message[1024];  /* why a collective call failed, the same in all ranks */
+  double patience;     /* that a collective call waits for other ranks */
+  int is_torn;         /* a rank did not come: no collective call is possible any more */
+  char message[1024];  /* why a collective call failed */
 } KubistMpi;
 
-/* The worst status of all ranks, and its message, in all of them. */
-static inline KubistStatus kubist_mpi_agree(KubistMpi *run, MPI_Comm comm, KubistStatus status) {
-  struct {
+/* Waits until all ranks have come to what was begun; `more` seconds are theirs besides. */
+static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *requests, int count, double more) {
+  const double end = MPI_Wtime() + run->patience + (more > 0.0 ? more : 0.0);
+  int done = 0;
+  while (!done) {
+    MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+    if (done || MPI_Wtime() < end) continue;
+    run->is_torn = 1;
+    snprintf(run->message, sizeof run->message,
+             "a rank did not come to a collective call within %g s: it has died, or does something else", run->patience);
+    return KUBIST_STATUS_UNAVAILABLE;
+  }
+  return KUBIST_STATUS_OK;
+}
+
+/* The worst status of all ranks, and its message, in all of them. What a rank that never comes could
+ * still write to is not freed. */
+static inline KubistStatus kubist_mpi_agree_within(KubistMpi *run, MPI_Comm comm, KubistStatus status, double more) {
+  struct Word {
     int status, rank;
-  } mine, worst;
-  mine.status = (int)status;
-  MPI_Comm_rank(comm, &mine.rank);
-  MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, comm);
-  if (worst.status == KUBIST_STATUS_OK) return KUBIST_STATUS_OK;
-  if (mine.rank == worst.rank && status != KUBIST_STATUS_OK && run->message[0] == '\0')
-    snprintf(run->message, sizeof run->message, "rank %d: %.980s", mine.rank, kubist_message());
-  MPI_Bcast(run->message, (int)sizeof run->message, MPI_CHAR, worst.rank, comm);
-  return (KubistStatus)worst.status;
+  } *mine, *worst;
+  char *message;
+  MPI_Request request;
+  KubistStatus ended;
+  if (run->is_torn) return KUBIST_STATUS_UNAVAILABLE;
+  mine = (struct Word *)calloc(1, 2 * sizeof *mine + sizeof run->message);
+  if (mine == NULL) MPI_Abort(comm, 1);
+  worst = mine + 1;
+  message = (char *)(worst + 1);
+  mine->status = (int)status;
+  MPI_Comm_rank(comm, &mine->rank);
+  MPI_Iallreduce(mine, worst, 1, MPI_2INT, MPI_MAXLOC, comm, &request);
+  ended = kubist_mpi_await(run, &request, 1, more);
+  if (ended == KUBIST_STATUS_OK && worst->status != KUBIST_STATUS_OK) {
+    if (mine->rank == worst->rank && status != KUBIST_STATUS_OK && run->message[0] == '\0')
+      snprintf(run->message, sizeof run->message, "rank %d: %.980s", mine->rank, kubist_message());
+    memcpy(message, run->message, sizeof run->message);
+    MPI_Ibcast(message, (int)sizeof run->message, MPI_CHAR, worst->rank, comm, &request);
+    ended = kubist_mpi_await(run, &request, 1, 0.0);
+    if (ended == KUBIST_STATUS_OK) {
+      memcpy(run->message, message, sizeof run->message);
+      ended = (KubistStatus)worst->status;
+    }
+  }
+  if (!run->is_torn) free(mine);
+  return ended;
+}
+
+static inline KubistStatus kubist_mpi_agree(KubistMpi *run, MPI_Comm comm, KubistStatus status) {
+  return kubist_mpi_agree_within(run, comm, status, 0.0);
 }
 
 /* A program of one MPI that the mpirun of another started sees itself alone, many times. */
@@ -104,7 +145,7 @@ static inline char *kubist_mpi_named(const char *options, const char *kind, int 
   length = strlen(rest) + 80;
   named = (char *)malloc(length);
   if (named != NULL)
-    snprintf(named, length, "{\"name\": \"%s-%d\", \"tokens\": true%s%s", kind, number, *rest == '}' ? "" : ", ", rest);
+    snprintf(named, length, "{\"name\": \"%s-%d\", \"tokens\": true, \"shared\": true%s%s", kind, number, *rest == '}' ? "" : ", ", rest);
   return named;
 }
 
@@ -151,9 +192,11 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   }
   run->kept = NULL;
   kubist_table_close(run->table);
-  if (run->window != MPI_WIN_NULL) MPI_Win_free(&run->window);
-  if (run->node != MPI_COMM_NULL) MPI_Comm_free(&run->node);
-  if (run->comm != MPI_COMM_NULL) MPI_Comm_free(&run->comm);
+  /* Freeing is collective: beside a rank that does not come it would not end. */
+  if (run->window != MPI_WIN_NULL && !run->is_torn) MPI_Win_free(&run->window);
+  if (run->node != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->node);
+  if (run->comm != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->comm);
+  run->comm = MPI_COMM_NULL;
   run->writer = NULL;
   run->leader = NULL;
   run->table = NULL;
@@ -217,6 +260,7 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   memset(&with, 0, sizeof with);
   run->comm = run->node = MPI_COMM_NULL;
   run->window = MPI_WIN_NULL;
+  run->patience = 600.0;
   status = kubist_mpi_check_launcher(run);
   if (status != KUBIST_STATUS_OK) return status;
   MPI_Comm_dup(comm, &run->comm);
@@ -225,6 +269,7 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
     status = KUBIST_STATUS_INVALID_INPUT;
   } else if (options != NULL) {
     with = *options;
+    if (with.collective_seconds > 0.0) run->patience = with.collective_seconds;
     if (with.mode < KUBIST_MPI_AUTO || with.mode > KUBIST_MPI_PER_NODE) {
       snprintf(run->message, sizeof run->message, "KubistMpiOptions: there is no mode %d", with.mode);
       status = KUBIST_STATUS_INVALID_INPUT;
@@ -286,6 +331,44 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   return status;
 }
 
+/* Ends the step in all ranks, collectively, within the budget of all: one histogram of priorities is
+ * added up, and every rank keeps the records below the same threshold. Options and report are those of
+ * kubist_end_step. If a rank cannot end the step, it says why, the others return
+ * KUBIST_STATUS_UNAVAILABLE, and it stays begun in all: end it together again, or abandon it. After
+ * KUBIST_STATUS_BUSY a rank ends it by kubist_end_step. run->message says why; it may differ from rank
+ * to rank. */
+static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *options, KubistReport *report) {
+  const size_t bytes = KUBIST_SHARE_WORDS * sizeof(uint64_t) + KUBIST_SHARE_LARGEST * sizeof(double);
+  KubistStatus own, status;
+  MPI_Request requests[2];
+  uint64_t *words;
+  double *largest;
+  char *mine;
+  run->message[0] = '\0';
+  if (run->is_torn || run->comm == MPI_COMM_NULL) {
+    snprintf(run->message, sizeof run->message, "this run is closed, or has lost a rank");
+    return KUBIST_STATUS_UNAVAILABLE;
+  }
+  mine = (char *)malloc(2 * bytes);
+  if (mine == NULL) MPI_Abort(run->comm, 1);
+  words = (uint64_t *)(mine + bytes);
+  largest = (double *)(words + KUBIST_SHARE_WORDS);
+  own = kubist_step_share(run->writer, (uint64_t *)mine, (double *)mine + KUBIST_SHARE_WORDS);
+  if (own != KUBIST_STATUS_OK) snprintf(run->message, sizeof run->message, "%.1000s", kubist_message());
+  MPI_Iallreduce(mine, words, (int)KUBIST_SHARE_WORDS, MPI_UINT64_T, MPI_SUM, run->comm, &requests[0]);
+  MPI_Iallreduce((double *)mine + KUBIST_SHARE_WORDS, largest, (int)KUBIST_SHARE_LARGEST, MPI_DOUBLE, MPI_MAX,
+                 run->comm, &requests[1]);
+  status = kubist_mpi_await(run, requests, 2, 0.0);
+  /* What a rank that never comes could still write to is not freed. */
+  if (status != KUBIST_STATUS_OK) return status;
+  if (own == KUBIST_STATUS_OK) {
+    own = kubist_step_settle(run->writer, words, largest, options, report);
+    if (own != KUBIST_STATUS_OK) snprintf(run->message, sizeof run->message, "%.1000s", kubist_message());
+  }
+  free(mine);
+  return own;
+}
+
 /* Waits for what is queued, at most for the time of each rank and then of each leader, and closes
  * all, collectively. What could not be written in time is dropped, and the status says so. */
 static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_seconds) {
@@ -294,13 +377,14 @@ static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_secon
   run->message[0] = '\0';
   status = kubist_writer_close(run->writer, timeout_seconds);
   if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) run->writer = NULL;
-  status = kubist_mpi_agree(run, run->comm, status);
+  status = kubist_mpi_agree_within(run, run->comm, status, timeout_seconds);
   if (run->leader != NULL) {
     of_leader = kubist_leader_close(run->leader, status == KUBIST_STATUS_OK ? timeout_seconds : 0.0);
     if (of_leader != KUBIST_STATUS_BUSY && of_leader != KUBIST_STATUS_CANCELLED) run->leader = NULL;
   }
-  if (status == KUBIST_STATUS_OK) status = kubist_mpi_agree(run, run->comm, of_leader);
-  else MPI_Barrier(run->comm);
+  /* After a failure too: nobody frees what another still uses. */
+  of_leader = kubist_mpi_agree_within(run, run->comm, of_leader, timeout_seconds);
+  if (status == KUBIST_STATUS_OK) status = of_leader;
   kubist_mpi_release(run);
   return status;
 }

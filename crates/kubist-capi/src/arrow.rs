@@ -10,6 +10,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use kubist::QueryStream;
 use kubist_insitu::{Failure, Result};
 
+use crate::floats::Quiet;
 use crate::hooks::{Call, Hooks};
 
 /// Takes a batch over, and looks at every value of it: it is what it says only if its producer
@@ -54,6 +55,7 @@ impl Iterator for Outgoing {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let _quiet = Quiet::now();
         let Outgoing { stream: slot, call, hooks, .. } = self;
         let stream = slot.as_mut()?;
         let next = hooks.run(call, || Ok(stream.next().transpose()?));
@@ -80,6 +82,7 @@ impl Drop for Outgoing {
 
 /// Drops what a panic may come out of.
 fn drop_quietly(stream: Option<QueryStream>) {
+    let _quiet = Quiet::now();
     // There is nobody to tell it to.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }

@@ -1,6 +1,6 @@
 //! Kubist for C, and with it for C++ and Fortran.
 //!
-//! Every function catches panics, returns a [`KubistStatus`](status::KubistStatus) and leaves its
+//! Every function catches panics, raises no floating-point exceptions, returns a [`KubistStatus`](status::KubistStatus) and leaves its
 //! message to `kubist_message`. Options and questions are JSON text, so that new ones change no
 //! function. Structs that cross begin with their size, so that they can grow. Callbacks are
 //! called on the thread that called Kubist, never on another.
@@ -15,11 +15,13 @@
 
 mod about;
 mod arrow;
+mod floats;
 mod hooks;
 mod log;
 mod options;
 mod question;
 mod ring;
+mod share;
 mod status;
 mod table;
 mod text;

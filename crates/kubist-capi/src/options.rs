@@ -10,7 +10,7 @@ use kubist::{
     Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions, TableOptions,
     Value, WriterOptions,
 };
-use kubist_insitu::{Failure, Kind, Result, StepOptions, WhenFull};
+use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -172,12 +172,22 @@ pub struct Writing {
     when_full: Full,
     threads: usize,
     tokens: bool,
+    budget_rows_per_step: Option<u64>,
+    budget_bytes_per_step: Option<u64>,
+    budget_bytes: Option<u64>,
+    budget_steps: Option<u64>,
+    always_keep: Option<String>,
+    persist_when: Option<String>,
+    whole_paths: Option<bool>,
+    /// Other writers write the same steps: a budget is of all.
+    shared: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Full {
     Block,
+    Thin,
     Fail,
 }
 
@@ -193,6 +203,14 @@ impl Default for Writing {
             when_full: Full::Block,
             threads,
             tokens: false,
+            budget_rows_per_step: None,
+            budget_bytes_per_step: None,
+            budget_bytes: None,
+            budget_steps: None,
+            always_keep: None,
+            persist_when: None,
+            whole_paths: None,
+            shared: false,
         }
     }
 }
@@ -210,10 +228,21 @@ impl Writing {
             queue: (self.queue > 0).then_some(self.queue),
             when_full: match self.when_full {
                 Full::Block => WhenFull::Block,
+                Full::Thin => WhenFull::Thin,
                 Full::Fail => WhenFull::Fail,
             },
             threads: self.threads,
             tokens: self.tokens,
+            budget: BudgetOptions {
+                rows_per_step: self.budget_rows_per_step,
+                bytes_per_step: self.budget_bytes_per_step,
+                bytes: self.budget_bytes,
+                steps: self.budget_steps,
+                always_keep: self.always_keep,
+                persist_when: self.persist_when,
+                whole_paths: self.whole_paths,
+                shared: self.shared,
+            },
             cancel: WriterOptions::default().cancel,
         })
     }

@@ -103,7 +103,8 @@ pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> Kubis
 }
 
 /// Opens a writer that puts into the ring of a node, as its rank `rank`; the memory must stay until
-/// it is closed. Options are those of a writer, of which "timeout_seconds" and "when_full" count.
+/// it is closed. Options are those of a writer, of which "timeout_seconds", "when_full" and those of
+/// a budget count.
 /// A step that ended is queued: kubist_wait waits for the leader, which commits a step once all
 /// ranks ended or abandoned it, and stops if one passes it by.
 #[no_mangle]
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn kubist_writer_attach(
         let options = options.into_engine()?;
         // SAFETY: as above.
         let ring = unsafe { Ring::find(memory.cast(), bytes) }?;
-        let attached = StepWriter::attach(&table.table, ring, rank, options.when_full)?;
+        let attached = StepWriter::attach(&table.table, ring, rank, &options)?;
         let stop = Arc::new(AtomicBool::new(false));
         let made = KubistWriter::new(attached, options.timeout, stop, table.hooks.clone());
         // SAFETY: as above.

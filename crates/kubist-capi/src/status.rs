@@ -7,6 +7,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use kubist::ErrorKind;
 use kubist_insitu::{Failure, Result};
 
+use crate::floats::Quiet;
+
 /// How a call ended: what the caller can do about it. kubist_message says more.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +85,9 @@ pub fn failed(failure: &Failure) -> KubistStatus {
     KubistStatus::of(failure.kind)
 }
 
-/// The status of a call whose panic, if it had one, ends here.
+/// The status of a call whose panic and floating-point exceptions, if it had any, end here.
 pub fn ended(call: impl FnOnce() -> Result<()>) -> KubistStatus {
+    let _quiet = Quiet::now();
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => KubistStatus::Ok,
         Ok(Err(failure)) => failed(&failure),

@@ -41,7 +41,7 @@ const TYPES: [(KubistType, Kind); 6] = [
 /// A writer of steps. One step is begun at a time.
 pub struct KubistWriter {
     writer: Mutex<StepWriter>,
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     stop: Arc<AtomicBool>,
     hooks: Hooks,
 }
@@ -75,7 +75,7 @@ impl KubistWriter {
     }
 
     /// Calls the writer, and tells what has happened meanwhile.
-    fn call<T: Send>(
+    pub(crate) fn call<T: Send>(
         &self,
         timeout: Duration,
         work: impl FnOnce(&mut StepWriter, &Patience<'_>) -> Result<T> + Send,
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn kubist_put_arrow(
 /// # Safety
 ///
 /// `out` is null or leads to as many bytes as it says.
-unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
+pub(crate) unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
     if out.is_null() {
         return Ok(());
     }

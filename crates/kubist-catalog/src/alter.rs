@@ -20,7 +20,7 @@ use kubist_types::{Cancel, Error, Metadata, Result, Value};
 
 use crate::core::Core;
 use crate::error::store_error;
-use crate::schema::TableSchema;
+use crate::schema::{KEPT_BELOW, TableSchema};
 use crate::segment::unix_ms;
 
 /// The longest default: it comes back once for each old row.
@@ -132,6 +132,22 @@ impl Core {
         let units: Vec<_> = unit.iter().map(|unit| (name.clone(), unit.clone())).collect();
         let field = with_units(&schema, &units)?.field(0).clone();
         self.alter(Alteration::AddColumn { field, default })
+    }
+
+    /// Makes the column that says below which priority records are kept, if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is another column of its name; as of [`Core::view`]; a storage error.
+    pub fn keep_below(&self) -> Result<()> {
+        match self.view(&Cancel::default())?.schema.kept_below {
+            Some(_) => Ok(()),
+            None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }) {
+                // Somebody else was at it.
+                Err(Error::Invalid(_)) if self.view(&Cancel::default())?.schema.kept_below.is_some() => Ok(()),
+                done => done,
+            },
+        }
     }
 
     /// Sets metadata of the table or of a column: new values by key, all at once; null

@@ -35,6 +35,8 @@ use kubist_types::options::TableOptions;
 pub const STEP: &str = "_kubist_step";
 /// The step of rows that were committed without one.
 pub const NO_STEP: i64 = i64::MIN;
+/// The column that says below which priority records were kept.
+pub const KEPT_BELOW: &str = "kept_below";
 /// Hidden identity columns of a table without identity.
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
@@ -61,6 +63,9 @@ pub struct TableSchema {
     pub metadata: Metadata,
     /// Metadata of columns, their units among it, by name.
     pub about: BTreeMap<String, Metadata>,
+    /// The stored column that says below which priority records were kept, once steps are thinned
+    /// as they are written. It is null in rows that were not, and 1 in those that are kept always.
+    pub kept_below: Option<usize>,
     /// How many alterations it took.
     pub version: u64,
     /// Columns of the creation.
@@ -188,6 +193,7 @@ impl TableSchema {
             stored_index: (0..stored.len()).collect(),
             metadata: Metadata::new(),
             about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
+            kept_below: None,
             version: 0,
             created: user.len(),
             added: Vec::new(),
@@ -210,6 +216,7 @@ impl TableSchema {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
             Alteration::AddColumn { field, default } => next.add(field, default)?,
+            Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
@@ -262,6 +269,17 @@ impl TableSchema {
         let scales = grid.dimensions.iter().map(|dimension| dimension.scale.clone()).collect();
         self.dimensions.clone_from(&dimensions);
         self.grids.push(Grid { dimensions, scales, said: Arc::new(grid.clone()) });
+        Ok(())
+    }
+
+    fn keep_below(&mut self, column: &str) -> Result<()> {
+        if let Some(there) = self.kept_below {
+            let there = self.user_field(there).name();
+            return Err(Error::invalid(format!("column {there:?} says already below which priority records are kept")));
+        }
+        let field = Field::new(column, DataType::Float64, true);
+        self.add(&field, &arrow_array::new_null_array(&DataType::Float64, 1))?;
+        self.kept_below = Some(self.stored.fields().len() - 1);
         Ok(())
     }
 

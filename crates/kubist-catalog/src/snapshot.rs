@@ -1,8 +1,9 @@
 //! A snapshot: one state of the table, pinned.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kubist_types::{Cancel, Error, Result};
+use kubist_types::{Cancel, Error, Result, Thinned};
 
 use crate::core::Core;
 use crate::directory::Directory;
@@ -69,6 +70,24 @@ impl Snapshot {
     pub fn complete_steps(&self) -> Vec<i64> {
         let history = &self.view.history;
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
+    }
+
+    /// What is known of all records of a range of steps, or of all there are, if some of these were
+    /// thinned as they were written.
+    pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
+        self.view.schema.kept_below?;
+        let history = &self.view.history;
+        let unseen = match steps.is_some() || self.step.is_some() {
+            true => history.incomplete(),
+            false => BTreeSet::new(),
+        };
+        let (low, high) = steps.unwrap_or_default();
+        let takes = |step: i64| {
+            low.is_none_or(|low| step >= low)
+                && [high, self.step].into_iter().flatten().all(|high| step <= high)
+                && !unseen.contains(&step)
+        };
+        history.whole(takes, low.is_none())
     }
 
     /// All live runs, arranged: as many as there are.

@@ -89,6 +89,11 @@ impl PendingFile {
         self.file.try_clone().map_err(|error| Failure::io(&self.destination, &error))
     }
 
+    /// Where it is written: for programs that write it themselves.
+    pub fn path(&self) -> &Path {
+        self.temporary.as_deref().unwrap_or(&self.destination)
+    }
+
     /// Where it will be.
     pub fn destination(&self) -> &Path {
         &self.destination

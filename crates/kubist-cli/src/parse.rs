@@ -84,12 +84,12 @@ pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a arrow_schema::Fi
     Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
 }
 
-/// The name of a picture: a PNG file is all that is drawn.
-pub fn picture(text: &str) -> Result<PathBuf, String> {
+/// The name of a file with charts, which are PNGs.
+pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
         None | Some("png") => Ok(path),
-        Some(ending) => Err(format!("pictures are PNG files: name one that ends in .png, not .{ending}")),
+        Some(ending) => Err(format!("charts are PNG files: name one that ends in .png, not .{ending}")),
     }
 }
 
@@ -406,6 +406,14 @@ pub fn size(text: &str) -> Result<(u32, u32), String> {
     match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
         Some((Ok(width), Ok(height))) if SIDES.contains(&width) && SIDES.contains(&height) => Ok((width, height)),
         _ => Err(format!("expected WIDTHxHEIGHT, each {} to {} pixels", SIDES.start(), SIDES.end())),
+    }
+}
+
+/// Pictures a second.
+pub fn frame_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),
+        _ => Err("expected a number of pictures a second, 0.01 to 100".to_string()),
     }
 }
 

@@ -2,25 +2,34 @@
 
 use std::io::{BufWriter, Write};
 
-use kubist_plot::{Canvas, Chart, Error};
+use kubist_plot::{Chart, Error, Format, Scene};
 
 use crate::failure::{Failure, Result};
 use crate::output::PendingFile;
 
-/// Writes a picture with `texts` (keyword, text) in it, and gives the file its name.
-pub fn write(canvas: &Canvas, texts: &[(&str, &str)], pending: PendingFile) -> Result<()> {
+/// Writes a picture with a title and a description in it, and gives the file its name.
+pub fn write(scene: &Scene, format: Format, title: &str, description: &str, pending: PendingFile) -> Result<()> {
+    write_by(pending, |out| scene.write(format, out, title, description))
+}
+
+/// Writes charts side by side as a PNG, and gives the file its name.
+pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile) -> Result<()> {
+    let texts = [("Software", "Kubist"), ("Title", title)];
+    write_by(pending, |out| kubist_plot::draw_charts(charts, title).write_png(out, &texts))
+}
+
+fn write_by(pending: PendingFile, draw: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<()> {
     let mut out = BufWriter::new(pending.writer()?);
-    let texts: Vec<(&str, &str)> = [("Software", "Kubist")].iter().chain(texts).copied().collect();
-    let written = canvas.write_png(&mut out, &texts).and_then(|()| out.flush().map_err(Error::Io));
-    written.map_err(|error| match error {
-        Error::Io(error) => Failure::io(pending.destination(), &error),
-        error => error.into(),
-    })?;
+    let written = draw(&mut out).and_then(|()| out.flush().map_err(Error::Io));
+    written.map_err(|error| failure(&pending, error))?;
     drop(out);
     pending.publish()
 }
 
-/// The same with charts side by side.
-pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile) -> Result<()> {
-    write(&kubist_plot::draw_charts(charts, title), &[("Title", title)], pending)
+/// A failure to write, which names the file.
+pub fn failure(pending: &PendingFile, error: Error) -> Failure {
+    match error {
+        Error::Io(error) => Failure::io(pending.destination(), &error),
+        error => error.into(),
+    }
 }

@@ -1,16 +1,22 @@
-//! `kubist plot`: a picture of a region.
+//! `kubist plot`: a picture of a region, or an animation.
 //!
 //! The sample is chosen by how many points a picture bears; what is drawn says
 //! how much of the region it is.
 
-use arrow_schema::{Field, Schema};
-use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table, Value};
+mod animate;
+mod frames;
+mod reel;
 
-use kubist_plot::{Axis, Coloring, Colormap, Picture, Points, RADII, Scale};
+use std::path::Path;
+
+use arrow_schema::{Field, Schema};
+use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Stats, Table, Value};
+
+use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, RADII, Scale, Style};
 
 use crate::args::{self, Aspect};
 use crate::cost::cost;
-use crate::failure::{Failure, Kind, Result};
+use crate::failure::{Failure, Result};
 use crate::output::{PendingFile, print_json, remark};
 use crate::{parse, picture};
 
@@ -18,93 +24,175 @@ use crate::{parse, picture};
 const POINTS: u64 = 200_000;
 
 pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
-    let [across, up] = &command.axes[..] else {
-        return Err(Failure::usage("--axes takes two columns: across, up"));
-    };
+    if command.animate.is_none() {
+        let format = Format::of(&command.output).map_err(|why| match animated(&command.output) {
+            true => Failure::usage(format!("{why}; an animation wants --animate COLUMN")),
+            false => Failure::usage(why),
+        })?;
+        let snapshot = Table::open(&command.table)?.snapshot()?;
+        return Asked::new(command, &snapshot)?.draw(format, cancel);
+    }
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    let schema = snapshot.schema();
-    let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
-    let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
-    let query = question(command, &snapshot, [x, y], color)?;
-    // Made first, so that a path that cannot be written is an error at once.
-    let pending = PendingFile::create(&command.output)?;
-    let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query.clone()))?;
-    let mut points = Points::new([x.name(), y.name()], color.map(|field| field.name().as_str()));
-    for batch in &mut stream {
-        points.add(&batch?)?;
+    animate::run(&Asked::new(command, &snapshot)?, cancel)
+}
+
+fn animated(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gif") || ending.eq_ignore_ascii_case("mp4"))
+}
+
+/// What is to be drawn, of which records.
+struct Asked<'a> {
+    command: &'a args::Plot,
+    snapshot: &'a Snapshot,
+    x: Field,
+    y: Field,
+    color: Option<Field>,
+    /// Of all that is drawn.
+    query: QuerySpec,
+}
+
+impl<'a> Asked<'a> {
+    fn new(command: &'a args::Plot, snapshot: &'a Snapshot) -> Result<Asked<'a>> {
+        let [across, up] = &command.axes[..] else {
+            return Err(Failure::usage("--axes takes two columns: across, up"));
+        };
+        let schema = snapshot.schema();
+        let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
+        let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
+        let query = question(command, &schema, [x, y], color)?;
+        Ok(Asked { command, snapshot, x: x.clone(), y: y.clone(), color: color.cloned(), query })
     }
-    let precision = stream.precision();
-    if points.is_empty() {
-        remark("no records there: the picture is empty");
+
+    /// One picture.
+    fn draw(&self, format: Format, cancel: &Cancel) -> Result<()> {
+        let command = self.command;
+        // Made first, so that a path that cannot be written is an error at once.
+        let pending = PendingFile::create(&command.output)?;
+        let Read { points, precision, stats } = self.read(self.query.clone(), cancel)?;
+        if points.is_empty() {
+            remark("no records there: the picture is empty");
+        }
+        let caption = self.caption(points.len() as u64, precision, true);
+        let picture = self.picture(points, precision, &caption)?;
+        let scene = kubist_plot::draw_picture(&picture);
+        cancel.check()?;
+        picture::write(&scene, format, &self.title(), &caption, pending)?;
+        if command.json {
+            return print_json(&serde_json::json!({
+                "output": command.output.to_string_lossy(),
+                "width": scene.width(),
+                "height": scene.height(),
+                "precision": precision,
+                "rows_returned": stats.rows_returned,
+                "rows_read": stats.rows_read,
+                "bytes_read": stats.bytes_read,
+                "pages_read": stats.pages_read,
+                "cubes_visited": stats.cubes_visited,
+                "runs_looked_up": stats.runs_looked_up,
+                "round_trips": stats.round_trips,
+                "seconds": stats.seconds,
+            }));
+        }
+        remark(&format!("{}: {}", command.output.display(), cost(&stats, precision)));
+        Ok(())
     }
-    let caption = caption(command, points.len() as u64, precision, &query, &snapshot);
-    let axis = |field: &Field| -> Result<Axis> {
-        let bounds = query.bounds.iter().filter(|bound| &bound.column == field.name());
+
+    /// What a file says of itself.
+    fn title(&self) -> String {
+        self.command.title.clone().unwrap_or_else(|| self.command.table.to_string())
+    }
+
+    fn points(&self) -> Points {
+        Points::new([self.x.name(), self.y.name()], self.color.as_ref().map(|field| field.name().as_str()))
+    }
+
+    fn read(&self, query: QuerySpec, cancel: &Cancel) -> Result<Read> {
+        let mut points = self.points();
+        let mut stream = self.snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
+        for batch in &mut stream {
+            points.add(&batch?)?;
+        }
+        Ok(Read { points, precision: stream.precision(), stats: stream.stats() })
+    }
+
+    fn picture(&self, points: Points, precision: f64, caption: &str) -> Result<Picture> {
+        let Asked { command, x, y, color, .. } = self;
+        let coloring = Coloring {
+            label: color.as_ref().map_or(String::new(), kubist_plot::label),
+            scale: match color.as_ref().map(kubist_plot::scale).transpose()? {
+                Some(Scale::Calendar) if command.log => {
+                    return Err(Failure::usage("--log: dates have no logarithm"));
+                }
+                _ if command.log => Scale::Log,
+                scale => scale.unwrap_or(Scale::Linear),
+            },
+            ends: command.range.unwrap_or_default(),
+            map: colormap(command.colormap),
+        };
+        Ok(Picture {
+            x: self.axis(x)?,
+            y: self.axis(y)?,
+            color: coloring,
+            equal_aspect: match command.aspect {
+                Aspect::Equal => true,
+                Aspect::Fill => false,
+                Aspect::Auto => kubist_plot::suits_equal_aspect(x, y, &points),
+            },
+            points,
+            precision,
+            title: command.title.clone(),
+            caption: caption.to_string(),
+            size: command.size,
+            radius: command.point_size,
+            style: match command.style {
+                args::Style::Paper => Style::Paper,
+                args::Style::Dark => Style::Dark,
+            },
+            scale_bar: kubist_plot::scale_bar(x, y),
+        })
+    }
+
+    fn axis(&self, field: &Field) -> Result<Axis> {
+        let bounds = self.query.bounds.iter().filter(|bound| &bound.column == field.name());
         let ends =
             bounds.fold((None, None), |ends, bound| (number(&bound.low).or(ends.0), number(&bound.high).or(ends.1)));
         Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field)?, ends })
-    };
-    let coloring = Coloring {
-        label: color.map_or(String::new(), kubist_plot::label),
-        scale: match color.map(kubist_plot::scale).transpose()? {
-            Some(Scale::Calendar) if command.log => {
-                return Err(Failure::usage("--log: dates have no logarithm"));
-            }
-            _ if command.log => Scale::Log,
-            scale => scale.unwrap_or(Scale::Linear),
-        },
-        ends: command.range.unwrap_or_default(),
-        map: colormap(command.colormap),
-    };
-    let picture = Picture {
-        x: axis(x)?,
-        y: axis(y)?,
-        color: coloring,
-        equal_aspect: match command.aspect {
-            Aspect::Equal => true,
-            Aspect::Fill => false,
-            Aspect::Auto => kubist_plot::suits_equal_aspect(x, y, &points),
-        },
-        points,
-        precision,
-        title: command.title.clone(),
-        caption: caption.clone(),
-        size: command.size,
-        radius: command.point_size,
-        dark: command.dark,
-    };
-    let canvas = kubist_plot::draw_picture(&picture);
-    cancel.check()?;
-    let shown = command.table.to_string();
-    let title = command.title.as_deref().unwrap_or(&shown);
-    picture::write(&canvas, &[("Title", title), ("Description", &caption)], pending)?;
-    let stats = stream.stats();
-    if command.json {
-        return print_json(&serde_json::json!({
-            "output": command.output.to_string_lossy(),
-            "width": canvas.width(),
-            "height": canvas.height(),
-            "precision": precision,
-            "rows_returned": stats.rows_returned,
-            "rows_read": stats.rows_read,
-            "bytes_read": stats.bytes_read,
-            "pages_read": stats.pages_read,
-            "cubes_visited": stats.cubes_visited,
-            "runs_looked_up": stats.runs_looked_up,
-            "round_trips": stats.round_trips,
-            "seconds": stats.seconds,
-        }));
     }
-    remark(&format!("{}: {}", command.output.display(), cost(&stats, precision)));
-    Ok(())
+
+    /// `n of N points, precision p`, and which region that is; `whole`: all of the region.
+    fn caption(&self, drawn: u64, precision: f64, whole: bool) -> String {
+        let (command, query) = (self.command, &self.query);
+        let everything = whole && query.bounds.is_empty() && query.filter.is_none();
+        let rows = if everything { self.snapshot.rows().ok() } else { None };
+        let mut caption = kubist_plot::caption(drawn, precision, rows);
+        for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
+            let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
+            caption += &if low == high {
+                format!(", {} = {low}", range.column)
+            } else {
+                format!(", {} in {low}:{high}", range.column)
+            };
+        }
+        if let Some(filter) = &query.filter {
+            caption += &format!(", where {filter}");
+        }
+        caption
+    }
 }
 
-fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color: Option<&Field>) -> Result<QuerySpec> {
+/// Points, of what precision they are, and what reading them took.
+struct Read {
+    points: Points,
+    precision: f64,
+    stats: Stats,
+}
+
+fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Option<&Field>) -> Result<QuerySpec> {
     for field in axes.into_iter().chain(color) {
         kubist_plot::scale(field)?;
     }
     if command.point_size.is_some_and(|radius| !RADII.contains(&radius)) {
-        return Err(Failure { kind: Kind::Usage, message: "--point-size lies between 0.1 and 100 pixels".to_string() });
+        return Err(Failure::usage("--point-size lies between 0.1 and 100 pixels"));
     }
     let mut columns: Vec<String> = Vec::new();
     for field in axes.into_iter().chain(color) {
@@ -112,7 +200,6 @@ fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color:
             columns.push(field.name().clone());
         }
     }
-    let schema: &Schema = &snapshot.schema();
     Ok(QuerySpec {
         bounds: parse::bounds(&command.region.ranges, schema)?,
         precision: command.region.precision,
@@ -124,25 +211,6 @@ fn question(command: &args::Plot, snapshot: &Snapshot, axes: [&Field; 2], color:
         filter: command.region.filter.clone(),
         ..QuerySpec::default()
     })
-}
-
-/// `n of N points, precision p`, and which region that is.
-fn caption(command: &args::Plot, drawn: u64, precision: f64, query: &QuerySpec, snapshot: &Snapshot) -> String {
-    let everything = query.bounds.is_empty() && query.filter.is_none();
-    let rows = if everything { snapshot.rows().ok() } else { None };
-    let mut caption = kubist_plot::caption(drawn, precision, rows);
-    for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
-        let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
-        caption += &if low == high {
-            format!(", {} = {low}", range.column)
-        } else {
-            format!(", {} in {low}:{high}", range.column)
-        };
-    }
-    if let Some(filter) = &query.filter {
-        caption += &format!(", where {filter}");
-    }
-    caption
 }
 
 /// The end of a box as a number that an axis can begin or end at.

@@ -71,8 +71,14 @@ fn messages_say_what_a_person_would() {
     workdir.run("query run.kubist --limti 3").fails(2, &["--limit"]);
     workdir.run("query run.kubist --columns PID,klnd").fails(2, &["no column `klnd`; did you mean `kind`?"]);
     workdir.run("estimate run.kubist maen(x)").fails(2, &["there is no aggregate \"maen\"; did you mean mean"]);
-    workdir.run("plot run.kubist --axes x,y -o a.svg").fails(2, &["pictures are PNG files", ".svg"]);
-    assert!(!workdir.path("a.svg").exists());
+    let ending = ["a picture is a PNG, SVG or PDF", "not .jpg"];
+    workdir.run("plot run.kubist --axes x,y -o a.jpg").fails(2, &ending);
+    workdir.run("plot run.kubist --axes x,y -o a.gif").fails(2, &["not .gif", "an animation wants --animate COLUMN"]);
+    workdir
+        .run("plot run.kubist --axes x,y --animate pid -o a.svg")
+        .fails(2, &["an animation is a GIF, an MP4 or a folder of PNGs", "not .svg"]);
+    workdir.run("model fit nowhere --plot a.svg --output f.json").fails(2, &["charts are PNG files", "not .svg"]);
+    assert!(!["a.jpg", "a.gif", "a.svg"].iter().any(|name| workdir.path(name).exists()));
     let found = workdir.run("query run.kubist --box PID=7 --columns KIND,Pid").ok();
     assert_eq!(found.out.lines().next(), Some("kind,pid"));
     assert_eq!(found.out.lines().count(), 2);

@@ -339,7 +339,7 @@ fn a_plot_is_a_picture() {
     let told = workdir.run("plot t --axes x,y --color z -o a.png --points 1000").ok();
     assert!(told.err.starts_with("a.png: 1,000 records, precision 0."), "{}", told.err);
     assert_eq!(size("a.png").0, 1200);
-    let options = "--box x=0.2:0.6 --precision 50% --log --colormap magma --size 640x480 --dark --json";
+    let options = "--box x=0.2:0.6 --precision 50% --log --colormap magma --size 640x480 --style dark --json";
     let cost = workdir.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
     assert_eq!(size("b.png"), (640, 480));
     assert_eq!((&cost["width"], &cost["precision"]), (&640.into(), &0.5.into()));

@@ -87,8 +87,19 @@ pub struct Properties {
     pub end: Option<End>,
     /// It is a histogram: zone maps know how far its outer bins reach.
     pub outer_bins: bool,
+    /// Some of the records that it adds up may be there for certain, and the others by chance.
+    pub takes_certain: bool,
+    /// It follows from what writers say of all records of steps that they thinned.
+    pub total: Option<Total>,
     /// In which unit it is.
     pub unit: UnitRule,
+}
+
+/// What it is of the values of its argument, a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Total {
+    Sum,
+    Mean,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

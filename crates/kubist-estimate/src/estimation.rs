@@ -11,6 +11,7 @@
 //! probability, so that with probability `1 - alpha` all intervals of all stages hold.
 
 mod figures;
+mod known;
 mod plan;
 mod tails;
 
@@ -28,6 +29,7 @@ use crate::figure::{Estimate, Outlook, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::unit;
+use known::Known;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_read::execute::{self, Wanted};
 use kubist_read::plan::LogicalPlan;
@@ -61,6 +63,8 @@ pub struct Estimation {
     units: BTreeMap<String, String>,
     pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
+    /// Where steps were thinned as they were written.
+    known: Option<Known>,
     accumulated: Accumulated,
     /// How many records there are, once that is known.
     rows: Option<u64>,
@@ -147,10 +151,14 @@ impl Estimation {
         };
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
+        let known = Known::of(snapshot, &options, &task)?;
+        let kept = known.as_ref().map_or(1.0, Known::below);
+        let end = end.min(kept);
         let everything = QuerySpec { precision: None, columns: Some(vec![]), ..options.query.clone() };
         let plan = Arc::new(LogicalPlan::new(snapshot, &options.run.clone().of(everything))?);
         let expected = match plan.query.range() {
-            Some(_) => plan.rough_rows()?,
+            // All of them lie below that priority.
+            Some(_) => plan.rough_rows()? / kept,
             None => 0.0,
         };
         let stats = plan.take_cost();
@@ -167,8 +175,9 @@ impl Estimation {
             units,
             pilot: None,
             tails,
+            rows: known.as_ref().and_then(Known::rows),
+            known,
             accumulated: Accumulated::default(),
-            rows: None,
             low,
             at: low,
             end,
@@ -242,7 +251,7 @@ impl Estimation {
             self.accumulated.add(&self.task, &pilot, part, false)?;
         }
         self.pilot = Some(Arc::new(pilot));
-        Ok(self.read_tails(&parts)? && !late)
+        Ok(self.read_certain(&parts)? && !late)
     }
 
     /// The values of records with priorities from `low` to `high`.
@@ -317,7 +326,11 @@ impl Estimation {
     /// Counts the records, if the tree knows their number or few must be read for it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
-        if self.rows.is_some() || !self.groups.fields().is_empty() || !self.task.aggregates.iter().any(needed) {
+        if self.known.is_some()
+            || self.rows.is_some()
+            || !self.groups.fields().is_empty()
+            || !self.task.aggregates.iter().any(needed)
+        {
             return Ok(());
         }
         let Some((inside, others)) = self.plan.by_box()? else { return Ok(()) };

@@ -119,12 +119,7 @@ pub struct Outlook {
 impl fmt::Display for Outlook {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outlook { rows, of, aggregate, around_zero } = self;
-        write!(
-            out,
-            "the goal is expected to take {} of {} records, because of {aggregate}",
-            about(*rows),
-            about(*of)
-        )?;
+        write!(out, "the goal is expected to take {} of {} records, because of {aggregate}", about(*rows), about(*of))?;
         if *around_zero {
             out.write_str(", which may be 0: no error is a small share of that, so give an absolute one (0.01 abs)")?;
         }

@@ -81,6 +81,11 @@ impl Sums {
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
 
+    /// Records that are there for certain.
+    pub fn certain(&self) -> f64 {
+        self.certain[0]
+    }
+
     /// Records that were read.
     pub fn records(&self) -> f64 {
         self.totals(1.0)[0]

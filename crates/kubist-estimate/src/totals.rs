@@ -67,7 +67,7 @@ impl<'a> Complete<'a> {
 
 impl<S: Smooth> Aggregate for S {
     fn properties(&self) -> Properties {
-        Smooth::properties(self)
+        Properties { takes_certain: true, ..Smooth::properties(self) }
     }
 
     fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {

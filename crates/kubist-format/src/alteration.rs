@@ -19,6 +19,9 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 pub enum Alteration {
     /// `default` is one value of the stored type.
     AddColumn { field: Field, default: ArrayRef },
+    /// The column that says below which priority the records of a step were kept; it is null in
+    /// the rows that are there.
+    KeptBelow { column: String },
     /// New values by key, of the table or a column; null takes one away.
     Set { column: Option<String>, values: Metadata },
     /// The next grid: rows are placed by it from here on.
@@ -53,6 +56,9 @@ pub struct GridDimension {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Head {
     AddColumn,
+    KeptBelow {
+        column: String,
+    },
     Set {
         column: Option<String>,
         values: Metadata,
@@ -78,6 +84,7 @@ impl Alteration {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let head = match self {
             Alteration::AddColumn { .. } => Head::AddColumn,
+            Alteration::KeptBelow { column } => Head::KeptBelow { column: column.clone() },
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
         };
@@ -106,6 +113,7 @@ impl Alteration {
         let length = reader.u32()? as usize;
         let head: Head = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
         match head {
+            Head::KeptBelow { column } => Ok(Alteration::KeptBelow { column }),
             Head::Set { column, values } => Ok(Alteration::Set { column, values }),
             Head::Grid(grid) => {
                 let scales = grid.dimensions.iter().map(|dimension| &dimension.scale);

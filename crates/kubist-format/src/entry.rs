@@ -5,6 +5,7 @@
 //! know are skipped if marked optional and refused otherwise, which leaves room
 //! for idempotence tokens, steps and other kinds of priority.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS};
@@ -12,6 +13,7 @@ use kubist_index::forest::Forest;
 use kubist_index::pages;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Commit, Rewrite, Run, RunId};
+use kubist_types::thinned::{ColumnSum, Thinned};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
@@ -33,6 +35,8 @@ pub struct CommitEntry {
     pub step: Option<StepMark>,
     /// Of copied rows, which bring their steps along: how many there are of each.
     pub steps: Vec<(i64, u64)>,
+    /// Of steps that were thinned as they were written: what is known of all their records.
+    pub thinned: Vec<(i64, Thinned)>,
     pub commit: Commit<Location>,
 }
 
@@ -76,8 +80,11 @@ mod section {
     pub const RANGES: u16 = 23;
     pub const GRIDS: u16 = 24;
     pub const PAGES: u16 = 26;
-    pub const KNOWN: [u16; 14] =
-        [RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES, GRIDS, PAGES];
+    pub const THINNED: u16 = 28;
+    pub const KNOWN: [u16; 15] = [
+        RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES, GRIDS, PAGES,
+        THINNED,
+    ];
 }
 
 fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -277,6 +284,9 @@ impl CommitEntry {
             let body: Vec<u8> = pairs.flat_map(u64::to_le_bytes).collect();
             put_section(section::STEPS, &body, &mut out);
         }
+        if !self.thinned.is_empty() {
+            put_section(section::THINNED, &thinned_body(&self.thinned), &mut out);
+        }
         put_grids(cubes_of(&self.commit.runs, &self.commit.cutoffs), forest, &mut out);
         put_runs(&self.commit.runs, forest, &mut out);
         put_steps(&self.commit.runs, &mut out);
@@ -299,7 +309,7 @@ impl CommitEntry {
         }
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
-        let (mut token, mut step, mut steps) = (None, None, Vec::new());
+        let (mut token, mut step, mut steps, mut thinned) = (None, None, Vec::new(), Vec::new());
         for (tag, body) in sections_of(&mut reader, forest)? {
             match tag {
                 section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
@@ -313,6 +323,7 @@ impl CommitEntry {
                         steps.push((reader.u64()? as i64, reader.u64()?));
                     }
                 }
+                section::THINNED => thinned = thinned_steps(body)?,
                 section::RUNS => commit.runs = runs(body, forest)?,
                 section::LOOKUPS => lookups::attach(body, &mut commit.runs)?,
                 section::RANGES => attach_ranges(body, &mut commit.runs)?,
@@ -321,7 +332,7 @@ impl CommitEntry {
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
-        Ok(CommitEntry { sequence, rows, token, step, steps, commit })
+        Ok(CommitEntry { sequence, rows, token, step, steps, thinned, commit })
     }
 }
 
@@ -387,6 +398,44 @@ impl RewriteEntry {
     }
 }
 
+fn thinned_body(steps: &[(i64, Thinned)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (step, Thinned { below, rows, always, bytes, sums }) in steps {
+        for word in [*step as u64, below.to_bits(), *rows, *always, *bytes] {
+            body.extend_from_slice(&word.to_le_bytes());
+        }
+        body.extend_from_slice(&(sums.len() as u32).to_le_bytes());
+        for (column, ColumnSum { values, sum }) in sums {
+            put_text(column, &mut body);
+            body.extend_from_slice(&values.to_le_bytes());
+            body.extend_from_slice(&sum.to_bits().to_le_bytes());
+        }
+    }
+    body
+}
+
+fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
+    let (mut reader, mut steps) = (Reader::new(body), Vec::new());
+    while !reader.is_empty() {
+        let (step, below) = (reader.u64()? as i64, f64::from_bits(reader.u64()?));
+        if !(0.0..=1.0).contains(&below) {
+            return Err(EntryError::Bad(format!("step {step} was kept below {below}, which is no share")));
+        }
+        let (rows, always, bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let mut thinned = Thinned { below, rows, always, bytes, sums: BTreeMap::new() };
+        for _ in 0..reader.u32()? {
+            let column = reader.text()?.to_string();
+            let sum = ColumnSum { values: reader.u64()?, sum: f64::from_bits(reader.u64()?) };
+            if !sum.sum.is_finite() {
+                return Err(EntryError::Bad(format!("the sum of column {column:?} of step {step} is not finite")));
+            }
+            thinned.sums.insert(column, sum);
+        }
+        steps.push((step, thinned));
+    }
+    Ok(steps)
+}
+
 /// The steps of runs that have one. Those of a log's entry have none: there the entry says it.
 fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
     let mut body = Vec::new();
@@ -419,7 +468,7 @@ fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryEr
 impl CommitEntry {
     /// Live runs and cutoffs, as checkpoints keep them.
     pub fn of_live(live: Commit<Location>) -> CommitEntry {
-        CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], commit: live }
+        CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], thinned: vec![], commit: live }
     }
 }
 

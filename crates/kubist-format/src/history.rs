@@ -6,7 +6,9 @@
 //! starts again from a checkpoint can commit them anew.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use kubist_types::Thinned;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{CommitEntry, StepMark};
@@ -27,12 +29,15 @@ pub struct Progress {
     steps: BTreeMap<(i64, u64), Marked>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Marked {
     position: u64,
     sequence: u64,
     rows: u64,
     step: Option<StepMark>,
+    /// What is known of all records of the step, if only some were written.
+    #[serde(default, with = "shared", skip_serializing_if = "Option::is_none")]
+    thinned: Option<Arc<Thinned>>,
 }
 
 /// The writers that a step waits for; fixed once declared.
@@ -61,16 +66,22 @@ impl History {
         progress.commits = entry.sequence;
         progress.rows += entry.rows;
         progress.live_rows += entry.rows;
-        let marked = Marked { position, sequence: entry.sequence, rows: entry.rows, step: entry.step };
+        let marked = Marked { position, sequence: entry.sequence, rows: entry.rows, step: entry.step, thinned: None };
+        let thinned = |step: i64| {
+            let of_step = entry.thinned.iter().find(|(thinned, _)| *thinned == step);
+            of_step.map(|(_, thinned)| Arc::new(thinned.clone()))
+        };
         if let Some(token) = &entry.token {
-            progress.tokens.insert(token.clone(), marked);
+            progress.tokens.insert(token.clone(), marked.clone());
         }
         if let Some(mark) = entry.step {
+            let marked = Marked { thinned: thinned(mark.step), ..marked.clone() };
             progress.steps.insert((mark.step, position), marked);
         }
         for (step, rows) in &entry.steps {
             let mark = StepMark { step: *step, abandoned: false };
-            progress.steps.insert((*step, position), Marked { rows: *rows, step: Some(mark), ..marked });
+            let of_step = Marked { rows: *rows, step: Some(mark), thinned: thinned(*step), ..marked.clone() };
+            progress.steps.insert((*step, position), of_step);
         }
     }
 
@@ -135,8 +146,62 @@ impl History {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
+    /// What is known of all records of the steps that `takes` says, and, with `stepless`, of those
+    /// without a step; `None` if none of these was thinned. Where some were not, nobody has added
+    /// their values up, and there are no sums.
+    pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
+        let all = || self.writers.values().flat_map(|progress| &progress.steps);
+        let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);
+        let joined = taken().filter_map(|marked| marked.thinned.as_deref());
+        let joined = joined.fold(None, |whole: Option<Thinned>, one| {
+            Some(whole.map_or_else(|| one.clone(), |whole| whole.join(one)))
+        })?;
+        let of_steps: u64 = all().map(|(_, marked)| marked.rows).sum();
+        let without_step = if stepless { self.live_rows().saturating_sub(of_steps) } else { 0 };
+        let others = taken().filter(|marked| marked.thinned.is_none()).map(|marked| marked.rows).sum::<u64>();
+        let rest = others + without_step;
+        let sums = if rest == 0 { joined.sums } else { BTreeMap::new() };
+        Some(Thinned { rows: joined.rows + rest, sums, ..joined })
+    }
+
+    /// What is known of all records of each step that was thinned.
+    pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
+        let (mut steps, mut others) = (BTreeMap::<i64, Thinned>::new(), BTreeMap::<i64, u64>::new());
+        for ((step, _), marked) in self.writers.values().flat_map(|progress| &progress.steps) {
+            match &marked.thinned {
+                Some(thinned) => {
+                    let joined = steps.remove(step).map(|whole| whole.join(thinned));
+                    steps.insert(*step, joined.unwrap_or_else(|| Thinned::clone(thinned)));
+                }
+                None => *others.entry(*step).or_default() += marked.rows,
+            }
+        }
+        for (step, thinned) in &mut steps {
+            if let Some(rows) = others.get(step).filter(|rows| **rows > 0) {
+                // Of rows that were not thinned nobody has added the values up.
+                thinned.rows += rows;
+                thinned.sums.clear();
+            }
+        }
+        steps
+    }
+
     pub fn live_rows(&self) -> u64 {
         self.writers.values().map(|progress| progress.live_rows).sum()
+    }
+}
+
+/// A value that is shared, as itself.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<T: Serialize, S: Serializer>(shared: &Option<Arc<T>>, to: S) -> Result<S::Ok, S::Error> {
+        shared.as_deref().serialize(to)
+    }
+
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::deserialize(from)?.map(Arc::new))
     }
 }
 

@@ -49,6 +49,11 @@ impl Lane {
         }
     }
 
+    /// Bytes that can be put without waiting, and those that all of the lane has.
+    pub fn space(&self) -> (usize, usize) {
+        (self.free(), self.ring.lane_bytes())
+    }
+
     fn free(&self) -> usize {
         self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
     }
@@ -59,7 +64,16 @@ impl Lane {
     ///
     /// `Busy`; `Invalid` if it never fits; what stops the leader.
     pub fn check_room(&self, values: &Values<'_>, when_full: WhenFull) -> Result<()> {
-        self.room(self.beginning() + HEADER + values.bytes().next_multiple_of(8), when_full)
+        self.check_space(HEADER + values.bytes().next_multiple_of(8), when_full)
+    }
+
+    /// The same for messages of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Lane::check_room`].
+    pub fn check_space(&self, bytes: usize, when_full: WhenFull) -> Result<()> {
+        self.room(self.beginning() + bytes, when_full)
     }
 
     /// What telling the leader of the step takes.
@@ -152,6 +166,21 @@ impl Lane {
             lane.write(values.bytes(), patience, &|from, into| values.copy(from, into))?;
             let filling = values.bytes().next_multiple_of(8) - values.bytes();
             lane.write(filling, patience, &|_, into| into.fill(0))
+        })
+    }
+
+    /// Tells what is known of all records of the step: what stands for it as words.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Lane::put`].
+    pub fn tell(&mut self, words: &[u64], patience: &Patience) -> Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let header = Header { what: What::Thinned, column: 0, step: 0, bytes: bytes.len() as u64, rows: 0 };
+        self.open(patience)?;
+        self.whole(patience, |lane, patience| {
+            lane.send(header, patience)?;
+            lane.write(bytes.len(), patience, &|from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
         })
     }
 

@@ -5,6 +5,7 @@
 //! a step, closes in it, or passes it by, takes the node's step with it: what the others put is not
 //! written either, for it would be taken for the whole. The leader says so to all of them and ends.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use kubist::{ErrorKind, Table};
+use kubist::{ErrorKind, Table, Thinned};
 
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
@@ -20,6 +21,7 @@ use crate::patience::Patience;
 use crate::presence::{Home, Watched};
 use crate::queue::{Queue, Ready, step_back};
 use crate::ring::{HEADER, Header, Ring, What};
+use crate::sample;
 use crate::staged::Staged;
 use crate::step::{Level, StepOptions};
 use crate::values::{Kind, buffer};
@@ -110,11 +112,19 @@ struct Incoming {
     staged: Option<Staged>,
     /// The column whose values are coming, and those that are here.
     column: Option<(Header, Vec<u8>)>,
+    /// What is known of all records of the step.
+    thinned: Option<Thinned>,
     /// A step that waits for the other ranks; without batches it is abandoned.
-    ended: Option<(i64, Option<Vec<RecordBatch>>)>,
+    ended: Option<(i64, Option<Part>)>,
     closed: bool,
     /// Its process, from its first word on.
     process: Option<Watched>,
+}
+
+/// One rank's rows of a step.
+struct Part {
+    batches: Vec<RecordBatch>,
+    thinned: Option<Thinned>,
 }
 
 struct Serving {
@@ -193,12 +203,28 @@ impl Serving {
         }
         let of_step = |lane: &&mut Incoming| lane.ended.as_ref().is_some_and(|(ended, _)| *ended == step);
         let parts = self.lanes.iter_mut().filter(of_step).filter_map(|lane| lane.ended.take()?.1);
-        let parts: Vec<Vec<RecordBatch>> = parts.collect();
-        let batches = (!parts.is_empty()).then(|| parts.into_iter().flatten().collect());
+        let parts: Vec<Part> = parts.collect();
+        let thinned = joined(&parts);
+        let batches = (!parts.is_empty()).then(|| parts.into_iter().flat_map(|part| part.batches).collect());
         let token = self.tokens.then(|| format!("step {step}"));
-        self.queue.push(Ready { step, token, batches })?;
+        self.queue.push(Ready { step, token, batches, thinned })?;
         Ok(true)
     }
+}
+
+/// What is known of all records of a step, if some rank thinned it. Of ranks that did not, nobody has added
+/// the values up.
+fn joined(parts: &[Part]) -> Option<Thinned> {
+    let mut all: Option<Thinned> = None;
+    for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
+        all = Some(all.map_or_else(|| thinned.clone(), |all| all.join(thinned)));
+    }
+    let whole = parts.iter().filter(|part| part.thinned.is_none()).flat_map(|part| &part.batches);
+    let rows: u64 = whole.map(|batch| batch.num_rows() as u64).sum();
+    all.map(|all| match rows {
+        0 => all,
+        rows => Thinned { rows: all.rows + rows, sums: BTreeMap::new(), ..all },
+    })
 }
 
 /// The lowest step that a rank ended, if every rank has said all that it will ever say of it.
@@ -214,7 +240,7 @@ fn lowest(lanes: &[Incoming]) -> Option<i64> {
 
 impl Incoming {
     fn new(rank: u32) -> Incoming {
-        Incoming { rank, staged: None, column: None, ended: None, closed: false, process: None }
+        Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
     /// Takes what has come, up to the end of a step; whether there was something.
@@ -234,7 +260,7 @@ impl Incoming {
     }
 
     /// Takes values of a column, and keeps it when all are here.
-    fn values(&mut self, ring: &Ring, layout: &Layout, header: Header, mut values: Vec<u8>) -> Result<usize> {
+    fn values(&mut self, ring: &Ring, layout: &mut Layout, header: Header, mut values: Vec<u8>) -> Result<usize> {
         let left = header.bytes as usize - values.len();
         let some = (ring.waiting(self.rank) as usize).min(left);
         ring.take(self.rank, some, &mut values);
@@ -244,6 +270,11 @@ impl Incoming {
             return Ok(some);
         }
         ring.skip(self.rank, filling as usize);
+        if header.what == What::Thinned {
+            let words: Vec<u64> = values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            self.thinned = Some(sample::thinned(&words, layout)?);
+            return Ok(some + 1);
+        }
         let column = header.column as usize;
         if let (Some(kind), Some(staged)) = (Kind::of(layout.data_type(column)), &mut self.staged) {
             staged.check_column(layout, column, header.rows as usize)?;
@@ -274,18 +305,25 @@ impl Incoming {
                 }
                 self.column = Some((header, buffer(header.bytes as usize)?));
             }
+            What::Thinned => {
+                if self.staged.is_none() || !header.bytes.is_multiple_of(8) {
+                    return garbled();
+                }
+                self.column = Some((header, buffer(header.bytes as usize)?));
+            }
             What::Part => {
                 let Some(staged) = &mut self.staged else { return garbled() };
                 staged.check(layout)?;
                 staged.end_part(layout)?;
             }
             What::End => {
-                let Some(staged) = self.staged.take() else { return garbled() };
+                let Some(mut staged) = self.staged.take() else { return garbled() };
                 staged.check(layout)?;
-                self.ended = Some((staged.step, Some(staged.into_batches(layout)?)));
+                let part = Part { batches: staged.take_batches(layout)?, thinned: self.thinned.take() };
+                self.ended = Some((staged.step, Some(part)));
             }
             What::Abandon => {
-                self.staged = None;
+                (self.staged, self.thinned) = (None, None);
                 self.ended = Some((header.step, None));
             }
             What::Close => {

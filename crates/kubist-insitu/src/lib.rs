@@ -8,17 +8,23 @@
 //! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of
 //!   them commits the steps of all.
 //!
+//! A [budget](BudgetOptions) keeps a sample of each step, the same for all writers that add up
+//! their [shares](Share).
+//!
 //! What is put is copied before the call returns. Nothing here knows MPI: whoever shares the
 //! memory of a ring says where it is. No thread of this crate calls back into the solver.
 
+mod budget;
 mod failure;
 mod lane;
 mod layout;
 mod leader;
 mod patience;
+mod persist;
 mod presence;
 mod queue;
 pub mod ring;
+mod sample;
 mod staged;
 mod step;
 #[cfg(test)]
@@ -26,6 +32,7 @@ mod tests;
 mod values;
 mod writer;
 
+pub use budget::{BudgetOptions, SHARE_LARGEST, SHARE_WORDS, Share};
 pub use failure::{Failure, Result};
 pub use leader::Leader;
 pub use patience::Patience;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use kubist::{Cancel, CommitOptions, ErrorKind, Writer};
+use kubist::{Cancel, CommitOptions, ErrorKind, Thinned, Writer};
 
 use crate::failure::{Failure, Result};
 use crate::patience::Patience;
@@ -32,6 +32,8 @@ pub struct Ready {
     pub token: Option<String>,
     /// `None`: this writer has nothing for the step and never will.
     pub batches: Option<Vec<RecordBatch>>,
+    /// What is known of all records of the step, if only some are in the batches.
+    pub thinned: Option<Thinned>,
 }
 
 /// Commits a step, whole.
@@ -40,7 +42,7 @@ pub struct Ready {
 ///
 /// As of `Writer::append` and `Writer::commit_as`; nothing of the step is in the table then.
 pub fn commit(writer: &mut Writer, ready: Ready) -> Result<Report> {
-    let Ready { step, token, batches } = ready;
+    let Ready { step, token, batches, thinned } = ready;
     let committed = match &batches {
         None if token.is_some() && writer.last_step()?.is_some_and(|last| last >= step) => {
             return Ok(Report { step, durable: true, repeated: true, abandoned: true, ..Report::default() });
@@ -51,7 +53,11 @@ pub fn commit(writer: &mut Writer, ready: Ready) -> Result<Report> {
                 writer.discard();
                 return Err(error.into());
             }
-            writer.commit_as(&CommitOptions { step: Some(step), token })?
+            let options = CommitOptions { step: Some(step), token };
+            match thinned {
+                Some(thinned) => writer.commit_thinned(&options, thinned)?,
+                None => writer.commit_as(&options)?,
+            }
         }
     };
     Ok(Report {
@@ -143,14 +149,14 @@ impl Queue {
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
-    /// Waits until a step could be pushed.
+    /// Waits until a step could be pushed, beside `thinned` that are pushed where there is no room.
     ///
     /// # Errors
     ///
     /// The failure of an earlier step; `Busy` if the queue is full and stays so; `Cancelled`.
-    pub fn wait_for_room(&self, step: i64, patience: &Patience) -> Result<()> {
+    pub fn wait_for_room(&self, step: i64, thinned: usize, patience: &Patience) -> Result<()> {
         self.home.check()?;
-        let room = self.room;
+        let room = self.room + thinned;
         let mut state = self.shared.state();
         if state.waiting.len() >= room {
             state.tell(Level::Warning, format!("step {step} waits: {room} steps are queued already"));
@@ -237,6 +243,11 @@ impl Queue {
         self.home.check()?;
         let state = self.shared.state();
         state.check().map(|()| state.waiting.len() < self.room)
+    }
+
+    /// Steps that may wait.
+    pub fn room(&self) -> usize {
+        self.room
     }
 
     pub fn take_events(&self) -> Vec<(Level, String)> {

@@ -22,7 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::presence::Process;
 use crate::values::{Kind, buffer};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING2");
+const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING3");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
@@ -96,9 +96,11 @@ pub enum What {
     Close,
     /// The columns so far are whole; more rows follow.
     Part,
+    /// What is known of all records of the step.
+    Thinned,
 }
 
-const WHATS: [What; 6] = [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part];
+const WHATS: [What; 7] = [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part, What::Thinned];
 
 /// The first bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

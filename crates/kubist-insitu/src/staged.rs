@@ -115,13 +115,18 @@ impl Staged {
         Ok(())
     }
 
-    /// All rows.
+    /// All rows so far; there are none after that.
     ///
     /// # Errors
     ///
     /// As of [`Staged::end_part`].
-    pub fn into_batches(mut self, layout: &Layout) -> Result<Vec<RecordBatch>> {
+    pub fn take_batches(&mut self, layout: &Layout) -> Result<Vec<RecordBatch>> {
         self.end_part(layout)?;
-        Ok(self.batches)
+        Ok(std::mem::take(&mut self.batches))
+    }
+
+    /// Rows that were taken, and are the step's after all.
+    pub fn put_back(&mut self, batches: Vec<RecordBatch>) {
+        self.batches = batches;
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use kubist::Cancel;
 
+use crate::budget::BudgetOptions;
+
 /// How steps are written.
 #[derive(Clone, Debug)]
 pub struct StepOptions {
@@ -23,6 +25,8 @@ pub struct StepOptions {
     /// Each step's commit has a token of its own: a step that is in the table already, of the
     /// same writer, is not written again.
     pub tokens: bool,
+    /// What is kept of each step.
+    pub budget: BudgetOptions,
     /// Stops commits.
     pub cancel: Cancel,
 }
@@ -38,6 +42,7 @@ impl Default for StepOptions {
             when_full: WhenFull::Block,
             threads: 1,
             tokens: false,
+            budget: BudgetOptions::default(),
             cancel: Cancel::default(),
         }
     }
@@ -48,6 +53,9 @@ impl Default for StepOptions {
 pub enum WhenFull {
     /// The call waits, up to the timeout.
     Block,
+    /// Fewer of the step's records are kept, those of lowest priority, and an event says so. Where
+    /// even an eighth finds no room the call waits.
+    Thin,
     /// The call fails at once as `Busy`; the step stays open, to be ended later or abandoned.
     Fail,
 }

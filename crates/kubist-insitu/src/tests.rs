@@ -52,7 +52,7 @@ fn lead(table: &Table, ring: Ring) -> Leader {
 }
 
 fn attach(table: &Table, ring: Ring, rank: u32) -> StepWriter {
-    StepWriter::attach(table, ring, rank, WhenFull::Block).unwrap()
+    StepWriter::attach(table, ring, rank, &StepOptions::default()).unwrap()
 }
 
 fn put<T>(writer: &mut StepWriter, column: &str, kind: Kind, values: &[T], seconds: u64) -> Result<()> {
@@ -85,7 +85,8 @@ fn refused<T>(done: Result<T>, kind: ErrorKind, words: &[&str]) {
 #[test]
 fn a_column_that_found_no_room_is_put_again() {
     let (table, ring) = (table("room"), ring(1, 4096));
-    let mut writer = StepWriter::attach(&table, ring, 0, WhenFull::Fail).unwrap();
+    let failing = StepOptions { when_full: WhenFull::Fail, ..StepOptions::default() };
+    let mut writer = StepWriter::attach(&table, ring, 0, &failing).unwrap();
     let n: Vec<i64> = (0..400).collect();
     writer.begin(1).unwrap();
     put_x(&mut writer, 400);
@@ -285,7 +286,7 @@ fn a_step_that_is_durable_is_so_although_a_later_one_failed() {
     // The second of step 6 is one too many.
     for step in [5, 6, 6] {
         // Whether it is still taken, after the failure, is up to chance.
-        let _ = queue.push(Ready { step, token: None, batches: Some(vec![]) });
+        let _ = queue.push(Ready { step, token: None, batches: Some(vec![]), thinned: None });
     }
     refused(queue.wait(i64::MAX, &patience(60)), ErrorKind::InvalidInput, &["step 6 was not written"]);
     queue.wait(5, &patience(60)).unwrap();

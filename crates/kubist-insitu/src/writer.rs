@@ -1,8 +1,11 @@
 //! The interface of a solver: begin a step, put its columns, end it.
 
-use arrow_array::RecordBatch;
-use kubist::{ErrorKind, Table, Writer, WriterOptions};
+mod thinned;
 
+use arrow_array::RecordBatch;
+use kubist::{ErrorKind, KEPT_BELOW, Table, Writer, WriterOptions};
+
+use crate::budget::Budget;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
 use crate::layout::Layout;
@@ -12,6 +15,20 @@ use crate::ring::{Ring, bytes_of};
 use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
+
+/// Nothing more can be put once the writers have begun to decide what of the step is kept; and they say
+/// themselves below which priority they keep records.
+fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
+    match budget {
+        Some(budget) if budget.is_offered() => {
+            Err(Failure::invalid(format!("step {step} is being ended: end or abandon it")))
+        }
+        Some(_) if column == KEPT_BELOW => {
+            Err(Failure::invalid(format!("column {column:?} is the writer's own: it says what the budget keeps")))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Steps in, commits out.
 pub struct StepWriter {
@@ -23,6 +40,9 @@ pub struct StepWriter {
     sink: Sink,
     when_full: WhenFull,
     tokens: bool,
+    budget: Option<Budget>,
+    /// What was thinned, and why.
+    events: Vec<(Level, String)>,
 }
 
 enum Sink {
@@ -58,6 +78,7 @@ impl StepWriter {
     ///
     /// `Busy` if another writer keeps the name; as of `Table::writer`.
     pub fn open(table: &Table, options: &StepOptions, patience: &Patience) -> Result<StepWriter> {
+        let budget = Budget::of(table, &options.budget, options.when_full == WhenFull::Thin)?;
         let layout = Layout::of(table)?;
         let writer = open_writer(table, options, patience)?;
         let name = writer.name().to_owned();
@@ -66,7 +87,8 @@ impl StepWriter {
             Some(room) => Sink::Queue(Queue::start(writer, options.cancel.clone(), room, options.threads)?),
         };
         let (when_full, tokens) = (options.when_full, options.tokens);
-        Ok(StepWriter { name, layout, staged: None, queued: None, sink, when_full, tokens })
+        let (staged, queued, events) = (None, None, vec![]);
+        Ok(StepWriter { name, layout, staged, queued, sink, when_full, tokens, budget, events })
     }
 
     /// Writes through the ring of a node, as its rank `rank` there. A [`Leader`](crate::Leader)
@@ -74,9 +96,11 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the ring has no such rank, `Busy` if another process has it; as of
-    /// `Table::snapshot`.
-    pub fn attach(table: &Table, ring: Ring, rank: u32, when_full: WhenFull) -> Result<StepWriter> {
+    /// `Invalid` if the ring has no such rank, `Busy` if another process has it; `Invalid` for a
+    /// budget that makes no sense; as of `Table::snapshot`.
+    pub fn attach(table: &Table, ring: Ring, rank: u32, options: &StepOptions) -> Result<StepWriter> {
+        let when_full = options.when_full;
+        let budget = Budget::of(table, &options.budget, when_full == WhenFull::Thin)?;
         let layout = Layout::of(table)?;
         let sink = Sink::Lane(Lane::take(ring, rank)?);
         Ok(StepWriter {
@@ -87,6 +111,8 @@ impl StepWriter {
             sink,
             when_full,
             tokens: false,
+            budget,
+            events: vec![],
         })
     }
 
@@ -140,15 +166,16 @@ impl StepWriter {
     /// a ring, what stops the leader.
     pub fn put(&mut self, column: &str, values: Values<'_>, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting a column")?;
+        check_open(&self.budget, staged.step, column)?;
         let index = self.layout.column(column)?;
         self.layout.check_kind(index, values.kind())?;
         staged.check_column(&self.layout, index, values.count())?;
         match &mut self.sink {
-            Sink::Direct(_) | Sink::Queue(_) => staged.keep(index, values.to_array()?),
-            Sink::Lane(lane) => {
+            Sink::Lane(lane) if self.budget.is_none() => {
                 lane.check_room(&values, self.when_full)?;
                 lane.put(index, &values, patience)?;
             }
+            _ => staged.keep(index, values.to_array()?),
         }
         // Only now: what failed can be put again.
         staged.note(index, values.count());
@@ -163,11 +190,13 @@ impl StepWriter {
     /// types than those of [`Kind`], and for nulls.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
+        for field in batch.schema().fields() {
+            check_open(&self.budget, staged.step, field.name())?;
+        }
         self.layout.check_batch(batch)?;
-        let Sink::Lane(_) = self.sink else {
-            staged.keep_batch(batch)?;
-            return Ok(());
-        };
+        if self.budget.is_some() || !matches!(self.sink, Sink::Lane(_)) {
+            return staged.keep_batch(batch);
+        }
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let bytes = bytes_of(field.name(), array)?;
             let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
@@ -193,6 +222,9 @@ impl StepWriter {
     /// it is no longer begun.
     pub fn end(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
+        if self.budget.is_some() {
+            return self.end_in_budget(token, patience);
+        }
         staged.check(&self.layout)?;
         let step = staged.step;
         if let Sink::Lane(lane) = &mut self.sink {
@@ -207,9 +239,9 @@ impl StepWriter {
         if let Sink::Queue(queue) = &self.sink {
             self.wait_for_room(queue, step, patience)?;
         }
-        let staged = self.staged.take().expect("it was there above");
-        let token = token.map(str::to_owned).or_else(|| self.tokens.then(|| format!("step {step}")));
-        self.hand_over(Ready { step, token, batches: Some(staged.into_batches(&self.layout)?) })
+        let mut staged = self.staged.take().expect("it was there above");
+        let batches = Some(staged.take_batches(&self.layout)?);
+        self.hand_over(Ready { step, token: self.token(token, step), batches, thinned: None })
     }
 
     /// A step stays begun until there is room for it.
@@ -219,8 +251,14 @@ impl StepWriter {
                 Err(Failure::new(ErrorKind::Busy, format!("the queue has no room for step {step}")))
             }
             WhenFull::Fail => Ok(()),
-            WhenFull::Block => queue.wait_for_room(step, patience),
+            WhenFull::Block => queue.wait_for_room(step, 0, patience),
+            WhenFull::Thin => queue.wait_for_room(step, queue.room(), patience),
         }
+    }
+
+    /// The name of a step's commit.
+    fn token(&self, token: Option<&str>, step: i64) -> Option<String> {
+        token.map(str::to_owned).or_else(|| self.tokens.then(|| format!("step {step}")))
     }
 
     fn hand_over(&mut self, ready: Ready) -> Result<Report> {
@@ -244,14 +282,16 @@ impl StepWriter {
     /// `Invalid` if no step is begun; as of [`StepWriter::end`].
     pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
+        if let Some(budget) = &mut self.budget {
+            budget.forget();
+        }
         if let Sink::Lane(lane) = &mut self.sink {
             lane.abandon(step, patience)?;
             self.staged = None;
             return Ok(Report { step, abandoned: true, ..Report::default() });
         }
         self.staged = None;
-        let token = self.tokens.then(|| format!("step {step}"));
-        self.hand_over(Ready { step, token, batches: None })
+        self.hand_over(Ready { step, token: self.token(None, step), batches: None, thinned: None })
     }
 
     /// Waits until all steps up to `step` that were ended are durable.
@@ -284,10 +324,11 @@ impl StepWriter {
     }
 
     /// What happened on the way since this was last asked.
-    pub fn take_events(&self) -> Vec<(Level, String)> {
-        match &self.sink {
-            Sink::Queue(queue) => queue.take_events(),
-            Sink::Direct(_) | Sink::Lane(_) => vec![],
+    pub fn take_events(&mut self) -> Vec<(Level, String)> {
+        let mut events = std::mem::take(&mut self.events);
+        if let Sink::Queue(queue) = &self.sink {
+            events.extend(queue.take_events());
         }
+        events
     }
 }

@@ -249,7 +249,8 @@ fn copy_rows(
     }
     let mut bytes_written = 0;
     if done > 0 || !steps.is_empty() {
-        bytes_written = writer.commit_copied(steps.into_iter().collect())?.bytes_written;
+        let thinned = history.thinned().into_iter().filter(|(step, _)| steps.contains_key(step)).collect();
+        bytes_written = writer.commit_copied(steps.into_iter().collect(), thinned)?.bytes_written;
     }
     Ok(Copied { rows: done, bytes_written, seconds: begin.elapsed().as_secs_f64() })
 }

@@ -68,7 +68,7 @@ const LEAST_ROWS: u64 = 1 << 14;
 /// Records by which grids are compared.
 const COMPARED: u64 = 1 << 15;
 /// Records that tell whether that is worth it.
-const LOOKED_AT: u64 = 1 << 11;
+const LOOKED_AT: u64 = 1 << 9;
 
 /// When the data is compared with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

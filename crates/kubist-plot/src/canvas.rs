@@ -93,28 +93,44 @@ impl Canvas {
     /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no PNG of it: no pixel, or a
     /// keyword that the format does not allow.
     pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<(), Error> {
-        let (width, height) = (self.width as u32, self.height as u32);
-        let written = (|| {
-            let mut encoder = png::Encoder::new(out, width, height);
-            encoder.set_color(png::ColorType::Rgb);
-            encoder.set_depth(png::BitDepth::Eight);
-            for (keyword, text) in texts {
-                encoder.add_itxt_chunk(keyword.to_string(), text.to_string())?;
-            }
-            let mut writer = encoder.write_header()?;
-            writer.write_image_data(self.pixels.as_flattened())?;
-            writer.finish()
-        })();
-        written.map_err(|error| match error {
-            png::EncodingError::IoError(error) => Error::Io(error),
-            error => Error::Encoding(error.to_string()),
-        })
+        let size = (self.width as u32, self.height as u32);
+        encode(out, size, png::ColorType::Rgb, self.pixels.as_flattened(), texts)
+    }
+
+    /// Red, green and blue of all pixels, row by row.
+    pub fn rgb(&self) -> &[u8] {
+        self.pixels.as_flattened()
     }
 
     #[cfg(test)]
     pub(crate) fn pixel(&self, x: usize, y: usize) -> Color {
         self.pixels[y * self.width + x]
     }
+}
+
+/// Writes pixels as a PNG that carries `texts` (keyword, text).
+pub(crate) fn encode(
+    out: impl Write,
+    (width, height): (u32, u32),
+    colors: png::ColorType,
+    bytes: &[u8],
+    texts: &[(&str, &str)],
+) -> Result<(), Error> {
+    let written = (|| {
+        let mut encoder = png::Encoder::new(out, width, height);
+        encoder.set_color(colors);
+        encoder.set_depth(png::BitDepth::Eight);
+        for (keyword, text) in texts {
+            encoder.add_itxt_chunk(keyword.to_string(), text.to_string())?;
+        }
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(bytes)?;
+        writer.finish()
+    })();
+    written.map_err(|error| match error {
+        png::EncodingError::IoError(error) => Error::Io(error),
+        error => Error::Encoding(error.to_string()),
+    })
 }
 
 #[cfg(test)]

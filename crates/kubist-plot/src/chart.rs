@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Rect};
 use crate::colormap::Color;
 use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
-use crate::text::{Anchor, Typeface};
+use crate::text::{Anchor, Text, Typeface};
 use crate::ticks::{Scale, Ticks, ticks};
 
 /// Each chart, in pixels, and the row above them.
@@ -79,8 +79,9 @@ pub fn draw(charts: &[Chart], title: &str) -> Canvas {
     let width = (WIDTH * charts.len() as i64) as usize;
     let mut canvas = Canvas::new(width, (TITLE + HEIGHT) as usize, BACKGROUND);
     let typeface = Typeface::new();
-    let short = typeface.shortened(title, TITLE_TEXT, width as f32 - (LEFT + RIGHT) as f32);
-    typeface.write(&mut canvas, &short, TITLE_TEXT, (LEFT as f32, 40.0), Anchor::Start, TEXT);
+    let text = typeface.shortened(title, TITLE_TEXT, width as f32 - (LEFT + RIGHT) as f32);
+    let (at, anchor) = ((LEFT as f32, 40.0), Anchor::Start);
+    typeface.write(&mut canvas, &Text { text, size: TITLE_TEXT, at, anchor, up: false, color: TEXT });
     for (index, chart) in charts.iter().enumerate() {
         let plot = Rect {
             x: WIDTH * index as i64 + LEFT,
@@ -173,7 +174,8 @@ impl Pen<'_> {
         };
         self.write(&with_power(&chart.x.0, &across), LABEL_TEXT, (middle, plot.bottom() as f64 + 54.0), Anchor::Middle);
         let left = ((plot.x - LEFT + 22) as f32, (plot.y + plot.height / 2) as f32);
-        self.typeface.write_up(self.canvas, &with_power(&chart.y.0, &up), LABEL_TEXT, left, Anchor::Middle, TEXT);
+        let (text, anchor) = (with_power(&chart.y.0, &up), Anchor::Middle);
+        self.typeface.write(self.canvas, &Text { text, size: LABEL_TEXT, at: left, anchor, up: true, color: TEXT });
         self.legend(chart);
     }
 
@@ -205,7 +207,8 @@ impl Pen<'_> {
     }
 
     fn write(&mut self, text: &str, size: f32, at: (f64, f64), anchor: Anchor) {
-        self.typeface.write(self.canvas, text, size, (at.0 as f32, at.1 as f32), anchor, TEXT);
+        let (text, at) = (text.to_string(), (at.0 as f32, at.1 as f32));
+        self.typeface.write(self.canvas, &Text { text, size, at, anchor, up: false, color: TEXT });
     }
 
     /// All pixels nearer than `half` to the stretch between two points.

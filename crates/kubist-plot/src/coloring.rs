@@ -7,6 +7,7 @@ use crate::splat::{Splat, Splats};
 use crate::ticks::{Scale, Ticks, ticks};
 
 /// A map from values, or from density, to colours.
+#[derive(Clone)]
 pub(crate) struct Colors {
     pub label: String,
     pub scale: Scale,
@@ -16,8 +17,16 @@ pub(crate) struct Colors {
     /// Whether there are values below or above the ends.
     pub beyond: (bool, bool),
     ramp: Ramp,
-    /// Points of the density at weight 1, per pixel; `None`: colours are values.
-    density: Option<f64>,
+    /// `None`: colours are values.
+    density: Option<Density>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Density {
+    /// Records for each pixel, of weight 1.
+    per_weight: f64,
+    /// The greatest of all pixels so far, in the same unit; 0 before any.
+    densest: f64,
 }
 
 impl Colors {
@@ -29,7 +38,7 @@ impl Colors {
             ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
             ramp: Ramp::on(picture.color.map, background),
-            density: Some(1.0),
+            density: Some(Density::default()),
         };
         let Some(values) = &picture.points.value else {
             return density;
@@ -69,28 +78,33 @@ impl Colors {
         }
     }
 
-    /// Settles the ends of a density, once all points have fallen.
+    /// Settles the ends of a density, once all points have fallen; of several pictures, one after
+    /// the other, they are those of all.
     pub(crate) fn settle(&mut self, splats: &Splats, precision: f64) {
-        if self.density.is_none() || self.ends.is_none() {
+        let (Some(density), Some(former)) = (self.density, self.ends) else {
             return;
-        }
+        };
         let per_weight = 1.0 / (splats.disc_pixels() * precision);
-        self.density = Some(per_weight);
         // From one lone point to nearly the densest pixel.
         let weights = || splats.pixels().map(|(.., splat)| f64::from(splat.weight));
         let densest = weights().fold(0.0, f64::max);
         let most =
             quantiles(weights(), [0.999]).map_or(densest, |[most]| if densest > 2.0 * most { most } else { densest });
-        let ends = Ends::apart(per_weight.log10(), (most.max(1.0) * per_weight).log10(), 1.0);
+        let mut ends = Ends::apart(per_weight.log10(), (most.max(1.0) * per_weight).log10(), 1.0);
+        if density.densest > 0.0 {
+            ends = Ends { low: ends.low.min(former.low), high: ends.high.max(former.high) };
+        }
+        let densest = density.densest.max(densest * per_weight);
+        self.density = Some(Density { per_weight, densest });
         self.ends = Some(ends);
-        self.beyond = (false, densest * per_weight > 10f64.powf(ends.high) * 1.01);
+        self.beyond = (false, densest > 10f64.powf(ends.high) * 1.01);
     }
 
     /// The colour of a pixel; `None` where no point has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         match (self.density, self.ends, splat.value) {
-            (Some(per_weight), Some(ends), _) => {
-                Some(self.ramp.color(ends.share((f64::from(splat.weight) * per_weight).log10())))
+            (Some(density), Some(ends), _) => {
+                Some(self.ramp.color(ends.share((f64::from(splat.weight) * density.per_weight).log10())))
             }
             (None, _, Some(share)) => Some(self.ramp.color(share.into())),
             _ => None,

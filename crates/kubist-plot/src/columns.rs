@@ -25,7 +25,7 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
 }
 
 /// The column's unit: its metadata's, or seconds for times.
-fn unit(field: &Field) -> Option<String> {
+pub fn unit(field: &Field) -> Option<String> {
     let unit = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
     match field.data_type() {
         DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Some("s".to_string()),
@@ -48,6 +48,27 @@ pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| high - low);
     let ratio = span(&points.x) / span(&points.y);
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
+}
+
+/// The unit of two columns, where a length in it is the same along both; angles on a sphere are not.
+pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
+    const ANGLES: [&str; 13] = [
+        "deg",
+        "degree",
+        "degrees",
+        "°",
+        "rad",
+        "radian",
+        "radians",
+        "arcmin",
+        "arcsec",
+        "mas",
+        "uas",
+        "µas",
+        "hourangle",
+    ];
+    let length = unit(x).filter(|one| unit(y).as_ref() == Some(one))?;
+    (!ANGLES.contains(&length.trim().to_lowercase().as_str())).then_some(length)
 }
 
 /// Whether two columns are components of one thing: unit by their units, or by
@@ -94,5 +115,9 @@ mod tests {
         assert!(same_unit(&with("east", "km"), &with("north", "km")));
         assert!(!same_unit(&with("x", "km"), &with("y", "s")));
         assert_eq!(label(&with("x", "mm")), "x [mm]");
+        assert_eq!(scale_bar(&with("x", "mm"), &with("y", "mm")).as_deref(), Some("mm"));
+        assert_eq!(scale_bar(&with("x", "mm"), &with("y", "m")), None);
+        assert_eq!(scale_bar(&with("ra", "deg"), &with("dec", "deg")), None);
+        assert_eq!(scale_bar(&field("x"), &field("y")), None);
     }
 }

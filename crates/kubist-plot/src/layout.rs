@@ -3,8 +3,8 @@
 
 use crate::canvas::Rect;
 use crate::coloring::Colors;
-use crate::points::{Points, extent};
-use crate::spec::{Axis, Ends, Picture, SIDES};
+use crate::points::Points;
+use crate::spec::{Ends, Picture, SIDES};
 use crate::text::Typeface;
 use crate::ticks::{Scale, Ticks, ticks};
 
@@ -37,7 +37,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(picture: &Picture, typeface: &Typeface, colors: &Colors) -> Layout {
-        let (x, y) = (ends(&picture.x, &picture.points.x), ends(&picture.y, &picture.points.y));
+        let (x, y) = (picture.x.ends_of(&picture.points.x), picture.y.ends_of(&picture.points.y));
         let side = |pixels: u32| f64::from(pixels.clamp(*SIDES.start(), *SIDES.end()));
         let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (side(width), side(height)));
         let scale = (width * height / (WIDTH * HEIGHT)).sqrt().clamp(0.65, 8.0);
@@ -146,20 +146,6 @@ impl Layout {
     }
 }
 
-/// The ends of an axis: given, or the data's with a margin.
-fn ends(axis: &Axis, numbers: &[f64]) -> Ends {
-    const MARGIN: f64 = 0.025;
-    let (low, high) = extent(numbers).unwrap_or((0.0, 1.0));
-    let (given_low, given_high) = axis.ends;
-    let (low, high) = (given_low.unwrap_or(low), given_high.unwrap_or(high));
-    let least = if axis.scale == Scale::Calendar { 60.0 } else { 1.0 };
-    let ends = Ends::apart(low.min(high), high.max(low), least);
-    let margin = |given: Option<f64>| {
-        if given.is_some() || ends.low != low { 0.0 } else { ends.span() * MARGIN }
-    };
-    Ends { low: ends.low - margin(given_low), high: ends.high + margin(given_high) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,18 +167,6 @@ mod tests {
             let ratio = layout.plot.width as f64 / layout.plot.height as f64;
             assert!((ratio - 4.0).abs() < 0.2, "{size:?}: {ratio}");
             assert!(layout.plot.right() < layout.width as i64 && layout.plot.bottom() < layout.height as i64);
-        }
-    }
-
-    #[test]
-    fn given_ends_are_kept_and_others_have_a_margin() {
-        let axis = Axis { label: String::new(), scale: Scale::Linear, ends: (Some(0.0), None) };
-        let found = ends(&axis, &[0.2, 1.0, f64::NAN]);
-        assert_eq!(found.low, 0.0);
-        assert!(found.high > 1.0 && found.high < 1.05);
-        for numbers in [&[][..], &[5.0], &[f64::MAX, f64::MIN], &[f64::NAN], &[0.0]] {
-            let found = ends(&Axis { ends: (None, None), ..axis.clone() }, numbers);
-            assert!(found.span() > 0.0 && found.span().is_finite(), "{numbers:?}: {found:?}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Pictures of points and charts: a specification in, pixels out.
+//! Pictures of points and charts: a specification in, PNG, SVG, PDF or GIF out.
 //!
 //! [`draw_picture`] draws a [`Picture`]: [`Points`] in two axes, coloured by a value or by their
-//! density. [`draw_charts`] draws lines, dots and spans side by side. Either makes a [`Canvas`],
-//! which becomes a PNG.
+//! density. It makes a [`Scene`], which is written as pixels, or with lines and text as such around
+//! the pixels of the points. A [`Stage`] draws several with the same axes and colours: the frames of
+//! an animation. [`draw_charts`] draws lines, dots and spans side by side, on a [`Canvas`] of pixels.
 //!
 //! The same specification gives the same bytes, whatever the order of the points (up to rounding).
 //! Any numbers can be drawn, those that are not finite are left out, and texts cannot bring control
@@ -19,23 +20,35 @@ mod coloring;
 mod colormap;
 mod columns;
 mod error;
+mod file;
+mod film;
 mod layout;
+mod pdf;
+mod pen;
 mod picture;
 mod points;
+mod scalebar;
+mod scene;
 mod spec;
 mod splat;
+mod svg;
 mod text;
+mod theme;
 mod ticks;
 
 pub use canvas::Canvas;
 pub use caption::caption;
 pub use chart::{Chart, Series, draw as draw_charts};
 pub use colormap::{Color, Colormap};
-pub use columns::{label, scale, suits_equal_aspect};
+pub use columns::{label, scale, scale_bar, suits_equal_aspect, unit};
 pub use error::Error;
-pub use picture::draw as draw_picture;
-pub use points::Points;
+pub use file::Format;
+pub use film::Film;
+pub use picture::{Stage, draw as draw_picture};
+pub use points::{Extents, Points};
+pub use scene::Scene;
 pub use spec::{Axis, Coloring, Picture, RADII, SIDES};
+pub use theme::Style;
 pub use ticks::Scale;
 
 #[cfg(test)]
@@ -64,7 +77,8 @@ mod tests {
             size: None,
             equal_aspect: false,
             radius: None,
-            dark: false,
+            style: Style::Paper,
+            scale_bar: None,
         }
     }
 
@@ -77,7 +91,7 @@ mod tests {
                     picture.points.value = value.map(|value| vec![value; count]);
                     (picture.size, picture.equal_aspect) = (size, equal_aspect);
                     picture.title = Some("A title".repeat(40));
-                    let canvas = draw_picture(&picture);
+                    let canvas = draw_picture(&picture).canvas();
                     if let Some((width, height)) = size {
                         assert_eq!((canvas.width, canvas.height), (width as usize, height as usize));
                     }
@@ -91,13 +105,13 @@ mod tests {
         let mut picture = picture(5000);
         picture.size = Some((400, 300));
         picture.points.value = Some(picture.points.x.iter().map(|x| (x * 50.0).sin()).collect());
-        let forward = draw_picture(&picture);
+        let forward = draw_picture(&picture).canvas();
         picture.points.x.reverse();
         picture.points.y.reverse();
         if let Some(values) = &mut picture.points.value {
             values.reverse();
         }
-        let backward = draw_picture(&picture);
+        let backward = draw_picture(&picture).canvas();
         let far = |one: u8, other: u8| one.abs_diff(other) > 1;
         for y in 0..forward.height {
             for x in 0..forward.width {

@@ -62,6 +62,25 @@ impl Points {
     }
 }
 
+/// The least and greatest x and y of points that need not be kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extents {
+    pub(crate) x: Option<(f64, f64)>,
+    pub(crate) y: Option<(f64, f64)>,
+}
+
+impl Extents {
+    /// Widens them to these points.
+    pub fn include(&mut self, points: &Points) {
+        let wider = |known: Option<(f64, f64)>, numbers: &[f64]| match (known, extent(numbers)) {
+            (Some((low, high)), Some((least, most))) => Some((low.min(least), high.max(most))),
+            (known, found) => known.or(found),
+        };
+        self.x = wider(self.x, &points.x);
+        self.y = wider(self.y, &points.y);
+    }
+}
+
 /// Dates and times in seconds; what is missing as NaN.
 fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     let failed = |source| Error::Values { column: name.to_owned(), source };

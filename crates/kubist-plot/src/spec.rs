@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use crate::colormap::Colormap;
-use crate::points::Points;
+use crate::points::{Extents, Points, extent};
+use crate::theme::Style;
 use crate::ticks::Scale;
 
 /// Pixels that a picture may be wide, and high.
@@ -21,6 +22,27 @@ pub struct Axis {
     pub scale: Scale,
     /// Fixed ends; an open one follows the data.
     pub ends: (Option<f64>, Option<f64>),
+}
+
+impl Axis {
+    /// The ends: given, or the data's with a margin.
+    pub(crate) fn ends_of(&self, numbers: &[f64]) -> Ends {
+        const MARGIN: f64 = 0.025;
+        let (low, high) = extent(numbers).unwrap_or((0.0, 1.0));
+        let (given_low, given_high) = self.ends;
+        let (low, high) = (given_low.unwrap_or(low), given_high.unwrap_or(high));
+        let least = if self.scale == Scale::Calendar { 60.0 } else { 1.0 };
+        let ends = Ends::apart(low.min(high), high.max(low), least);
+        let margin = |given: Option<f64>| {
+            if given.is_some() || ends.low != low { 0.0 } else { ends.span() * MARGIN }
+        };
+        Ends { low: ends.low - margin(given_low), high: ends.high + margin(given_high) }
+    }
+
+    fn fixed(&mut self, data: Option<(f64, f64)>) {
+        let ends = self.ends_of(&data.map_or(Vec::new(), |(low, high)| vec![low, high]));
+        self.ends = (Some(ends.low), Some(ends.high));
+    }
 }
 
 /// What the colours mean.
@@ -60,8 +82,18 @@ pub struct Picture {
     pub equal_aspect: bool,
     /// Of a point, in pixels, brought within [`RADII`]; `None`: smaller the more points.
     pub radius: Option<f32>,
-    /// Light on dark.
-    pub dark: bool,
+    /// On what it is drawn.
+    pub style: Style,
+    /// The unit of both axes, if a bar is to show a length in it; drawn where units are equally long.
+    pub scale_bar: Option<String>,
+}
+
+impl Picture {
+    /// Fixes the ends of both axes, open ones at these of the data with a margin.
+    pub fn fix_axes(&mut self, data: &Extents) {
+        self.x.fixed(data.x);
+        self.y.fixed(data.y);
+    }
 }
 
 /// Ends of an axis or of the colours, low below high.
@@ -89,5 +121,25 @@ impl Ends {
         }
         let around = magnitude.max(least) * 0.05;
         Ends { low: (low - around).max(f64::MIN / 4.0), high: (high + around).min(f64::MAX / 4.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_ends_are_kept_and_others_have_a_margin() {
+        let axis = Axis { label: String::new(), scale: Scale::Linear, ends: (Some(0.0), None) };
+        let found = axis.ends_of(&[0.2, 1.0, f64::NAN]);
+        assert_eq!(found.low, 0.0);
+        assert!(found.high > 1.0 && found.high < 1.05);
+        for numbers in [&[][..], &[5.0], &[f64::MAX, f64::MIN], &[f64::NAN], &[0.0]] {
+            let found = Axis { ends: (None, None), ..axis.clone() }.ends_of(numbers);
+            assert!(found.span() > 0.0 && found.span().is_finite(), "{numbers:?}: {found:?}");
+        }
+        let mut fixed = axis.clone();
+        fixed.fixed(Some((0.2, 1.0)));
+        assert_eq!(fixed.ends_of(&[-7.0, 7.0]), found);
     }
 }

@@ -63,12 +63,17 @@ impl Splats {
 
     /// How many pixels one disc covers.
     pub(crate) fn disc_pixels(&self) -> f64 {
-        let radius = f64::from(self.radius);
-        // The cone of the soft edge: the disc of radius r + 1/2 less what it lacks.
-        let (inner, outer) = ((radius - 0.5).max(0.0), radius + 0.5);
-        let soft = (outer.powi(3) - inner.powi(3)) / 3.0;
-        std::f64::consts::TAU * (inner * inner / 2.0 + outer * (outer * outer - inner * inner) / 2.0 - soft)
+        disc_pixels(self.radius)
     }
+}
+
+/// How many pixels a disc of this radius covers.
+pub(crate) fn disc_pixels(radius: f32) -> f64 {
+    let radius = f64::from(radius);
+    // The cone of the soft edge: the disc of radius r + 1/2 less what it lacks.
+    let (inner, outer) = ((radius - 0.5).max(0.0), radius + 0.5);
+    let soft = (outer.powi(3) - inner.powi(3)) / 3.0;
+    std::f64::consts::TAU * (inner * inner / 2.0 + outer * (outer * outer - inner * inner) / 2.0 - soft)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Words in a picture, in a font that the program carries.
 
-use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
+use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 
 use crate::canvas::Canvas;
 use crate::colormap::Color;
 
 /// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
-const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
+pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
 /// Which part of a text stands at its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,18 @@ pub(crate) enum Anchor {
     Start,
     Middle,
     End,
+}
+
+/// One line, and where it stands.
+pub(crate) struct Text {
+    pub text: String,
+    /// Pixels of the em square.
+    pub size: f32,
+    pub at: (f32, f32),
+    pub anchor: Anchor,
+    /// From bottom to top.
+    pub up: bool,
+    pub color: Color,
 }
 
 pub(crate) struct Typeface {
@@ -26,7 +38,7 @@ impl Typeface {
     }
 
     /// The glyphs of one line from 0 on, and where the line ends.
-    fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
+    pub(crate) fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
         // ab_glyph scales by the height of a line, people by the em square.
         let em = self.font.units_per_em().unwrap_or(1.0);
         let scale = PxScale::from(pixels * self.font.height_unscaled() / em);
@@ -63,38 +75,32 @@ impl Typeface {
         String::new()
     }
 
-    /// Writes along a baseline that begins, is centred or ends at `x`, `y`.
-    pub(crate) fn write(
-        &self,
-        canvas: &mut Canvas,
-        text: &str,
-        pixels: f32,
-        (x, y): (f32, f32),
-        anchor: Anchor,
-        color: Color,
-    ) {
-        let (glyphs, width) = self.line(text, pixels);
-        let start = (x - shift(anchor, width)).round();
-        self.draw(glyphs, |across, down, coverage| {
-            canvas.blend(start as i64 + across, y.round() as i64 + down, color, coverage);
-        });
+    /// How far a glyph moves the pen, in ems.
+    pub(crate) fn advance(&self, glyph: GlyphId) -> f32 {
+        self.font.h_advance_unscaled(glyph) / self.font.units_per_em().unwrap_or(1.0)
     }
 
-    /// The same, from bottom to top.
-    pub(crate) fn write_up(
-        &self,
-        canvas: &mut Canvas,
-        text: &str,
-        pixels: f32,
-        (x, y): (f32, f32),
-        anchor: Anchor,
-        color: Color,
-    ) {
-        let (glyphs, width) = self.line(text, pixels);
-        let start = (y + shift(anchor, width)).round();
-        self.draw(glyphs, |across, down, coverage| {
-            canvas.blend(x.round() as i64 + down, start as i64 - across - 1, color, coverage);
-        });
+    /// How far letters rise above the baseline, and fall below it (negative), in ems.
+    pub(crate) fn reach(&self) -> (f32, f32) {
+        let em = self.font.units_per_em().unwrap_or(1.0);
+        (self.font.ascent_unscaled() / em, self.font.descent_unscaled() / em)
+    }
+
+    /// Writes along a baseline that begins, is centred or ends at the text's place.
+    pub(crate) fn write(&self, canvas: &mut Canvas, text: &Text) {
+        let (glyphs, width) = self.line(&text.text, text.size);
+        let ((x, y), color) = (text.at, text.color);
+        if text.up {
+            let start = (y + shift(text.anchor, width)).round();
+            self.draw(glyphs, |across, down, coverage| {
+                canvas.blend(x.round() as i64 + down, start as i64 - across - 1, color, coverage);
+            });
+        } else {
+            let start = (x - shift(text.anchor, width)).round();
+            self.draw(glyphs, |across, down, coverage| {
+                canvas.blend(start as i64 + across, y.round() as i64 + down, color, coverage);
+            });
+        }
     }
 
     fn draw(&self, glyphs: Vec<Glyph>, mut dot: impl FnMut(i64, i64, f32)) {
@@ -107,7 +113,8 @@ impl Typeface {
     }
 }
 
-fn shift(anchor: Anchor, width: f32) -> f32 {
+/// From where a line begins to the place that it is anchored at.
+pub(crate) fn shift(anchor: Anchor, width: f32) -> f32 {
     match anchor {
         Anchor::Start => 0.0,
         Anchor::Middle => width / 2.0,

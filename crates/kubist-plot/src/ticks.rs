@@ -31,10 +31,20 @@ pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
 }
 
 /// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
-fn round_step(step: f64) -> f64 {
+pub(crate) fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let leading = step / power;
     power * [1.0, 2.0, 5.0].into_iter().find(|round| leading <= round * (1.0 + 1e-9)).unwrap_or(10.0)
+}
+
+/// A round number (1, 2 or 5 times a power of ten) as text.
+pub(crate) fn shown(round: f64) -> String {
+    let exponent = (round.log10() + 1e-9).floor() as i32;
+    match (exponent, (round / 10f64.powi(exponent)).round() as i64) {
+        (-3..=4, _) => format!("{:.*}", (-exponent).max(0) as usize, round),
+        (_, 1) => format!("10{}", superscript(exponent)),
+        (_, leading) => format!("{leading}·10{}", superscript(exponent)),
+    }
 }
 
 /// All multiples of `step` within the ends.

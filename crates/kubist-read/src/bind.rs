@@ -44,7 +44,7 @@ pub struct BoundQuery {
     range: Option<PriorityRange>,
     /// What precision and window leave, whatever else is known of the records.
     drawn: Option<PriorityRange>,
-    /// All matching records below this priority are asked for.
+    /// All matching records below this priority are asked for, and there.
     pub(crate) precision: f64,
     /// Stored columns of the answer.
     pub(crate) columns: Vec<usize>,
@@ -54,6 +54,9 @@ pub struct BoundQuery {
     pub(crate) cells: Option<CellGrid>,
     /// The name of the column of inclusion probabilities, and whether it may be null.
     pub(crate) inclusion: Option<(String, bool)>,
+    /// Where, among what is read, it stands below which priority a record was kept, if the answer
+    /// has inclusion probabilities.
+    pub(crate) kept_below: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
@@ -93,6 +96,9 @@ impl BoundQuery {
         let columns = answer_columns(snapshot, spec)?;
         let mut read = columns.clone();
         let order = Order::of(&snapshot.view.schema, spec, &mut read)?;
+        let inclusion = inclusion_column(snapshot, spec)?;
+        let kept_below = inclusion.as_ref().and(snapshot.view.schema.kept_below).map(|column| place(column, &mut read));
+        let kept = snapshot.whole(spec.steps).map_or(1.0, |whole| whole.below);
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
             predicate: predicate(snapshot, spec)?.and(condition(&snapshot.view.schema.conditional())?),
@@ -101,13 +107,14 @@ impl BoundQuery {
             region: Region::everything(grids.clone()),
             range: drawn,
             drawn,
-            precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)),
+            precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)).min(kept),
             columns,
             read,
             order,
             cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, &grids, cells)).transpose()?,
             grids,
-            inclusion: inclusion_column(snapshot, spec)?,
+            inclusion,
+            kept_below,
             part: run.part.clone(),
             most_held: run.most_held,
             memory_bytes: run.memory_bytes,
@@ -179,6 +186,14 @@ impl BoundQuery {
         }
         self.sought = sought;
     }
+}
+
+/// Where a column stands among those that are read: at the end, if it was not among them.
+pub(super) fn place(column: usize, read: &mut Vec<usize>) -> usize {
+    read.iter().position(|read| *read == column).unwrap_or_else(|| {
+        read.push(column);
+        read.len() - 1
+    })
 }
 
 fn has_end(bound: &Bound) -> bool {

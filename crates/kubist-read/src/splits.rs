@@ -208,9 +208,8 @@ fn sample(
             point
         }));
     }
-    let (low, high) = (spec.window.map_or(0.0, |window| window.0), spec.precision.unwrap_or(1.0));
-    let high = high.min(spec.window.map_or(1.0, |window| window.1));
-    let share = (stream.precision() - low) / (high - low);
+    let (low, high) = (spec.window.map_or(0.0, |window| window.0), query.precision);
+    let share = if high > low { (stream.precision() - low) / (high - low) } else { 1.0 };
     let rows = points.len() as f64 / share.clamp(f64::MIN_POSITIVE, 1.0);
     Ok((points, rows))
 }

@@ -70,7 +70,7 @@ impl QueryStream {
                 Source::Sorted(receiver)
             }
             Method::Scan => {
-                let wanted = Wanted { columns: query.columns.clone(), priorities: false };
+                let wanted = Wanted { columns: query.read.clone(), priorities: false };
                 let pipeline = execute::scan(plan.whole()?, wanted);
                 stats.add(&plan.take_cost());
                 Source::Scan(pipeline)

@@ -180,6 +180,8 @@ fn fill(
     let total = directory.rows() - lost.min(directory.rows()) + report.rows_recovered;
     let steps: BTreeSet<i64> =
         steps.into_iter().chain(recovered.iter().flat_map(|batch| steps_of(snapshot, batch))).collect();
+    let mut thinned = snapshot.view.history.thinned();
+    let steps: BTreeSet<i64> = steps.into_iter().chain(thinned.keys().copied()).collect();
     for step in steps {
         let mut pass = Pass { step, pages: &mut pages, writer: &mut writer, cancel };
         for run in runs {
@@ -190,7 +192,11 @@ fn fill(
             report.rows += pass.take(snapshot, batch)?;
         }
         let step = Some(step).filter(|step| *step != NO_STEP);
-        writer.commit_as(&CommitOptions { step, token: None })?;
+        let options = CommitOptions { step, token: None };
+        match step.and_then(|step| thinned.remove(&step)) {
+            Some(thinned) => writer.commit_thinned(&options, thinned)?,
+            None => writer.commit_as(&options)?,
+        };
         progress(report.rows, total);
     }
     report.rows_lost = lost.saturating_sub(report.rows_recovered) + rows_lost;

@@ -13,6 +13,7 @@ pub mod options;
 pub mod query;
 pub mod shown;
 pub mod stats;
+pub mod thinned;
 pub mod type_names;
 
 pub use cancel::Cancel;
@@ -22,3 +23,4 @@ pub use metadata::Metadata;
 pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
 pub use query::{Bound, PerCell, QuerySpec, SpecVersion};
 pub use stats::{Cost, Stats};
+pub use thinned::{ColumnSum, Thinned};

@@ -5,10 +5,14 @@
 
 pub mod bucket;
 pub mod build;
+mod grid;
+mod incoming;
 pub mod keys;
+mod names;
 pub mod output;
 pub mod postings;
 pub mod publish;
+mod runs;
 pub mod seen;
 pub mod spill;
 pub mod unfinished;

@@ -7,65 +7,39 @@
 //! nothing of the commit is visible; from then on all of it is.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow_data::transform::MutableArrayData;
-use arrow_schema::DataType;
-use arrow_select::take::take;
-use kubist_index::cube::CubeId;
-use kubist_index::fit::{has_left, outgrown};
-use kubist_index::grid::Scale;
-use kubist_index::layout::{Capacity, Placement, cutoff_for};
-use kubist_index::plain;
-use kubist_index::priority::Threshold;
+use arrow_array::RecordBatch;
 use kubist_index::state::Commit;
 use kubist_store::{LogOwner, Segment};
 use rayon::prelude::*;
 
-use crate::build::{EncodedRun, SortedRows};
-use crate::output::{DEFAULT_MEMORY, Output, identify};
+use crate::grid::frame_for;
+use crate::incoming::{own, slices};
+use crate::names::{first_free_log, own_log};
+use crate::output::{DEFAULT_MEMORY, identify};
+use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
-use kubist_catalog::alter::{next_grid, rescaled};
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
-use kubist_catalog::frame::{self, Frame};
+use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
 use kubist_format::entry::{CommitEntry, StepMark};
-use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
+use kubist_types::thinned::Thinned;
 
-/// What sorting takes beside the values themselves, bytes a row.
-const SORT_BYTES: usize = 48;
 /// More rows than this are distributed over parts of space before they are sorted.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Of the memory, what the parts that are at work may take, one to this many.
-const PART_SHARE: usize = 8;
-/// A larger batch is taken in slices of this size.
-const SLICE_ROWS: usize = 1 << 18;
-/// So much may the values of dictionaries and views in a slice take, written out.
-const SLICE_BYTES: usize = 64 << 20;
 /// A segment larger than this is followed by a new one.
 const SEGMENT_BYTES: u64 = 1 << 30;
-
-/// A commit of so many rows may have a grid made for it, and that is judged by some of them.
-const BULK_ROWS: u64 = 1 << 14;
-const COMPARED_ROWS: u64 = 1 << 15;
-/// Rows that tell whether that is worth it.
-const LOOKED_AT_ROWS: u64 = 1 << 11;
-
-/// How long somebody else may hold a log without being its writer.
-const MOMENT: Duration = Duration::from_millis(100);
 
 /// What works behind a writer's commits, and may make them wait.
 pub trait Behind: Send + Sync {
@@ -124,25 +98,6 @@ impl Pending {
     }
 }
 
-/// What became of the rows of a part.
-#[derive(Default)]
-struct Made {
-    /// Rows for the cubes above it.
-    upper: Vec<(CubeId, RecordBatch)>,
-    cutoffs: Vec<(CubeId, Threshold)>,
-    runs: Vec<EncodedRun>,
-    outside: u64,
-}
-
-/// The runs of a commit, before it is said in the log.
-#[derive(Default)]
-struct Prepared {
-    commit: Commit<Location>,
-    bytes: u64,
-    /// Rows outside of the grid's domain.
-    outside: u64,
-}
-
 /// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
@@ -159,53 +114,15 @@ pub struct Committed {
     pub repeated: bool,
 }
 
+/// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
+fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    batches.iter().map(|batch| schema.widened(batch)).collect()
+}
+
 impl std::fmt::Debug for Writer {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Writer({:?} of {:?})", self.name(), self.core.store.location())
     }
-}
-
-/// A copy that shares no memory: callers may reuse their buffers after `append`.
-fn own(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|array| {
-        let data = array.to_data();
-        let mut copy = MutableArrayData::new(vec![&data], false, data.len());
-        copy.try_extend(0, 0, data.len()).map_err(Error::invalid)?;
-        Ok(arrow_array::make_array(copy.freeze()))
-    });
-    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)
-}
-
-/// The rows of a batch in slices that fit into memory once they are written out, whatever
-/// dictionaries and views they share values in.
-fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
-    let expand = |column: &&ArrayRef| {
-        matches!(column.data_type(), DataType::Dictionary(_, _) | DataType::Utf8View | DataType::BinaryView)
-    };
-    let expanding: Vec<&ArrayRef> = batch.columns().iter().filter(expand).collect();
-    let bytes = |rows: &Range<usize>| {
-        let of_column = |column: &&ArrayRef| plain::bytes(&column.slice(rows.start, rows.len()));
-        expanding.iter().map(of_column).fold(0, usize::saturating_add)
-    };
-    let mut slices = Vec::new();
-    for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-        // The first slice that is to be judged is the last here.
-        let mut open = vec![first..batch.num_rows().min(first + SLICE_ROWS)];
-        while let Some(rows) = open.pop() {
-            if rows.len() == 1 || bytes(&rows) <= SLICE_BYTES {
-                slices.push(rows);
-            } else {
-                let middle = rows.start + rows.len() / 2;
-                open.extend([middle..rows.end, rows.start..middle]);
-            }
-        }
-    }
-    slices
-}
-
-/// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
-fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-    batches.iter().map(|batch| schema.widened(batch)).collect()
 }
 
 impl Writer {
@@ -335,8 +252,26 @@ impl Writer {
     ///
     /// `Invalid` if the step does not go up; as of [`Writer::commit`].
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
+        self.commit_with(options, None)
+    }
+
+    /// The same for a step of which only a sample was appended: what is known of all its
+    /// records stays with it. The column `kept_below` of the rows must say the same
+    /// (see [`Core::keep_below`]).
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without a step; as of [`Writer::commit_as`].
+    pub fn commit_thinned(&mut self, options: &CommitOptions, thinned: Thinned) -> Result<Committed> {
+        let Some(step) = options.step else {
+            return Err(Error::invalid("only the records of a step can be thinned: give one"));
+        };
+        self.commit_with(options, Some((step, thinned)))
+    }
+
+    fn commit_with(&mut self, options: &CommitOptions, thinned: Option<(i64, Thinned)>) -> Result<Committed> {
         self.check_standing()?;
-        let committed = self.try_commit(options);
+        let committed = self.try_commit(options, thinned);
         if let Err(error) = &committed {
             self.discard();
             self.note(error);
@@ -373,7 +308,7 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, options: &CommitOptions) -> Result<Committed> {
+    fn try_commit(&mut self, options: &CommitOptions, thinned: Option<(i64, Thinned)>) -> Result<Committed> {
         self.core.check_process()?;
         self.pending.check()?;
         let begin = Instant::now();
@@ -403,23 +338,25 @@ impl Writer {
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
-        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], commit };
+        let thinned = thinned.into_iter().collect();
+        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows that brought their steps along, so many of each.
+    /// Commits rows that brought their steps along, so many of each, and what is known of those that
+    /// were thinned.
     ///
     /// # Errors
     ///
     /// As of [`Writer::commit`].
-    pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>) -> Result<Committed> {
+    pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>, thinned: Vec<(i64, Thinned)>) -> Result<Committed> {
         let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
             _ => self.write(pending, None)?,
         };
-        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, commit };
+        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
@@ -434,7 +371,7 @@ impl Writer {
         self.check_step(step)?;
         let commit = Commit { runs: vec![], cutoffs: vec![] };
         let step = Some(StepMark { step, abandoned: true });
-        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], commit };
+        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], thinned: vec![], commit };
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
@@ -485,67 +422,16 @@ impl Writer {
         Ok(Committed { writer, sequence, rows, bytes_written, seconds, ..Committed::default() })
     }
 
-    /// The frame of the newest grid, learned from the pending rows if none is published. Rows
-    /// that are more than all that were there make one for themselves if they do not fit it.
+    /// The frame that rows are placed by.
     fn frame(&self, view: &View, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
-        let schema = &view.schema;
-        if let Some(mut frame) = self.core.newest_frame(schema)? {
-            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-            if rows >= BULK_ROWS && rows > view.rows() {
-                if let Some(fitting) = self.fitting(view, &frame, rows, batches)? {
-                    frame = fitting;
-                }
-            }
-            if !self.settled.get() {
-                // Another process may just be making them durable: a commit must
-                // not outlive the header and the grid that it was placed by.
-                self.core.settle_objects()?;
-                self.settled.set(true);
-            }
-            return Ok(frame);
+        let frame = frame_for(&self.core, view, batches, &self.cancel)?;
+        if !self.settled.get() {
+            // Another process may just be making them durable: a commit must
+            // not outlive the header and the grid that it was placed by.
+            self.core.settle_objects()?;
+            self.settled.set(true);
         }
-        let learn = |(dimension, column): (&kubist_format::header::HeaderDimension, &usize)| match dimension.domain {
-            Some((low, high)) => Scale::linear(low, high).map_err(Error::invalid),
-            None => {
-                let values = batches.iter().flat_map(|batch| frame::numbers(batch.column(*column).as_ref()));
-                Ok(if dimension.scale == "quantile" {
-                    Scale::learn_quantile(values)
-                } else {
-                    Scale::learn_linear(values)
-                })
-            }
-        };
-        let dimensions = self.core.header.dimensions.iter().zip(&self.core.created.dimensions);
-        let scales: Vec<Scale> = dimensions.map(learn).collect::<Result<_>>()?;
-        self.core.publish_grid(&scales)
-    }
-
-    /// The frame of a new grid for many rows, if they have outgrown the newest.
-    fn fitting(&self, view: &View, frame: &Frame, rows: u64, batches: &[RecordBatch]) -> Result<Option<Arc<Frame>>> {
-        let sample = |most: u64| -> Result<Vec<Vec<f64>>> {
-            let step = rows.div_ceil(most).max(1) as usize;
-            let sampled = |column: &usize| -> Result<Vec<f64>> {
-                let some = |batch: &RecordBatch| {
-                    let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
-                    take(batch.column(*column), &rows, None).map_err(Error::kernel)
-                };
-                let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
-                Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
-            };
-            frame.dimensions.iter().map(sampled).collect()
-        };
-        if !has_left(&frame.scales, &sample(LOOKED_AT_ROWS)?) {
-            return Ok(None);
-        }
-        let sample = sample(COMPARED_ROWS)?;
-        let Some(scales) = outgrown(&frame.geometry, &frame.scales, &sample) else { return Ok(None) };
-        let schema = &view.schema;
-        let why = "a commit had more rows than the table, and had outgrown the one before";
-        self.core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
-        // Its own, or that of somebody else who was at it.
-        let schema = self.core.view(&self.cancel)?.schema.clone();
-        self.core.settle_schema(&schema)?;
-        self.core.newest_frame(&schema)
+        Ok(frame)
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -566,16 +452,12 @@ impl Writer {
     fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<Prepared> {
         let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
-        let schema = view.schema.clone();
-        let batches = widened(&schema, std::mem::take(&mut pending.batches))?;
+        let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
             None => self.frame(&view, &batches)?,
         };
-        let geometry = frame.geometry;
-        let seen = Seen::all(known);
-        let capacity = Capacity::for_commits(self.core.header.capacity);
         let (memory, cancel) = (self.memory, self.cancel.clone());
         let parts: Vec<Part> = match pending.spill.take() {
             None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(&frame, batches)],
@@ -585,99 +467,10 @@ impl Writer {
                 spill.into_parts(SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
-        let sorted = |batches: Vec<RecordBatch>| -> Result<SortedRows> {
-            // Those that were spilled before a column was added, too.
-            let ready = |batch: &RecordBatch| schema.with_step(schema.widened(batch)?, step);
-            SortedRows::new(&frame, &schema.stored, &batches.iter().map(ready).collect::<Result<Vec<_>>>()?, &cancel)
-        };
-        // Cutoffs of the cubes above the parts, from the counts alone.
-        let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
-        for part in &parts {
-            for cube in geometry.ancestors(part.cube) {
-                if !above.contains_key(&cube) {
-                    let floor = geometry.parent(cube).map_or(Threshold::NONE, |parent| above[&parent]);
-                    let inside = parts.iter().filter(|other| geometry.contains(cube, other.cube));
-                    let arriving = inside.map(|part| part.rows).sum::<u64>() as f64 * (1.0 - floor.to_fraction());
-                    above.insert(cube, cutoff_for(&geometry, &capacity, &seen, cube, arriving, floor));
-                }
-            }
-        }
-        let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
-        let core = self.core.clone();
-        let mut output = Output::new(&core, &frame.dimensions, self.segment()?.as_mut(), memory, &cancel);
-        let lookup = output.lookup_columns();
-        let make = |part: Part| -> Result<Made> {
-            cancel.check()?;
-            let (cube, mut made) = (part.cube, Made::default());
-            let sorted = sorted(part.load()?)?;
-            made.outside = sorted.outside;
-            // The first ancestor whose cutoff admits a row keeps it.
-            let ancestors: Vec<(CubeId, Threshold)> =
-                geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
-            let highest = ancestors.iter().map(|(_, cutoff)| *cutoff).max().unwrap_or(Threshold::NONE);
-            let (kept, own): (Vec<u32>, Vec<u32>) =
-                sorted.all().partition(|row| highest.admits(sorted.priorities[*row as usize]));
-            let mut kept_by: BTreeMap<CubeId, Vec<u32>> = BTreeMap::new();
-            for row in kept {
-                let mut admitting =
-                    ancestors.iter().filter(|(_, cutoff)| cutoff.admits(sorted.priorities[row as usize]));
-                let (ancestor, _) = admitting.next().expect("the highest cutoff admits it");
-                kept_by.entry(*ancestor).or_default().push(row);
-            }
-            for (ancestor, rows) in kept_by {
-                made.upper.push((ancestor, sorted.take(&rows)?));
-            }
-            let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
-            let placed = sorted.place(&geometry, &capacity, &seen, cube, floor, own);
-            made.runs = sorted.encode_all(&placed.placements, &lookup.keys(sorted.batch()), &cancel)?;
-            made.cutoffs = placed.cutoffs;
-            Ok(made)
-        };
-        let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
-        let at_once =
-            (memory as u64 / PART_SHARE as u64 * 4 / largest.max(1)).clamp(1, 8 * rayon::current_num_threads() as u64);
-        let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
-        let (mut parts, mut done, mut outside) = (parts.into_iter(), Vec::new(), 0);
-        loop {
-            let some: Vec<Part> = parts.by_ref().take(at_once as usize).collect();
-            if some.is_empty() && done.is_empty() {
-                break;
-            }
-            let append = || -> Result<()> {
-                for Made { upper: rows, cutoffs: of_part, runs, outside: of_rows } in done {
-                    outside += of_rows;
-                    rows.into_iter().for_each(|(cube, rows)| upper.entry(cube).or_default().push(rows));
-                    cutoffs.extend(of_part);
-                    output.append(runs)?;
-                }
-                Ok(())
-            };
-            // What is ready is written while the next parts are made.
-            let (appended, made) =
-                rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());
-            appended?;
-            done = made?;
-        }
-        let upper: Vec<(CubeId, Vec<RecordBatch>)> = upper.into_iter().collect();
-        let encode = |(cube, batches): &(CubeId, Vec<RecordBatch>)| -> Result<Vec<EncodedRun>> {
-            cancel.check()?;
-            let (sorted, cutoff) = (sorted(batches.clone())?, above[cube]);
-            let within = sorted.all().collect();
-            let placement = Placement { cube: *cube, within, overflow: vec![], cutoff };
-            sorted.encode_all(&[placement], &lookup.keys(sorted.batch()), &cancel)
-        };
-        for some in upper.chunks(8 * rayon::current_num_threads()) {
-            for runs in some.par_iter().map(encode).collect::<Result<Vec<_>>>()? {
-                output.append(runs)?;
-            }
-        }
-        cancel.check()?;
-        let (runs, bytes) = output.finish()?;
-        self.segment()?.sync().map_err(store_error)?;
-        // The same cube may have been passed through by several parts of one grid point.
-        cutoffs.sort_unstable();
-        cutoffs.dedup_by_key(|(cube, _)| *cube);
-        Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
+        let (core, seen) = (self.core.clone(), Seen::all(known));
+        let runs =
+            Runs { core: &core, frame: &frame, schema: &view.schema, seen: &seen, step, memory, cancel: &cancel };
+        runs.write(parts, self.segment()?.as_mut())
     }
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {
@@ -688,27 +481,4 @@ impl Writer {
         }
         Ok(self.segment.as_mut().expect("made above"))
     }
-}
-
-/// A writer's log. Cleaning and rewriting take a log for a moment: look again before
-/// calling it busy.
-fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
-    let begin = Instant::now();
-    loop {
-        match core.store.own_log(name) {
-            Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < MOMENT => std::thread::sleep(MOMENT / 20),
-            other => return other.map_err(store_error),
-        }
-    }
-}
-
-/// The first of `writer-1`, `writer-2`, … that nobody owns.
-fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
-    for number in 1..=10_000 {
-        match core.store.own_log(&format!("writer-{number}")) {
-            Err(kubist_store::Error::Busy { .. }) => {}
-            other => return other.map_err(store_error),
-        }
-    }
-    Err(Error::Busy(format!("{}: ten thousand writers are at work", core.store.location())))
 }

@@ -57,6 +57,7 @@ pub use explain::{Explanation, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DimensionInfo, Info, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
+pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{
@@ -89,8 +90,8 @@ pub use kubist_types::human;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
-    Bound, Cancel, ColumnInfo, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, PerCell, QuerySpec,
-    Replication, Result, SpecVersion, Stats, TableOptions, Value, WriterOptions,
+    Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, PerCell,
+    QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;

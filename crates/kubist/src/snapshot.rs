@@ -1,5 +1,6 @@
 //! A snapshot: one state of the table, pinned, and all that can be asked of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -12,7 +13,7 @@ use kubist_read::splits::{self, Split};
 use kubist_read::stream::QueryStream;
 use kubist_read::{count, trajectories};
 use kubist_store::Store;
-use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Metadata, Result, Thinned};
 
 use crate::explain::Plan;
 use crate::info::{self, Info};
@@ -108,6 +109,11 @@ impl Snapshot {
     /// `Invalid` if the step itself is not complete.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
         Ok(Snapshot(self.0.at_step(step)?))
+    }
+
+    /// What is known of all records of each step that was thinned as it was written.
+    pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
+        self.0.view.history.thinned()
     }
 
     /// Steps that every declared writer has committed or abandoned, ascending.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
 use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
@@ -10,6 +11,7 @@ use kubist_catalog::create::{self, Plan};
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
+use kubist_index::priority::priorities;
 use kubist_maintain::background::{CommitOptimizer, GridFollower, ReadOptimizer, optimize_reads};
 use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
@@ -22,7 +24,7 @@ use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
 use kubist_store::Store;
-use kubist_types::{Cancel, Metadata, Result, TableOptions, WriterOptions};
+use kubist_types::{Cancel, Error, Metadata, Result, TableOptions, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
 use crate::schemes::{register_all, table_location};
@@ -257,6 +259,34 @@ impl Table {
     /// `Invalid` if the name is taken, or the type or the default cannot be.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
         self.core.add_column(column)
+    }
+
+    /// Makes the column `kept_below`, if the table has none yet: a writer that writes only a sample
+    /// of its records says there below which priority it kept each, 1 for those that it keeps
+    /// always, and commits with [`Writer::commit_thinned`]. Programs that do not know such tables
+    /// refuse them from then on.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a column of that name is there already.
+    pub fn keep_below(&self) -> Result<()> {
+        self.core.keep_below()
+    }
+
+    /// The priorities that these rows have in this table: hashes of their identity.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the table has no identity, or the rows do not fit its columns.
+    pub fn priorities(&self, rows: &RecordBatch) -> Result<Vec<u64>> {
+        let schema = self.core.view(&Cancel::default())?.schema.clone();
+        if !schema.has_identity() {
+            let location = self.location();
+            return Err(Error::invalid(format!("{location} has no identity: only its writers know the priorities")));
+        }
+        let stored = schema.to_stored(rows, "", 0)?;
+        let identity: Vec<&dyn Array> = schema.identity.iter().map(|column| stored.column(*column).as_ref()).collect();
+        Ok(priorities(&identity, rows.num_rows(), self.core.header.seed))
     }
 
     /// Says something about the table, or about a column: new values by key, all at

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -180,12 +179,7 @@ class FrameWriter:
     def __enter__(self) -> FrameWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.discard()
         self.close()
@@ -221,4 +215,10 @@ def _of_frame(value: Any, atoms: int, kind: Any) -> Any:
     """A value of the frame, in the row of atom 0."""
     import pyarrow as pa
 
-    return pa.concat_arrays([pa.array([value], kind), pa.nulls(atoms - 1, kind)])
+    if value is None:
+        return pa.nulls(atoms, kind)
+    values = np.zeros(atoms, kind.to_pandas_dtype())
+    values[0] = value
+    there = np.zeros((atoms + 7) // 8, np.uint8)
+    there[0] = 1
+    return pa.Array.from_buffers(kind, atoms, [pa.py_buffer(there), pa.py_buffer(values)])

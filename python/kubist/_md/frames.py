@@ -112,7 +112,7 @@ class Frames:
             box: Those that pass through a region in some frame.
             precision: A uniform sample of atoms, of this share.
         """
-        chosen = self.atoms
+        chosen, asked = self.atoms, atoms
         if isinstance(atoms, str):
             if select is None:
                 raise InvalidInput(f"atoms must be numbers here, not {atoms!r}")
@@ -136,7 +136,10 @@ class Frames:
             ).to_numpy()["atom"]
             chosen = np.intersect1d(chosen, sampled)
         if not len(chosen):
-            raise InvalidInput(f"{self.table.location}: no atom is left")
+            selected = f"atoms={asked!r} selects" if isinstance(asked, str) else "the choice leaves"
+            raise InvalidInput(
+                f"{self.table.location}: {selected} none of {self.total_atoms:,} atoms"
+            )
         self.atoms = chosen.astype(np.int32)
 
     def read(

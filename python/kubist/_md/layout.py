@@ -6,8 +6,8 @@ stands in the row of atom 0 and is null in the others, where it takes no room; s
 is one commit's rows and nothing else. What holds for all frames is in the table's metadata: the
 number of atoms under ``trajectory``, and the ``topology``.
 
-The index has frame, x, y and z. Space is given twice its extent, so that the curve
-divides frames once more than space: zones then hold few frames, which is what readers of frames
+The index has frame, x, y and z. Space lies in the lowest quarter of its domain, so that the curve
+divides frames twice more than space: zones then hold few frames, which is what readers of frames
 ask for, and still a small region. Priorities come from the atom: samples are whole atoms.
 """
 
@@ -30,12 +30,19 @@ CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
 STEP = "step"
 DIMENSIONS = ("frame", *POSITION)
 
+# The domain of space is so many times what atoms take: halved twice before it divides any atoms.
+# With more the engine would learn another grid from the first commit.
+FRAMES_FIRST = 4
+# Atoms may come to lie so far outside of the first frame, as a share of its extent.
+DRIFT = 0.25
+
+# In words that MDAnalysis and the engine share: `A` is the ampere for the engine, as in SI.
 UNITS: Mapping[str, str] = {
     "time": "ps",
-    **dict.fromkeys(POSITION, "A"),
-    **dict.fromkeys(VELOCITY, "A/ps"),
-    **dict.fromkeys(FORCE, "kJ/(mol*A)"),
-    **dict.fromkeys(CELL[:3], "A"),
+    **dict.fromkeys(POSITION, "Angstrom"),
+    **dict.fromkeys(VELOCITY, "Angstrom/ps"),
+    **dict.fromkeys(FORCE, "kJ/(mol*Angstrom)"),
+    **dict.fromkeys(CELL[:3], "Angstrom"),
     **dict.fromkeys(CELL[3:], "degree"),
 }
 
@@ -67,5 +74,6 @@ def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, floa
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
         # Atoms in one plane, or a single atom: an Angstrom is as good as any other extent.
         extent = max(high - low, 1.0)
-        domain[name] = ((low + high) / 2 - extent, (low + high) / 2 + extent)
+        begin = low - DRIFT * extent
+        domain[name] = (begin, begin + FRAMES_FIRST * (1 + 2 * DRIFT) * extent)
     return domain

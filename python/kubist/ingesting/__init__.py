@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidInput
-from .driver import Ingestion, checked, follow, on_terminal
+from .._options import checked_options
+from .._progress import Shown, Told
+from .driver import Ingestion, checked, follow
 from .report import Asked, Plan, Report
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ __all__ = ["Plan", "Report", "ingest"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+@checked_options()
 def ingest(
     table: str | os.PathLike[str],
     files: Paths,
@@ -76,7 +79,8 @@ def ingest(
         keep_going: Go on with the next file where one cannot be read.
         follow: Go on, for files and steps that a running simulation adds.
         patience: With ``follow``: end when nothing has come for so many seconds; None: never.
-        progress: Called with a line of text now and then; None: shown on a terminal.
+        progress: Called with a line of text now and then; None: shown on a terminal as one
+            line, in a notebook as a bar, elsewhere as a line every ten seconds at most.
 
     Returns:
         What was done.
@@ -115,7 +119,11 @@ def ingest(
         )
     )
     ingestion = Ingestion(
-        table, [os.fspath(path) for path in paths], asked, progress or on_terminal(), keep_going
+        table,
+        [os.fspath(path) for path in paths],
+        asked,
+        Shown() if progress is None else Told(progress),
+        keep_going,
     )
     try:
         if dry_run:

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from .. import _errors
+from .._shown import counted
 from . import Plan, Report, ingest
 from .driver import domain_of
 
@@ -48,11 +49,16 @@ def main(text: str) -> int:
 
 
 def _sum_up(done: Report) -> None:
-    skipped = f", {done.skipped} steps were there already" if done.skipped else ""
-    sys.stderr.write(
-        f"{done.table}: {done.rows:,} records from {len(done.files)} files in "
-        f"{done.seconds:.1f} s{skipped}\n"
-    )
+    notes = []
+    if done.topology_added:
+        notes.append("the topology was put into the table, which had none")
+    if done.skipped:
+        were = "was" if done.skipped == 1 else "were"
+        notes.append(f"{counted(done.skipped, 'step')} {were} there already")
+    taken = "nothing new"
+    if done.files:
+        taken = f"{counted(done.rows, 'record')} from {counted(len(done.files), 'file')}"
+    sys.stderr.write(f"{'; '.join([f'{done.table}: {taken} in {done.seconds:.1f} s', *notes])}\n")
 
 
 def _tell(message: str, code: int) -> int:

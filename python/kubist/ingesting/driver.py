@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 import re
-import sys
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,10 +15,11 @@ from .. import _box, _table
 from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
 from .._libraries import need
+from .._progress import Progress
 from .._writer import Writer
 from . import formats
 from .report import Asked, Plan, Report
-from .source import Options, Source, State, Step
+from .source import Options, Source, State, Step, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,7 @@ class Ingestion:
         table: str | os.PathLike[str],
         paths: Sequence[str],
         asked: Asked,
-        progress: Callable[[str], object],
+        progress: Progress,
         keep_going: bool,
     ) -> None:
         need("pyarrow", "ingest()")
@@ -51,9 +52,11 @@ class Ingestion:
         self._writer: Writer | None = None
         self._schema: pa.Schema | None = None
         self._state: State | None = None
+        self._total: int | None = None
         self._begin = clock.monotonic()
 
     def close(self) -> None:
+        self.progress.close()
         self.report.seconds = clock.monotonic() - self._begin
         if self._writer is not None:
             self._writer.close()
@@ -181,15 +184,27 @@ class Ingestion:
             optimize=self.asked.optimize,
         )
         self._state = State()
+        self._keep_topology(source)
         if "frame" in self._schema.names and len(self._table):
             frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
             self._state.next_frame = int(frames.max(initial=-1)) + 1
+
+    def _keep_topology(self, source: Source) -> None:
+        """Puts it into a table that was made without, so that it can be given later."""
+        assert self._table is not None
+        known, here = self._table.metadata, source.metadata
+        if self.asked.topology is None or "topology" in known or "topology" not in here:
+            return
+        if known.get("trajectory") == here.get("trajectory"):
+            self._table.set_metadata({"topology": here["topology"]})
+            self.report.topology_added = True
 
     def _create(self, source: Source) -> _table.Table:
         dimensions, identity, lookup = self._index(source)
         if not dimensions:
             raise InvalidInput(
-                f"{source.path}: {source.format} says nothing of positions: give the dimensions"
+                f"{source.path}: {source.format} does not say which columns are positions: name "
+                f"the dimensions; the columns are {', '.join(source.schema.names)}"
             )
         domains = {name: source.domains.get(name) for name in dimensions}
         domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
@@ -212,6 +227,8 @@ class Ingestion:
         """Commits the steps that the table has not; returns how many."""
         taken = 0
         seen: dict[tuple[float, str], Source] = {}
+        rows = [source.rows for source in sources]
+        self._total = None if None in rows else sum(r for r in rows if r is not None)
         for source in sources:
             if self._table is None or self._writer is None:
                 self._open(source)
@@ -240,6 +257,7 @@ class Ingestion:
             next_frame = self._state.next_frame
             try:
                 self._append(writer, source, step)
+                self._tell(writer.pending_rows, source, step, committing=True)
                 committed = writer.commit(token=token)
             except BaseException:
                 writer.discard()
@@ -251,7 +269,7 @@ class Ingestion:
             of_file["commits"] += 1
             self.report.rows += committed.rows
             self.report.bytes_written += committed.bytes_written
-            self.progress(f"{self.report.rows:,} rows, {source.path.name} {step.label}")
+            self._tell(0, source, step)
         return taken
 
     def _append(self, writer: Writer, source: Source, step: Step) -> None:
@@ -262,9 +280,17 @@ class Ingestion:
             fitted = self._fitted(part, step, row)
             row += part.num_rows
             writer.append(fitted)
-            self.progress(
-                f"{self.report.rows + writer.pending_rows:,} rows, {source.path.name} {step.label}"
-            )
+            self._tell(writer.pending_rows, source, step)
+
+    def _tell(self, pending: int, source: Source, step: Step, *, committing: bool = False) -> None:
+        rows, share = self.report.rows, None
+        # A table that was there before may have some of them already.
+        if self._total and self.report.created:
+            # The commit takes longer than all that comes before it.
+            share = min((rows + pending / 3) / self._total, 1.0)
+        doing = "committing " if committing else ""
+        text = f"{doing}{rows + pending:,} rows, {source.path.name} {step.label}"
+        self.progress(text, share, committing)
 
     def _fitted(self, part: pa.Table, step: Step, row: int) -> pa.Table:
         """The part in the table's columns and types; refuses NaN where it would have no place."""
@@ -285,14 +311,10 @@ class Ingestion:
         for field_ in self._schema:
             if field_.name not in part.column_names:
                 raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
-            column = part.column(field_.name)
-            try:
-                column = column.cast(field_.type)
-            except pa.ArrowException as error:
-                raise InvalidInput(f"{step.label}: column {field_.name}: {error}") from None
+            column = cast(part.column(field_.name), field_, f"{step.label}: ")
             if field_.name in self._dimensions and pa.types.is_floating(column.type):
-                wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
-                if wrong >= 0:
+                if column.null_count or pc.any(pc.is_nan(column)).as_py():
+                    wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
                     raise InvalidInput(
                         f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
                     )
@@ -336,13 +358,22 @@ def _expanded(paths: Sequence[str]) -> Iterator[Path]:
         elif glob.has_magic(text):
             matched = sorted((Path(p) for p in glob.glob(text)), key=_natural)
         else:
-            raise FileNotFoundError(f"{text}: no such file or directory")
+            raise _missing(path)
         for found in matched:
             if found.is_dir() and formats.of(found, None, False) is None:
                 inside = (p for p in found.iterdir() if not p.name.startswith("."))
                 yield from sorted(inside, key=_natural)
             else:
                 yield found
+
+
+def _missing(path: Path) -> FileNotFoundError:
+    """What is said of a file that is not there, with the one beside it that may be meant."""
+    folder = path.parent
+    beside = [found.name for found in folder.iterdir()] if folder.is_dir() else []
+    alike = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
+    meant = f"; did you mean {folder / alike[0]}?" if alike else ""
+    return FileNotFoundError(f"{path} does not exist{meant}")
 
 
 def _natural(path: Path) -> list[Any]:
@@ -356,7 +387,8 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
     A file that cannot be read may still be in the writing: it is tried again as long
     as it changes.
     """
-    last_news, states = clock.monotonic(), {}
+    last_news = clock.monotonic()
+    states: dict[str, tuple[int, int]] = {}
     while True:
         ingestion.report.failed.clear()
         going_on, ingestion.keep_going = ingestion.keep_going, True
@@ -383,23 +415,6 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
         clock.sleep(LOOK_SECONDS)
 
 
-def on_terminal() -> Callable[[str], object]:
-    """Shows progress on one line of a terminal, ten times a second; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    last = 0.0
-
-    def show(text: str) -> None:
-        nonlocal last
-        now = clock.monotonic()
-        if now - last > 0.1:
-            last = now
-            sys.stderr.write(f"\r\x1b[K{text[:100]}")
-            sys.stderr.flush()
-
-    return show
-
-
 def domain_of(text: str) -> Any:
     """A domain as it is written on the command line."""
     if text == "learned":
@@ -421,6 +436,8 @@ def checked(asked: Asked) -> Asked:
     """Arguments of the wrong shape are told before any file is opened."""
     if asked.time is not None:
         asked.time = _box.number("time", asked.time)
+    if asked.topology is not None and not asked.topology.exists():
+        raise _missing(asked.topology)
     if asked.format is not None and asked.format not in formats.NAMES:
         raise InvalidInput(f"format: {asked.format!r} is none of {', '.join(formats.NAMES)}")
     return asked

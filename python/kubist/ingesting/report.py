@@ -94,6 +94,7 @@ class Report:
         rows, bytes_written: In all.
         skipped: Steps that the table had already.
         failed: Files that could not be read, and why; nothing of them was written.
+        topology_added: The table had no topology, and has that of the call now.
     """
 
     table: str
@@ -103,4 +104,5 @@ class Report:
     bytes_written: int = 0
     skipped: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    topology_added: bool = False
     seconds: float = 0.0

@@ -85,7 +85,7 @@ class Format:
     """A kind of file, and the library that reads it.
 
     Attributes:
-        extra: The optional part of the package that installs ``modules``.
+        extra: The optional part of the package that installs ``module``.
         matches: Whether a file of this name that begins with these bytes is one; also asked
             of folders, with no bytes.
         open: Looks at a file.
@@ -94,20 +94,29 @@ class Format:
     name: str
     about: str
     extra: str
-    modules: Sequence[str]
+    module: str
     matches: Callable[[Path, bytes], bool]
     open: Callable[[Path, Options], Source]
 
     def need(self, path: Path) -> None:
         """Raises ImportError: its library is missing; the message has the command."""
-        for module in self.modules:
-            try:
-                __import__(module)
-            except ImportError as error:
-                command = f"pip install 'kubist[{self.extra}]'"
-                raise ImportError(
-                    f"{path}: {self.about} is read with {module}: {command}"
-                ) from error
+        try:
+            __import__(self.module)
+        except ImportError as error:
+            command = f"pip install 'kubist[{self.extra}]'"
+            raise ImportError(
+                f"{path}: {self.about} is read with {self.module}: {command}"
+            ) from error
+
+
+def begins(*heads: bytes) -> Callable[[Path, bytes], bool]:
+    """Whether a file begins with one of these."""
+    return lambda path, head: head.startswith(heads)
+
+
+def ends(*endings: str) -> Callable[[Path, bytes], bool]:
+    """Whether a file's name has one of these endings."""
+    return lambda path, head: path.suffix.lower() in endings
 
 
 def unit(column: pa.Field, text: str | None) -> pa.Field:
@@ -167,10 +176,15 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
         return table
     rows = table.num_rows
     filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
-    return pa.table([_cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
+    return pa.table([cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
 
 
-def _cast(column: Any, field_: pa.Field) -> Any:
+def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
+    """The values in the type of a column; ``where`` begins the message if they do not fit.
+
+    Raises:
+        InvalidInput: A value has no place in that type.
+    """
     import pyarrow as pa
 
     if column.type == field_.type:
@@ -178,7 +192,7 @@ def _cast(column: Any, field_: pa.Field) -> Any:
     try:
         return column.cast(field_.type)
     except pa.ArrowException as error:
-        raise InvalidInput(f"column {field_.name}: {error}") from None
+        raise InvalidInput(f"{where}column {field_.name}: {error}") from None
 
 
 def fingerprint(path: Path) -> str:

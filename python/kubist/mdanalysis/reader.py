@@ -144,7 +144,7 @@ class KubistReader(ReaderBase):
         self._reach = 1
 
     @property
-    def n_frames(self) -> int:  # type: ignore[override]
+    def n_frames(self) -> int:
         """How many frames there are, at the moment that is shown."""
         return len(self._frames)
 

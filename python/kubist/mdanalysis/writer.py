@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from MDAnalysis.coordinates.base import WriterBase
@@ -94,7 +94,7 @@ class KubistWriter(WriterBase):
         if hasattr(self, "_writer"):
             self._writer.close()
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool:
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> Literal[False]:
         if exc_type is not None:
             self._writer.discard()
         self.close()

@@ -1,10 +1,11 @@
 """The ParaView plug-in: a source "Kubist Table" that shows records as typed points.
 
 It draws a uniform sample: of the precision asked for, or of as many points as are wanted at
-most, whichever is less. In ParaView's window it refines, each record read once: what is there
-is shown, and the rest comes on a thread of its own. Ranks of a parallel server open the snapshot
-that the first rank's token names, and read disjoint parts of it (`Table.splits`). A table may
-also lie behind an address.
+most, whichever is less. The array ``inclusion`` is each point's probability to be in it: a point
+stands for 1/inclusion records. In ParaView's window it refines, each record read once: what is
+there is shown, and the rest comes on a thread of its own. Ranks of a parallel server open the
+snapshot that the first rank's token names, and read disjoint parts of it (`Table.splits`). A
+table may also lie behind an address.
 
 ParaView runs this file with its own Python, which needs NumPy; the package is found beside
 the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
@@ -48,6 +49,9 @@ from kubist.paraview.reading import (  # noqa: E402
     seconds,
     together,
 )
+
+INCLUSION = "inclusion"
+"""The array of each point's probability to be shown, unless the table has a column of that name."""
 
 
 @smproxy.source(name="KubistTable", label="Kubist Table")
@@ -286,10 +290,12 @@ class KubistTable(VTKPythonAlgorithmBase):
             return
         self._table = open_at(self._path)
         self._snapshot = self._first()
-        names = [column.name for column in self._snapshot.info().columns]
-        for name in names:
+        for name in self._known():
             self._selection.AddArray(name)
         self._look()
+
+    def _known(self):
+        return [column.name for column in self._snapshot.info().columns]
 
     def _look(self):
         """Which columns are places and time, and which times there are."""
@@ -299,7 +305,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         axes, time = axes_of(self._snapshot)
         self._places = self._axes if any(self._axes) else axes
         self._when = self._time or time
-        known = [column.name for column in self._snapshot.info().columns]
+        known = self._known()
         for name in filter(None, [*self._places, self._when]):
             if name not in known:
                 raise ValueError(f"there is no column {name}; the table has {', '.join(known)}")
@@ -428,7 +434,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             share, _ = question.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
                 # A server answers no parts: one rank shows all of it.
-                return [share, *[None] * (world.size - 1)]
+                return [(share, None), *[None] * (world.size - 1)]
             parts = snapshot.splits(
                 world.size,
                 box=question.box,
@@ -436,13 +442,13 @@ class KubistTable(VTKPythonAlgorithmBase):
                 columns=question.columns,
                 precision=share,
             )
-            return [part.to_json() for part in parts]
+            return [(share, part.to_json()) for part in parts]
 
-        part = world.scatter(together(world, cut), root=0)
-        if isinstance(part, str):
-            answer = Answer(lambda *_: kubist.Split.from_json(part).query(), [(0.0, 1.0)])
+        share, part = world.scatter(together(world, cut), root=0) or (None, None)
+        if part is not None:
+            answer = Answer(lambda *_: kubist.Split.from_json(part).query(), [(0.0, share)])
         else:
-            answer = Answer(whole, [] if part is None else [(0.0, part)])
+            answer = Answer(whole, [] if share is None else [(0.0, share)])
         answer.read()
         together(world, answer.take)
         return answer
@@ -472,6 +478,9 @@ class KubistTable(VTKPythonAlgorithmBase):
         for name in question.columns:
             if self._selection.ArrayIsEnabled(name):
                 data.GetPointData().AddArray(as_vtk(name, column(name)))
+        if INCLUSION not in self._known():
+            inclusion = np.full(count, self._answer.inclusion())
+            data.GetPointData().AddArray(as_vtk(INCLUSION, inclusion))
 
 
 def ranks():

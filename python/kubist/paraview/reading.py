@@ -141,6 +141,9 @@ class Question:
 class Answer:
     """The points so far, from coarse to fine; each record is read once.
 
+    Windows of priority follow one another from 0 on, so that what was taken is a sample of the
+    precision at which the last of its windows ends.
+
     Whoever asks takes what is there. The reading goes on beside, on a thread that the
     interpreter lock does not stop, because it is free while Kubist works.
     """
@@ -211,6 +214,10 @@ class Answer:
                 raise self._error
             self._taken = len(self._frames)
             return list(self._frames)
+
+    def inclusion(self) -> float:
+        """The probability with which a record is among those that were taken last."""
+        return self._windows[self._taken - 1][1] if self._taken else 0.0
 
 
 def together(world: Any, work: Callable[[], Made]) -> Made:

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use self::model::{Advise, Fit, Model};
 pub use self::read::{Estimate, Explain, Format, Info, Query, Salvage, Tail, Verify};
-pub use self::show::{Aspect, Colormap, Plot, View};
+pub use self::show::{Aspect, Colormap, Plot, Style, View};
 pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 use crate::parse::{self, Ranges};
 

@@ -32,7 +32,7 @@ pub struct Fit {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Draw measured and fitted times into a PNG file
-    #[arg(long, value_name = "FILE", value_parser = parse::picture)]
+    #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
     /// Print the fit as JSON
     #[arg(long)]
@@ -60,7 +60,7 @@ pub struct Advise {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub row_bytes: Option<u32>,
     /// Draw predicted times by size and nodes into a PNG file
-    #[arg(long, value_name = "FILE", value_parser = parse::picture)]
+    #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
     /// Print the advice as JSON
     #[arg(long)]

@@ -112,7 +112,7 @@ pub struct Explain {
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
     /// Draw when each request was in which stage into a PNG file
-    #[arg(long, value_name = "FILE", value_parser = parse::picture)]
+    #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
     /// Print it as JSON
     #[arg(long)]

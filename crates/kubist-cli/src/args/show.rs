@@ -13,12 +13,23 @@ use crate::parse;
 /// Every point is a small disc; where discs meet, their values are averaged, so
 /// that the picture does not depend on the order of the records. Without --color
 /// the colour is the density. The sample is as large as --points allows.
+///
+/// In an SVG or a PDF axes, words and colour bar are lines and text, and the points
+/// an image of as many pixels as in a PNG. Where both axes have the same unit, and
+/// one unit is as long across as up, a scale bar shows a length.
+///
+/// --animate draws a picture for each value of a column, all with the same axes,
+/// colours and precision: as .gif, as .mp4 (by ffmpeg, where it is installed), or as
+/// PNGs in a new folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kubist plot airway.kubist --axes x,y --color ux -o airway.png
   kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --colormap magma -o now.png
   kubist plot sky.kubist --axes ra,dec --points 1000000 --size 1600x900 --title Gaia -o sky.png
+  kubist plot airway.kubist --axes y,x --title 'Droplets at 0.3 s' --box time=0.3 -o figure.pdf
+  kubist plot airway.kubist --axes y,x --color ux --style dark --animate time -o airway.gif
+  kubist plot storm.kubist --axes lon,lat --animate when --frames 120 --fps 24 -o storm.mp4
 
 Exit codes: see kubist --help")]
 pub struct Plot {
@@ -30,12 +41,12 @@ pub struct Plot {
     /// The column that colours the points [default: the density of the points]
     #[arg(long, value_name = "COLUMN")]
     pub color: Option<String>,
-    /// The picture, a PNG file
-    #[arg(short, long, value_name = "FILE", value_parser = parse::picture)]
+    /// The picture: .png, .svg or .pdf; of --animate: .gif, .mp4 or a folder/ of PNGs
+    #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    /// At most this many points, a uniform sample [default: 200000, without --precision]
+    /// At most this many points, a uniform sample, in each picture [default: 200000, without --precision]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub points: Option<u64>,
     /// Colours on a logarithmic scale
@@ -46,7 +57,7 @@ pub struct Plot {
     pub range: Option<(Option<f64>, Option<f64>)>,
     #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
     pub colormap: Colormap,
-    /// Width and height in pixels [default: 1200 wide, as high as the data asks]
+    /// Width and height in pixels; text and lines grow with it [default: 1200 wide, as high as the data asks]
     #[arg(long, value_name = "WxH", value_parser = parse::size)]
     pub size: Option<(u32, u32)>,
     /// Whether one unit is as long across as up; auto: yes for spatial axes of one unit
@@ -55,11 +66,21 @@ pub struct Plot {
     /// A point's radius in pixels [default: smaller the more points]
     #[arg(long, value_name = "PIXELS")]
     pub point_size: Option<f32>,
-    /// Light on dark
-    #[arg(long)]
-    pub dark: bool,
+    /// Dark axes on white paper, or light ones on dark
+    #[arg(long, value_enum, default_value_t = Style::Paper)]
+    pub style: Style,
+    /// A line above the picture
     #[arg(long)]
     pub title: Option<String>,
+    /// A picture for each value of this column, one after the other
+    #[arg(long, value_name = "COLUMN")]
+    pub animate: Option<String>,
+    /// So many pictures, of equal parts of that column [default: one for each value]
+    #[arg(long, value_name = "N", requires = "animate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub frames: Option<u32>,
+    /// Pictures a second, in a .gif or .mp4
+    #[arg(long, value_name = "N", default_value_t = 10.0, requires = "animate", value_parser = parse::frame_rate)]
+    pub fps: f64,
     /// Print the cost and what was drawn as JSON
     #[arg(long)]
     pub json: bool,
@@ -76,6 +97,12 @@ pub enum Colormap {
     /// Blue over grey to red, for values around a middle
     Coolwarm,
     Gray,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Style {
+    Paper,
+    Dark,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

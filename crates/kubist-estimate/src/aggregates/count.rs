@@ -53,9 +53,10 @@ impl Smooth for Count {
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let Conditions { p, alpha, .. } = *conditions;
         let (found, value) = (sums.records(), sums.totals(p)[0]);
-        if !conditions.clustered && !conditions.stratified {
-            let (low, high) = population(found, p, alpha);
-            return Interval { low, high, ..Interval::exact(value) };
+        if !conditions.clustered {
+            let certain = if conditions.stratified { sums.certain() } else { 0.0 };
+            let (low, high) = population(found - certain, p, alpha);
+            return Interval { low: certain + low, high: certain + high, ..Interval::exact(value) };
         }
         let around = Interval::around(value, sums.spread(p, &[1.0]), conditions);
         let high = if found == 0.0 { f64::INFINITY } else { around.high };

@@ -186,6 +186,7 @@ impl Aggregate for Formula {
             bell_curve: true,
             uses_number_of_records: true,
             follows_from_number_of_records: self.is_of_records(),
+            takes_certain: true,
             ..Properties::default()
         }
     }

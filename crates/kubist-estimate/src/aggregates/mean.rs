@@ -1,6 +1,6 @@
 //! The mean of a number; of a condition it is the share of records that meet it.
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Total};
 use crate::aggregates::share;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -33,6 +33,7 @@ impl Smooth for Mean {
             bell_curve: true,
             lies_among_values: true,
             alike_asks_zones: true,
+            total: Some(Total::Mean),
             unit: UnitRule::First,
             ..Properties::default()
         }

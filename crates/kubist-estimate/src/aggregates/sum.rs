@@ -1,6 +1,6 @@
 //! The sum of a number over records.
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties};
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties, Total};
 use crate::aggregates::exact_sum::ExactSum;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -37,7 +37,7 @@ struct WholeSum {
 
 impl Aggregate for WholeSum {
     fn properties(&self) -> Properties {
-        Smooth::properties(&Sum)
+        Aggregate::properties(&Sum)
     }
 
     fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
@@ -53,7 +53,13 @@ impl Smooth for Sum {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        Properties { bell_curve: true, uses_number_of_records: true, unit: UnitRule::First, ..Properties::default() }
+        Properties {
+            bell_curve: true,
+            uses_number_of_records: true,
+            total: Some(Total::Sum),
+            unit: UnitRule::First,
+            ..Properties::default()
+        }
     }
 
     fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {

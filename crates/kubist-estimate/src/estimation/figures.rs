@@ -28,7 +28,7 @@ impl Estimation {
             alpha,
             rows: self.rows.map(|rows| rows as f64),
             clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
-            stratified: self.tails.is_some(),
+            stratified: self.tails.is_some() || self.kept_always().is_some(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Estimation {
                 };
             }
         }
-        figures
+        self.with_totals(figures)
     }
 
     /// What is known before anything was read.
@@ -116,6 +116,9 @@ impl Estimation {
     /// A sample that is all alike of a column that is: then there is nothing more to read for.
     pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
+        if !self.holds_all() {
+            return Ok(figures);
+        }
         for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
             let column = self.snapshot.view.schema.stored_index[column];
@@ -176,7 +179,11 @@ impl Estimation {
             if !properties.lies_among_values || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
                 continue;
             }
-            let Some(Some((low, high))) = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))? else {
+            let ends = match self.holds_all() {
+                true => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
+                false => None,
+            };
+            let Some((low, high)) = ends else {
                 unbind_constants(&mut figures, &asked.name);
                 continue;
             };
@@ -205,7 +212,7 @@ impl Estimation {
                     figures.iter_mut().filter(mine).filter_map(|figure| figure.bin.get_mut(direction)).collect();
                 let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
                 let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
-                let column = argument.column().filter(|_| ask_zones && !bins.is_empty());
+                let column = argument.column().filter(|_| ask_zones && self.holds_all() && !bins.is_empty());
                 let column = column.map(|column| self.snapshot.view.schema.stored_index[column]);
                 let known = match column {
                     Some(column) => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
@@ -222,9 +229,9 @@ impl Estimation {
         Ok(())
     }
 
-    /// Are all priorities asked for?
+    /// Are all priorities asked for, and there?
     fn whole_range(&self) -> bool {
-        self.options.query.window.is_none()
+        self.options.query.window.is_none() && self.holds_all()
     }
 
     pub(super) fn estimate(&mut self, mut figures: Vec<Figure>, stopped: Stop) -> Result<Estimate> {
@@ -356,6 +363,7 @@ impl Estimation {
                 warnings.push(format!("{name}: all values that were read are alike{}", whose(constant)));
             }
         }
+        warnings.extend(self.warning_of_thinned());
         if stopped != Stop::Goal && self.options.error.is_some() {
             let around_zero = figures.iter().find(|figure| !figure.exact && figure.low < 0.0 && figure.high > 0.0);
             if let Some(figure) = around_zero {

@@ -71,10 +71,12 @@ impl Tails {
 }
 
 impl Estimation {
-    /// Reads the tails that the pilot shows, and from then on samples only the rest.
-    pub(super) fn read_tails(&mut self, sample: &[Values]) -> Result<bool> {
+    /// Reads the tails that the pilot shows, or the records that were kept whatever their priority,
+    /// and from then on samples only the rest.
+    pub(super) fn read_certain(&mut self, sample: &[Values]) -> Result<bool> {
         let (Some(pilot), false) = (self.pilot.clone(), self.share() >= 1.0) else { return Ok(true) };
-        let Some(condition) = self.tails.as_ref().and_then(|tails| tails.condition(sample)) else { return Ok(true) };
+        let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(sample));
+        let Some(condition) = of_tails.or_else(|| self.kept_always()) else { return Ok(true) };
         let with = |condition: String| -> Result<Arc<LogicalPlan>> {
             let query = &self.options.query;
             let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));

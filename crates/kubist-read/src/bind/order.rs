@@ -3,6 +3,7 @@
 use arrow_schema::DataType;
 use kubist_index::order;
 
+use super::place;
 use kubist_catalog::schema::TableSchema;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
@@ -81,11 +82,7 @@ impl Term {
         if !has_order(data_type) {
             return Err(Error::invalid(format!("order_by: column {name:?} of type {data_type} has no order")));
         }
-        let place = read.iter().position(|read| *read == column).unwrap_or_else(|| {
-            read.push(column);
-            read.len() - 1
-        });
-        Ok(Term { by: By::Column(place), descending })
+        Ok(Term { by: By::Column(place(column, read)), descending })
     }
 }
 

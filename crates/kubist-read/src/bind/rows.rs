@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_index::priority::{Threshold, priorities};
@@ -16,8 +18,8 @@ impl BoundQuery {
         priorities(&identity, rows, self.snapshot.core.header.seed)
     }
 
-    /// A batch of the answer from stored columns; `inclusion` is asked if there is a
-    /// column of it.
+    /// A batch of the answer from the columns that are read; `inclusion` is asked if there is a
+    /// column of it, and says how probable a record is that was kept for certain.
     pub(crate) fn batch(
         &self,
         rows: usize,
@@ -25,10 +27,15 @@ impl BoundQuery {
         inclusion: impl FnOnce() -> Float64Array,
     ) -> Result<RecordBatch> {
         let schema = &self.snapshot.view.schema;
+        let kept_below = self.kept_below.map(|place| columns[place].clone());
         let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
         let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         if self.inclusion.is_some() {
-            columns.push(Arc::new(inclusion()));
+            let inclusion = inclusion();
+            columns.push(Arc::new(match kept_below {
+                None => inclusion,
+                Some(kept_below) => self.thinned(&inclusion, kept_below.as_primitive::<Float64Type>()),
+            }));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
@@ -40,6 +47,16 @@ impl BoundQuery {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);
         Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
+    }
+
+    /// Inclusion probabilities where a record was only written if its priority was below some value.
+    fn thinned(&self, inclusion: &Float64Array, kept_below: &Float64Array) -> Float64Array {
+        let first = self.drawn.map_or(0.0, |drawn| Threshold::new(drawn.first.into()).to_fraction());
+        let both = inclusion.iter().zip(kept_below);
+        let thinned = both.map(|(inclusion, below)| {
+            inclusion.map(|inclusion| below.map_or(inclusion, |below| inclusion.min(below - first)))
+        });
+        thinned.collect()
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {

@@ -5,23 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..._errors import InvalidInput
-from ..source import Format
+from ..source import Format, begins, ends
 from . import clouds, fits, hdf5, lammps, lidar, openfoam, openpmd, trajectory, vtk
 
+# Name, what it is; optional part of the package and library; how it is known, how it is read.
 # The first that matches is taken: a name that several could read stands at the more special one.
 FORMATS: tuple[Format, ...] = (
-    lidar.FORMAT,
-    fits.FORMAT,
-    clouds.PLY,
-    clouds.XYZ,
-    vtk.FORMAT,
-    lammps.FORMAT,
-    openfoam.FORMAT,
-    hdf5.GADGET,
-    hdf5.H5PART,
-    hdf5.H5MD,
-    openpmd.FORMAT,
-    trajectory.FORMAT,
+    Format("las", "LAS", "lidar", "laspy", begins(b"LASF"), lidar.look),
+    Format("fits", "FITS", "astro", "astropy", begins(b"SIMPLE  ="), fits.look),
+    Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), clouds.look_at_ply),
+    Format("xyz", "XYZ", "md", "ase", ends(".xyz", ".extxyz"), clouds.look_at_xyz),
+    Format("vtk", "VTK", "vtk", "pyvista", ends(*vtk.ENDINGS), vtk.look),
+    Format("lammps", "a LAMMPS dump", "arrow", "pyarrow", lammps.matches, lammps.look),
+    Format("openfoam", "OpenFOAM", "arrow", "pyarrow", openfoam.matches, openfoam.look),
+    Format("gadget", "HDF5", "hdf5", "h5py", hdf5.is_gadget, hdf5.look_at_gadget),
+    Format("h5part", "HDF5", "hdf5", "h5py", hdf5.is_h5part, hdf5.look_at_h5part),
+    Format("h5md", "HDF5", "hdf5", "h5py", hdf5.is_h5md, hdf5.look_at_h5md),
+    Format("openpmd", "openPMD", "openpmd", "openpmd_api", openpmd.matches, openpmd.look),
+    TRAJECTORY := Format(
+        "trajectory", "a trajectory", "md", "MDAnalysis", ends(*trajectory.ENDINGS), trajectory.look
+    ),
 )
 NAMES = [known.name for known in FORMATS]
 
@@ -37,7 +40,7 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
     if named is not None:
         return next(known for known in FORMATS if known.name == named)
     if with_topology:
-        return trajectory.FORMAT
+        return TRAJECTORY
     head = b""
     if path.is_file():
         with path.open("rb") as opened:
@@ -45,7 +48,11 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
         if not head:
             raise InvalidInput(f"{path}: the file is empty")
         if head.startswith(NATIVE) or path.suffix.lower() in (".csv", ".tsv"):
-            raise InvalidInput(f"{path}: Parquet, Arrow, CSV and NPZ are read by `kubist ingest`")
+            raise InvalidInput(
+                f"{path}: Parquet, Arrow, CSV and NPZ are read by the command, "
+                f"`kubist ingest TABLE {path.name} --dimensions ...`; from Python give what "
+                "pandas, Polars, pyarrow or NumPy reads to kubist.create()"
+            )
     for known in FORMATS:
         if known.matches(path, head):
             return known

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Format, Options, Source, State, Step, arrow_table, slices, unit
+from ..source import Options, Source, State, Step, arrow_table, slices, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def look_at_xyz(path: Path, options: Options) -> Source:
 
     first = next(_frames(path))
     columns = _columns(first, 0)
-    units = dict.fromkeys(("x", "y", "z"), "A")
+    units = dict.fromkeys(("x", "y", "z"), "Angstrom")
     fields = [unit(f, units.get(f.name)) for f in columns.schema]
 
     def steps(_: Any) -> Iterator[Step]:
@@ -101,21 +101,3 @@ def _columns(atoms: Any, number: int) -> pa.Table:
             for axis in range(values.shape[1]):
                 columns[f"{name}_{axis}"] = values[:, axis]
     return arrow_table(columns)
-
-
-PLY = Format(
-    name="ply",
-    about="PLY",
-    extra="lidar",
-    modules=("plyfile",),
-    matches=lambda path, head: head.startswith((b"ply\n", b"ply\r")),
-    open=look_at_ply,
-)
-XYZ = Format(
-    name="xyz",
-    about="XYZ",
-    extra="md",
-    modules=("ase",),
-    matches=lambda path, head: path.suffix.lower() in (".xyz", ".extxyz"),
-    open=look_at_xyz,
-)

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import (
-    Format,
-    Options,
-    Source,
-    State,
-    Step,
-    arrow_table,
-    slices,
-    split_columns,
-    unit,
-)
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Pairs of columns that are positions, best first.
-POSITIONS = (("x", "y", "z"), ("ra", "dec"), ("ra_icrs", "de_icrs"), ("glon", "glat"), ("l", "b"))
+# Columns that are positions, best first, in small letters: as archives and VizieR call them.
+POSITIONS = (
+    ("x", "y", "z"),
+    ("ra", "dec"),
+    ("ra", "de"),
+    ("ra_icrs", "de_icrs"),
+    ("raj2000", "dej2000"),
+    ("_raj2000", "_dej2000"),
+    ("radeg", "dedeg"),
+    ("glon", "glat"),
+    ("l", "b"),
+)
 # Cards of the header that only say how the table is stored.
 STRUCTURE = (
     "SIMPLE",
@@ -107,13 +107,3 @@ def _columns(hdu: Any, part: slice) -> pa.Table:
             else:
                 columns[name] = flat
     return arrow_table(columns)
-
-
-FORMAT = Format(
-    name="fits",
-    about="FITS",
-    extra="astro",
-    modules=("astropy",),
-    matches=lambda path, head: head.startswith(b"SIMPLE  ="),
-    open=look,
-)

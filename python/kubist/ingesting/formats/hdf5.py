@@ -6,17 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import (
-    Format,
-    Options,
-    Source,
-    State,
-    Step,
-    arrow_table,
-    slices,
-    split_columns,
-    unit,
-)
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,17 +85,20 @@ def look_at_gadget(path: Path, options: Options) -> Source:
         for group in ("Units", "Cosmology", "Parameters"):
             if group in file:
                 about[group.lower()] = attributes(file[group])
-    schema = pa.schema([*fields.values(), pa.field("time", pa.float64())])
+    # Initial conditions say no time: then there is none, unless the user says one.
+    dated = time is not None
+    clock = [pa.field("time", pa.float64())] if dated else []
+    schema = pa.schema([*fields.values(), *clock])
 
     def read(_: State) -> Iterator[pa.Table]:
         with h5py.File(path, "r") as file:
             for kind in kinds:
                 group = file[f"PartType{kind}"]
                 for part in slices(int(counts[kind])):
-                    columns: dict[str, Any] = {
-                        "type": np.full(part.stop - part.start, kind, np.int8),
-                        "time": np.full(part.stop - part.start, np.nan if time is None else time),
-                    }
+                    many = part.stop - part.start
+                    columns: dict[str, Any] = {"type": np.full(many, kind, np.int8)}
+                    if dated:
+                        columns["time"] = np.full(many, time)
                     for name, data in group.items():
                         if isinstance(data, h5py.Dataset) and data.shape[:1] == (counts[kind],):
                             columns |= split_columns(name, data[part], COMPONENTS.get(name))
@@ -119,7 +112,7 @@ def look_at_gadget(path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("snapshot", read, time, path.name if several else "")],
         dimensions=(*POSITION, "time"),
-        identity=("ParticleIDs", "time"),
+        identity=("ParticleIDs", "time") if dated or options.time is not None else ("ParticleIDs",),
         metadata={"gadget": about},
         rows=int(counts[kinds].sum()) if kinds else 0,
         times=() if time is None else (time,),
@@ -222,7 +215,7 @@ def look_at_h5md(path: Path, options: Options) -> Source:
             group = file["particles"][name]
             elements = _elements(group)
             position = group["position"]
-            frames[name] = (position["step"][()], _times(position), position["value"].shape[1])
+            frames[name] = (_steps(position), _times(position), position["value"].shape[1])
             fields = [pa.field("id", _kind(group["id"]) if "id" in group else pa.int64())]
             for element, (values, said) in elements.items():
                 sample = values[:0, ...] if not _is_timed(group[element]) else values[:0, 0, ...]
@@ -308,14 +301,26 @@ def _unit_of(data: Any) -> str | None:
     return text(data.attrs["unit"]) if data is not None and "unit" in data.attrs else None
 
 
+def _steps(element: Any) -> Any:
+    """The step of each frame of an element."""
+    return _of_frames(element, "step")
+
+
 def _times(element: Any) -> Any:
-    """The time of each frame; a fixed interval is written as one number."""
+    """The time of each frame; without times its step."""
+    return _of_frames(element, "time" if "time" in element else "step").astype(float)
+
+
+def _of_frames(element: Any, name: str) -> Any:
+    """Written frame by frame, or as one number: the interval, which begins at an offset."""
     import numpy as np
 
-    step = element["step"]
-    if step.shape == ():
-        raise ValueError(f"{element.name}: steps by a fixed interval are not read")
-    return np.asarray(element["time"][()] if "time" in element else step[()], dtype=float)
+    said, frames = element[name], element["value"].shape[0]
+    if said.shape == ():
+        return np.arange(frames) * said[()] + said.attrs.get("offset", 0)
+    if len(said) != frames:
+        raise ValueError(f"{element.name}: {frames} values, but {name} of {len(said)}")
+    return np.asarray(said[()])
 
 
 def _at(element: Any, frame: int, step: int) -> Any:
@@ -324,7 +329,7 @@ def _at(element: Any, frame: int, step: int) -> Any:
 
     if not _is_timed(element):
         return element[()]
-    steps = element["step"][()]
+    steps = _steps(element)
     if len(steps) > frame and steps[frame] == step:
         return element["value"][frame]
     place = int(np.searchsorted(steps, step, side="right")) - 1
@@ -341,27 +346,6 @@ def _box(group: Any) -> Any:
     return values.tolist()
 
 
-GADGET = Format(
-    name="gadget",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs),
-    open=look_at_gadget,
-)
-H5PART = Format(
-    name="h5part",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: any(name.startswith("Step#") for name in file)),
-    open=look_at_h5part,
-)
-H5MD = Format(
-    name="h5md",
-    about="HDF5",
-    extra="hdf5",
-    modules=("h5py",),
-    matches=holds(lambda file: "h5md" in file and "particles" in file),
-    open=look_at_h5md,
-)
+is_gadget = holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs)
+is_h5part = holds(lambda file: any(name.startswith("Step#") for name in file))
+is_h5md = holds(lambda file: "h5md" in file and "particles" in file)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..source import Format, Options, Source, State, Step, arrow_table
+from ..source import Options, Source, State, Step, arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -264,16 +264,7 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     try:
         with opener(path, "rb") as file:
-            return file.read(32).startswith((ITEM, UNITS_ITEM))
+            first: bytes = file.read(32)
+            return first.startswith((ITEM, UNITS_ITEM))
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-FORMAT = Format(
-    name="lammps",
-    about="a LAMMPS dump",
-    extra="arrow",
-    modules=("pyarrow",),
-    matches=matches,
-    open=look,
-)

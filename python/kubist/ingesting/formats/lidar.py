@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import ROWS_AT_ONCE, Format, Options, Source, State, Step, arrow_table, unit
+from ..source import ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,13 +83,3 @@ def _columns(points: Any) -> pa.Table:
         else:
             columns[name] = values
     return arrow_table(columns)
-
-
-FORMAT = Format(
-    name="las",
-    about="LAS",
-    extra="lidar",
-    modules=("laspy",),
-    matches=lambda path, head: head.startswith(b"LASF"),
-    open=look,
-)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Format, Options, Source, State, Step, arrow_table, unit
+from ..source import Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -291,13 +291,3 @@ def matches(path: Path, head: bytes) -> bool:
         or any(path.glob("*/lagrangian"))
         or any(path.glob("processor*/*/lagrangian"))
     )
-
-
-FORMAT = Format(
-    name="openfoam",
-    about="OpenFOAM",
-    extra="arrow",
-    modules=("pyarrow",),
-    matches=matches,
-    open=look,
-)

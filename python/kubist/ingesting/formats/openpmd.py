@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Format, Options, Source, State, Step, arrow_table, slices, unit
+from ..source import Options, Source, State, Step, arrow_table, slices, unit
 from .hdf5 import MAGIC, holds
 
 if TYPE_CHECKING:
@@ -182,13 +182,3 @@ def matches(path: Path, head: bytes) -> bool:
     if path.suffix == ".json" and b'"openPMD"' in head:
         return True
     return head.startswith(MAGIC) and holds(lambda file: "openPMD" in file.attrs)(path, head)
-
-
-FORMAT = Format(
-    name="openpmd",
-    about="openPMD",
-    extra="openpmd",
-    modules=("openpmd_api",),
-    matches=matches,
-    open=look,
-)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._md import layout
-from ..source import Format, Options, Source, State, Step, unit
+from ..source import Options, Source, State, Step, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,13 +111,3 @@ def _reading(
             state.next_frame += 1
 
     return read
-
-
-FORMAT = Format(
-    name="trajectory",
-    about="a trajectory",
-    extra="md",
-    modules=("MDAnalysis",),
-    matches=lambda path, head: path.suffix.lower() in ENDINGS,
-    open=look,
-)

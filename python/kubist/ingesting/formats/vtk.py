@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Format, Options, Source, State, Step, arrow_table, slices, split_columns
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,13 +83,3 @@ def _columns(mesh: Any, part: slice) -> pa.Table:
             if column not in columns:
                 columns[column] = flat
     return arrow_table(columns)
-
-
-FORMAT = Format(
-    name="vtk",
-    about="VTK",
-    extra="vtk",
-    modules=("pyvista",),
-    matches=lambda path, head: path.suffix.lower() in ENDINGS,
-    open=look,
-)

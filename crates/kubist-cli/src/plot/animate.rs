@@ -1,0 +1,136 @@
+//! `kubist plot --animate`: one picture after the other, all with the same axes, colours, precision
+//! and size of points.
+//!
+//! First every frame is asked for as many points as a picture bears: the lowest precision at which
+//! one has them becomes that of all. Nothing but the extents and the fullest frame is kept.
+
+use kubist::{Cancel, QuerySpec, human};
+use kubist_plot::{Extents, Points, Stage};
+
+use super::frames::{Frame, frames};
+use super::reel::Place;
+use super::{Asked, Read};
+use crate::failure::{Failure, Result};
+use crate::output::{print_json, remark};
+use crate::parse;
+use crate::progress::Progress;
+
+pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
+    let command = asked.command;
+    let place = Place::new(&command.output)?;
+    let column = command.animate.as_deref().unwrap_or_default();
+    let column = parse::column(&asked.snapshot.schema(), column)?.clone();
+    let frames = frames(asked, &column, command.frames, cancel)?;
+    let mut run = Run { asked, cancel, progress: Progress::new(), done: 0, rows: 0, bytes: 0, passes: 2, frames };
+    if asked.color.is_none() {
+        run.passes = 3;
+    }
+    let Some(survey) = run.survey()? else {
+        return Err(Failure::usage(format!("--animate {}: no record there has a value of it", column.name())));
+    };
+    let pooled = asked.read(asked.query.clone(), cancel)?;
+    let precision = survey.precision;
+    let caption = run.caption(0, survey.fullest.len() as u64, precision);
+    let mut picture = asked.picture(pooled.points, precision, &caption)?;
+    picture.fix_axes(&survey.extents);
+    let mut stage = Stage::new(&picture, &survey.fullest);
+    drop(survey);
+    if asked.color.is_none() {
+        run.each(precision, |points, _| {
+            stage.settle(&points);
+            Ok(())
+        })?;
+    }
+    let mut reel = place.begin(&stage, command.fps, [asked.title(), caption])?;
+    run.each(precision, |points, caption| reel.add(&stage.scene(&points, &caption).canvas()))?;
+    cancel.check()?;
+    reel.finish()?;
+    let (width, height) = stage.size();
+    if command.json {
+        return print_json(&serde_json::json!({
+            "output": command.output.to_string_lossy(),
+            "width": width,
+            "height": height,
+            "frames": run.frames.len(),
+            "precision": precision,
+            "rows_read": run.rows,
+            "bytes_read": run.bytes,
+            "seconds": run.progress.seconds(),
+        }));
+    }
+    let frames = human::counted(run.frames.len() as u64, "frame");
+    remark(&format!("{}: {frames}, precision {}", command.output.display(), human::fraction(precision)));
+    Ok(())
+}
+
+/// What is known of all frames before one is drawn.
+struct Survey {
+    precision: f64,
+    extents: Extents,
+    fullest: Points,
+}
+
+struct Run<'a> {
+    asked: &'a Asked<'a>,
+    cancel: &'a Cancel,
+    progress: Progress,
+    /// Frames that were read, in all passes.
+    done: u64,
+    rows: u64,
+    bytes: u64,
+    passes: u64,
+    frames: Vec<Frame>,
+}
+
+impl Run<'_> {
+    /// `None`: there is no frame.
+    fn survey(&mut self) -> Result<Option<Survey>> {
+        let mut survey: Option<Survey> = None;
+        for frame in 0..self.frames.len() {
+            let query = self.frames[frame].of(&self.asked.query);
+            let Read { points, precision, .. } = self.read(query)?;
+            let Some(known) = &mut survey else {
+                let mut extents = Extents::default();
+                extents.include(&points);
+                survey = Some(Survey { precision, extents, fullest: points });
+                continue;
+            };
+            known.extents.include(&points);
+            // How many it would have at the same precision.
+            let full = |points: &Points, precision: f64| points.len() as f64 / precision;
+            if full(&points, precision) > full(&known.fullest, known.precision) {
+                known.fullest = points;
+            }
+            known.precision = known.precision.min(precision);
+        }
+        Ok(survey)
+    }
+
+    /// Reads frame after frame at one precision; what is done with each gets its caption too.
+    fn each(&mut self, precision: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
+        for frame in 0..self.frames.len() {
+            let query = self.frames[frame].of(&self.asked.query);
+            let read = self.read(QuerySpec { precision: Some(precision), limit: None, ..query })?;
+            let caption = self.caption(frame, read.points.len() as u64, precision);
+            with(read.points, caption)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, query: QuerySpec) -> Result<Read> {
+        self.cancel.check()?;
+        let read = self.asked.read(query, self.cancel)?;
+        self.rows += read.stats.rows_read;
+        self.bytes += read.stats.bytes_read;
+        self.done += 1;
+        let (frames, total) = (self.frames.len() as u64, self.passes * self.frames.len() as u64);
+        let (pass, frame) = ((self.done - 1) / frames + 1, (self.done - 1) % frames + 1);
+        let what = if pass < self.passes { "looked at" } else { "drawn" };
+        self.progress.show(self.done, total, |_| format!("{frame} of {frames} frames {what}"));
+        Ok(read)
+    }
+
+    fn caption(&self, frame: usize, drawn: u64, precision: f64) -> String {
+        format!("{}: {}", self.frames[frame].label, self.asked.caption(drawn, precision, false))
+    }
+}

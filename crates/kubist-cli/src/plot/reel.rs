@@ -1,0 +1,272 @@
+//! Where the pictures of an animation go: a GIF, an MP4 by ffmpeg, or a folder of PNGs. Either gets
+//! its name when it is whole.
+
+use std::fs;
+use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use kubist_plot::{Canvas, Film, Stage};
+
+use crate::failure::{Failure, Kind, Result};
+use crate::output::PendingFile;
+use crate::picture;
+
+/// What an animation is written as.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    Gif,
+    Mp4,
+    Folder,
+}
+
+impl Shape {
+    /// By the path's ending; one without is a folder.
+    pub fn of(path: &Path) -> Result<Shape> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        match ending.as_deref() {
+            _ if named_as_folder => Ok(Shape::Folder),
+            None => Ok(Shape::Folder),
+            Some("gif") => Ok(Shape::Gif),
+            Some("mp4") => Ok(Shape::Mp4),
+            Some(ending) => Err(Failure::usage(format!(
+                "an animation is a GIF, an MP4 or a folder of PNGs: name one that ends in .gif, .mp4 or /, not .{ending}"
+            ))),
+        }
+    }
+}
+
+/// A place for an animation, before its size is known; dropping it leaves nothing behind.
+pub enum Place {
+    Gif(PendingFile),
+    Mp4(PendingFile),
+    Folder(PendingFolder),
+}
+
+impl Place {
+    /// Taken first, so that what cannot be written is an error at once.
+    pub fn new(path: &Path) -> Result<Place> {
+        Ok(match Shape::of(path)? {
+            Shape::Gif => Place::Gif(PendingFile::create(path)?),
+            Shape::Mp4 => {
+                check_ffmpeg()?;
+                Place::Mp4(PendingFile::create(path)?)
+            }
+            Shape::Folder => Place::Folder(PendingFolder::create(path)?),
+        })
+    }
+
+    /// Begins the animation of a stage, so many pictures a second; `about`: title, description.
+    pub fn begin(self, stage: &Stage, per_second: f64, about: [String; 2]) -> Result<Reel> {
+        Ok(match self {
+            Place::Gif(pending) => {
+                let out = BufWriter::new(pending.writer()?);
+                let film = Film::new(out, stage, per_second).map_err(|error| picture::failure(&pending, error))?;
+                Reel::Gif(film, pending)
+            }
+            Place::Mp4(pending) => Reel::Mp4(Encoder::start(pending.path(), stage, per_second)?, pending),
+            Place::Folder(folder) => Reel::Folder(folder, 0, about),
+        })
+    }
+}
+
+/// An animation that is being written.
+pub enum Reel {
+    Gif(Film<BufWriter<fs::File>>, PendingFile),
+    Mp4(Encoder, PendingFile),
+    Folder(PendingFolder, usize, [String; 2]),
+}
+
+impl Reel {
+    pub fn add(&mut self, canvas: &Canvas) -> Result<()> {
+        match self {
+            Reel::Gif(film, pending) => film.add(canvas).map_err(|error| picture::failure(pending, error)),
+            Reel::Mp4(encoder, _) => encoder.add(canvas.rgb()),
+            Reel::Folder(folder, count, [title, description]) => {
+                *count += 1;
+                let pending = PendingFile::create(&folder.temporary.join(format!("frame-{count:05}.png")))?;
+                let mut out = BufWriter::new(pending.writer()?);
+                let texts = [("Software", "Kubist"), ("Title", title.as_str()), ("Description", description.as_str())];
+                canvas.write_png(&mut out, &texts).map_err(|error| picture::failure(&pending, error))?;
+                out.flush().map_err(|error| Failure::io(pending.destination(), &error))?;
+                drop(out);
+                pending.publish()
+            }
+        }
+    }
+
+    /// Gives it its name.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            Reel::Gif(film, pending) => {
+                film.finish().map_err(|error| picture::failure(&pending, error))?;
+                pending.publish()
+            }
+            Reel::Mp4(encoder, pending) => {
+                encoder.finish()?;
+                pending.publish()
+            }
+            Reel::Folder(folder, ..) => folder.publish(),
+        }
+    }
+}
+
+/// A folder under a temporary name beside its own; dropping it unpublished removes it.
+pub struct PendingFolder {
+    temporary: PathBuf,
+    destination: PathBuf,
+}
+
+impl PendingFolder {
+    fn create(path: &Path) -> Result<PendingFolder> {
+        let failed = |error: std::io::Error| Failure::io(path, &error);
+        match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
+            Ok(false) => {}
+            Ok(true) => {
+                let message = format!("{} is there already, and not empty: name a new folder", path.display());
+                return Err(Failure { kind: Kind::Existence, message });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // Without the slash at its end, which some calls of the system refuse.
+        let destination: PathBuf = path.components().collect();
+        let Some(name) = destination.file_name() else {
+            return Err(Failure::usage(format!("{} is no name of a new folder", path.display())));
+        };
+        let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
+        let temporary = destination.with_file_name(name);
+        fs::create_dir(&temporary).map_err(failed)?;
+        Ok(PendingFolder { temporary, destination })
+    }
+
+    fn publish(self) -> Result<()> {
+        // An empty folder gives way.
+        fs::rename(&self.temporary, &self.destination).map_err(|error| Failure::io(&self.destination, &error))
+    }
+}
+
+impl Drop for PendingFolder {
+    fn drop(&mut self) {
+        // After publishing it is not there any more.
+        let _ = fs::remove_dir_all(&self.temporary);
+    }
+}
+
+/// ffmpeg at work: pixels in, a file out. Dropping it ends the program.
+pub struct Encoder {
+    program: Child,
+    pixels: Option<ChildStdin>,
+    /// What it says of its errors.
+    said: Option<JoinHandle<String>>,
+}
+
+fn check_ffmpeg() -> Result<()> {
+    let quiet = || Stdio::null();
+    let asked = Command::new("ffmpeg").arg("-version").stdin(quiet()).stdout(quiet()).stderr(quiet()).status();
+    match asked {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure {
+            kind: Kind::Existence,
+            message: "an .mp4 is encoded by ffmpeg, which is not installed here: install it, or write a .gif or a \
+                      folder of PNGs, as with -o frames/"
+                .to_string(),
+        }),
+        Err(error) => Err(Failure::io(Path::new("ffmpeg"), &error)),
+    }
+}
+
+impl Encoder {
+    fn start(path: &Path, stage: &Stage, per_second: f64) -> Result<Encoder> {
+        let ((width, height), [red, green, blue]) = (stage.size(), stage.background());
+        let mut command = Command::new("ffmpeg");
+        command.args(["-hide_banner", "-loglevel", "error", "-y", "-f", "rawvideo", "-pixel_format", "rgb24"]);
+        command.args(["-video_size", &format!("{width}x{height}"), "-framerate", &per_second.to_string(), "-i", "-"]);
+        // Players want 4:2:0, and that even sides.
+        let even = format!("pad=ceil(iw/2)*2:ceil(ih/2)*2:color=0x{red:02x}{green:02x}{blue:02x}");
+        command.args(["-vf", &even, "-pix_fmt", "yuv420p"]);
+        command.args(["-movflags", "+faststart", "-f", "mp4"]);
+        // A path that begins with a dash, or looks like an address, is a file all the same.
+        let mut file = std::ffi::OsString::from("file:");
+        file.push(path);
+        command.arg(file).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut program = command.spawn().map_err(|error| Failure::io(Path::new("ffmpeg"), &error))?;
+        let pixels = program.stdin.take();
+        let said = program.stderr.take().map(|mut errors| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = errors.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).trim().to_string()
+            })
+        });
+        Ok(Encoder { program, pixels, said })
+    }
+
+    fn add(&mut self, rgb: &[u8]) -> Result<()> {
+        let written = self.pixels.as_mut().map(|pixels| pixels.write_all(rgb));
+        match written {
+            Some(Ok(())) => Ok(()),
+            // It has ended before its time, and says why.
+            _ => Err(self.end().err().unwrap_or_else(|| failed("it ended before the last frame"))),
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        drop(self.pixels.take());
+        let status = self.program.wait().map_err(|error| Failure::io(Path::new("ffmpeg"), &error))?;
+        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
+        match status.success() {
+            true => Ok(()),
+            false => Err(failed(if said.is_empty() { "it failed, and does not say why" } else { &said })),
+        }
+    }
+}
+
+fn failed(why: &str) -> Failure {
+    Failure { kind: Kind::System, message: format!("ffmpeg: {why}") }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // Nothing happens to one that has ended.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_what_is_written() {
+        let shape = |path: &str| Shape::of(Path::new(path)).map_err(|failure| failure.message);
+        assert_eq!(shape("a.GIF"), Ok(Shape::Gif));
+        assert_eq!(shape("a.mp4"), Ok(Shape::Mp4));
+        assert_eq!((shape("frames"), shape("v1.2/")), (Ok(Shape::Folder), Ok(Shape::Folder)));
+        assert!(shape("a.png").is_err_and(|why| why.contains("not .png")));
+    }
+
+    #[test]
+    fn a_folder_is_there_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("frames/");
+        let names = || fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        let pending = PendingFolder::create(&path).unwrap();
+        fs::write(pending.temporary.join("one"), "1").unwrap();
+        drop(pending);
+        assert!(names().is_empty());
+        fs::create_dir(&path).unwrap();
+        let pending = PendingFolder::create(&path).unwrap();
+        fs::write(pending.temporary.join("one"), "1").unwrap();
+        pending.publish().unwrap();
+        assert_eq!(names(), ["frames"]);
+        assert!(PendingFolder::create(&path).is_err_and(|failure| failure.message.contains("not empty")));
+    }
+}

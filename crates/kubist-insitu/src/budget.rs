@@ -1,0 +1,401 @@
+//! Steps within a budget: how many of the records of all writers are kept, and which.
+//!
+//! A record is kept if its priority is below a threshold, which is the same for all writers of a
+//! step. Each writer makes its **share** of the decision: a histogram of its records' priorities,
+//! and what the conditions ask for. Whoever connects the writers adds the shares up; the sum tells
+//! every writer the same. What is known of all records, kept or not, is stored with the step.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_schema::Schema;
+use kubist::{ErrorKind, Table, Thinned};
+use kubist_expr::{Predicate, never};
+use kubist_index::budget::{BINS, bin, threshold};
+use kubist_index::priority::Threshold;
+
+use crate::failure::{Failure, Result};
+use crate::persist::{self, Persist};
+use crate::sample;
+
+/// What a share begins with: writers that cannot end the step, writers, what they agree on, records,
+/// what is kept always; then counts for conditions, then the bins.
+const FAILED: usize = 0;
+const WRITERS: usize = 1;
+const PLAN: usize = 2;
+const ALWAYS: usize = 3;
+const COUNTS: usize = 4;
+const FIRST_BIN: usize = COUNTS + persist::MOST;
+
+/// Numbers of a share that are added up, and those of which the largest counts. All of them are less
+/// than 64 KiB.
+pub const SHARE_WORDS: usize = FIRST_BIN + BINS;
+pub const SHARE_LARGEST: usize = persist::MOST;
+
+/// What is kept of each step. By default everything is.
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
+pub struct BudgetOptions {
+    /// Records of all writers in a step, at most.
+    pub rows_per_step: Option<u64>,
+    /// Bytes of their values, before they are encoded.
+    pub bytes_per_step: Option<u64>,
+    /// Bytes of so many steps together.
+    pub bytes: Option<u64>,
+    pub steps: Option<u64>,
+    /// A condition on columns: these records are kept whatever their priority.
+    pub always_keep: Option<String>,
+    /// A condition on numbers of all records: a step for which it does not hold is not kept.
+    pub persist_when: Option<String>,
+    /// What is kept of an identity in one step is kept in all before; by default so, unless one of
+    /// several identity columns is a dimension.
+    pub whole_paths: Option<bool>,
+    /// Other writers write the same steps: the budget is of all.
+    pub shared: bool,
+}
+
+/// What the sum over all writers is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Added up.
+    pub words: Vec<u64>,
+    /// Of these the largest counts.
+    pub largest: Vec<f64>,
+}
+
+impl Share {
+    /// Of a writer that has no records.
+    pub fn empty() -> Share {
+        let mut words = vec![0; SHARE_WORDS];
+        words[WRITERS] = 1;
+        Share { words, largest: vec![f64::NEG_INFINITY; SHARE_LARGEST] }
+    }
+
+    /// Of a writer that cannot end the step: then none does.
+    pub fn failed() -> Share {
+        let mut share = Share::empty();
+        share.words[FAILED] = 1;
+        share
+    }
+
+    /// Refuses a sum that some writer had no share in, or one of another `plan`: 0 without a budget.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if a writer cannot end the step, `Invalid` if writers have different budgets.
+    pub fn check(words: &[u64], largest: &[f64], plan: u64, step: i64) -> Result<()> {
+        if words.len() != SHARE_WORDS || largest.len() != SHARE_LARGEST {
+            let (found, also) = (words.len(), largest.len());
+            return Err(Failure::invalid(format!(
+                "a share has {SHARE_WORDS} words and {SHARE_LARGEST} largest values, found {found} and {also}"
+            )));
+        }
+        match words[FAILED] {
+            0 if words[PLAN] != plan.wrapping_mul(words[WRITERS]) => {
+                Err(Failure::invalid(format!("the writers of step {step} have different budgets")))
+            }
+            0 => Ok(()),
+            failed => {
+                let all = words[WRITERS];
+                let message = format!("{failed} of {all} writers cannot end step {step}: it stays begun");
+                Err(Failure::new(ErrorKind::Unavailable, message))
+            }
+        }
+    }
+}
+
+/// What became of a step by the sum of all shares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decision {
+    /// Records below this priority are kept, and those that always are.
+    Keep(Threshold),
+    /// Nothing is, and no writer has anything for the step.
+    Drop,
+}
+
+/// What the records of some batch are, beside their values.
+pub struct Offer {
+    pub batch: RecordBatch,
+    pub priorities: Vec<u64>,
+    pub always: Option<BooleanArray>,
+    /// Bytes of the values of each record.
+    pub bytes: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    None,
+    Rows(u64),
+    Bytes(u64),
+    InAll { bytes: u64, steps: u64 },
+}
+
+/// A writer's budget, and what it has used of it.
+pub struct Budget {
+    table: Table,
+    plan: u64,
+    limit: Limit,
+    always: Option<String>,
+    persist: Option<Persist>,
+    whole_paths: bool,
+    /// The table knows what was kept of its steps.
+    thins: bool,
+    pub shared: bool,
+    /// What earlier steps have left, once that was looked up.
+    left: Option<Left>,
+    offers: Option<Vec<Offer>>,
+    decision: Option<Decision>,
+}
+
+struct Left {
+    below: Threshold,
+    bytes: u64,
+    steps: u64,
+}
+
+impl Budget {
+    /// `None` if everything is kept, and always can be: `thins` says that a step may be thinned
+    /// for another reason.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the option that makes no sense, or a budget that is smaller than a record.
+    pub fn of(table: &Table, options: &BudgetOptions, thins: bool) -> Result<Option<Budget>> {
+        let nothing = BudgetOptions { shared: options.shared, ..BudgetOptions::default() };
+        if *options == nothing && !thins {
+            return Ok(None);
+        }
+        let snapshot = table.snapshot()?;
+        let schema = snapshot.schema();
+        let limit = limit(options, &schema)?;
+        if let Some(condition) = &options.always_keep {
+            let wrong = |error| Failure::invalid(format!("always_keep {condition:?}: {error}"));
+            Predicate::parse(condition, &schema).map_err(wrong)?;
+        }
+        // Refuses a table whose priorities only its writers know.
+        table.priorities(&RecordBatch::new_empty(schema.clone()))?;
+        let persist = options.persist_when.as_deref().map(|text| Persist::new(text, &schema)).transpose()?;
+        let info = snapshot.info()?;
+        let is_dimension = |name: &String| info.dimensions.iter().any(|dimension| dimension.column == *name);
+        let moves = info.identity.len() > 1 && info.identity.iter().any(is_dimension);
+        let thins = thins || !matches!(limit, Limit::None);
+        if thins {
+            table.keep_below()?;
+        }
+        let mut plan = DefaultHasher::new();
+        options.hash(&mut plan);
+        Ok(Some(Budget {
+            table: table.clone(),
+            // Sums of it do not wrap.
+            plan: plan.finish() >> 24,
+            limit,
+            always: options.always_keep.clone(),
+            persist,
+            whole_paths: options.whole_paths.unwrap_or(!moves),
+            thins,
+            shared: options.shared,
+            left: None,
+            offers: None,
+            decision: None,
+        }))
+    }
+
+    /// What all writers together have decided of the step that is ended.
+    pub fn decision(&self) -> Option<Decision> {
+        self.decision
+    }
+
+    /// Whether the step's rows are here: nothing more can be put.
+    pub fn is_offered(&self) -> bool {
+        self.offers.is_some()
+    }
+
+    /// The records that the step has, once they were offered.
+    pub fn offers(&self) -> &[Offer] {
+        self.offers.as_deref().unwrap_or_default()
+    }
+
+    /// Forgets the step.
+    pub fn forget(&mut self) {
+        (self.offers, self.decision) = (None, None);
+    }
+
+    /// Takes the records of a step.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a condition cannot be computed; as of `Table::priorities`.
+    pub fn offer(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
+        let offer = |batch: RecordBatch| {
+            let always = self.always.as_ref().map(|condition| {
+                let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
+                held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
+            });
+            let priorities = self.table.priorities(&batch)?;
+            Ok(Offer { always: always.transpose()?, bytes: sample::bytes(&batch)?, priorities, batch })
+        };
+        self.offers = Some(batches.into_iter().map(offer).collect::<Result<_>>()?);
+        Ok(())
+    }
+
+    /// This writer's share, of records that were offered.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Budget::offer`]; as of `Table::snapshot`.
+    pub fn share(&mut self) -> Result<Share> {
+        self.look_up()?;
+        let mut share = Share::empty();
+        share.words[PLAN] = self.plan;
+        for offer in self.offers() {
+            if let Some(persist) = &self.persist {
+                let counts = &mut share.words[COUNTS..FIRST_BIN];
+                persist.add(&offer.batch, counts, &mut share.largest)?;
+            }
+            for (row, priority) in offer.priorities.iter().enumerate() {
+                let cost = match self.limit {
+                    Limit::None | Limit::Rows(_) => 1,
+                    Limit::Bytes(_) | Limit::InAll { .. } => offer.bytes[row],
+                };
+                let place = if offer.is_kept_always(row) { ALWAYS } else { FIRST_BIN + bin(*priority) };
+                share.words[place] += cost;
+            }
+        }
+        Ok(share)
+    }
+
+    /// What earlier steps of the table leave: a restarted solver goes on.
+    fn look_up(&mut self) -> Result<()> {
+        if self.left.is_some() {
+            return Ok(());
+        }
+        let earlier = self.table.snapshot()?.thinned();
+        let below = earlier.values().map(|thinned| thinned.below).fold(1.0, f64::min);
+        let spent = earlier.values().map(|thinned| thinned.bytes).fold(0, u64::saturating_add);
+        let (bytes, steps) = match self.limit {
+            Limit::InAll { bytes, steps } => (bytes, steps),
+            _ => (0, 0),
+        };
+        self.left = Some(Left {
+            below: Threshold::from_fraction(below),
+            bytes: bytes.saturating_sub(spent),
+            steps: steps.saturating_sub(earlier.len() as u64),
+        });
+        Ok(())
+    }
+
+    /// Decides by the sum of all shares.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if writers have different budgets; `NoSpace` if what is always kept takes more than the
+    /// budget, or there is none left.
+    pub fn decide(&mut self, words: &[u64], largest: &[f64], step: i64) -> Result<()> {
+        Share::check(words, largest, self.plan, step)?;
+        if let Some(persist) = &self.persist
+            && !persist.holds(&words[COUNTS..FIRST_BIN], largest)?
+        {
+            self.decision = Some(Decision::Drop);
+            return Ok(());
+        }
+        let Some(left) = &mut self.left else {
+            return Err(Failure::new(ErrorKind::Internal, "a step was decided of which there was no share"));
+        };
+        let (budget, unit) = match self.limit {
+            Limit::None => (u64::MAX, "records"),
+            Limit::Rows(rows) => (rows, "records"),
+            Limit::Bytes(bytes) => (bytes, "bytes"),
+            Limit::InAll { bytes, steps } if left.steps == 0 => {
+                let message = format!("the budget of {bytes} bytes was for {steps} steps, which are written");
+                return Err(Failure::new(ErrorKind::NoSpace, message));
+            }
+            Limit::InAll { .. } => (left.bytes / left.steps, "bytes"),
+        };
+        let always = words[ALWAYS];
+        if always > budget {
+            let message = format!(
+                "always_keep alone takes {always} {unit} of step {step}, the budget is {budget}: make it larger, or \
+                 keep fewer records"
+            );
+            return Err(Failure::new(ErrorKind::NoSpace, message));
+        }
+        let bins = &words[FIRST_BIN..];
+        let mut below = threshold(bins, budget - always);
+        if self.whole_paths {
+            below = below.min(left.below);
+            left.below = below;
+        }
+        let held = |(place, _): &(usize, &u64)| kubist_index::budget::edge(*place) < below;
+        let kept: u64 = bins.iter().enumerate().filter(held).map(|(_, cost)| *cost).sum();
+        left.bytes = left.bytes.saturating_sub(always + kept);
+        left.steps = left.steps.saturating_sub(1);
+        self.decision = Some(Decision::Keep(below));
+        Ok(())
+    }
+
+    /// The rows of the step that are below a threshold, or kept always, and what is known of all, if some
+    /// may be missing.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if Arrow cannot take them apart.
+    pub fn kept(&self, below: Threshold) -> Result<(Vec<RecordBatch>, Option<Thinned>)> {
+        if !self.thins {
+            return Ok((self.offers().iter().map(|offer| offer.batch.clone()).collect(), None));
+        }
+        // As it is stored: a record is judged by the very number that the table knows.
+        let fraction = below.to_fraction();
+        let below = Threshold::from_fraction(fraction);
+        let mut thinned = Thinned { below: fraction, rows: 0, always: 0, bytes: 0, sums: BTreeMap::new() };
+        let (mut batches, mut sums) = (Vec::new(), sample::Sums::default());
+        for offer in self.offers() {
+            sums.add(&offer.batch)?;
+            thinned.rows += offer.batch.num_rows() as u64;
+            let is_kept = |row: usize| offer.is_kept_always(row) || below.admits(offer.priorities[row]);
+            let kept: BooleanArray = (0..offer.batch.num_rows()).map(|row| Some(is_kept(row))).collect();
+            let rows = (0..kept.len()).filter(|row| kept.value(*row));
+            thinned.bytes += rows.clone().map(|row| offer.bytes[row]).sum::<u64>();
+            if below == Threshold::ALL {
+                batches.push(offer.batch.clone());
+                continue;
+            }
+            thinned.always += rows.clone().filter(|row| offer.is_kept_always(*row)).count() as u64;
+            let of_row = |row: usize| if offer.is_kept_always(row) { 1.0 } else { fraction };
+            batches.push(sample::taken(&offer.batch, &kept, rows.map(of_row).collect())?);
+        }
+        thinned.sums = sums.finish();
+        Ok((batches, Some(thinned)))
+    }
+}
+
+impl Offer {
+    fn is_kept_always(&self, row: usize) -> bool {
+        self.always.as_ref().is_some_and(|always| always.is_valid(row) && always.value(row))
+    }
+}
+
+/// What a budget allows.
+fn limit(options: &BudgetOptions, schema: &Schema) -> Result<Limit> {
+    let BudgetOptions { rows_per_step, bytes_per_step, bytes, steps, .. } = *options;
+    let record = sample::least_bytes(schema);
+    let small = |name: &str, found: u64| {
+        Err(Failure::invalid(format!("{name} is {found}, and a record takes {record} bytes at least: nothing fits")))
+    };
+    match (rows_per_step, bytes_per_step, bytes, steps) {
+        (None, None, None, None) => Ok(Limit::None),
+        (Some(0), None, None, None) => Err(Failure::invalid("budget_rows_per_step is 0: no record fits")),
+        (Some(rows), None, None, None) => Ok(Limit::Rows(rows)),
+        (None, Some(bytes), None, None) if bytes < record => small("budget_bytes_per_step", bytes),
+        (None, Some(bytes), None, None) => Ok(Limit::Bytes(bytes)),
+        (None, None, Some(_), None | Some(0)) => {
+            Err(Failure::invalid("budget_bytes needs budget_steps, the number of steps that it is for"))
+        }
+        (None, None, Some(bytes), Some(steps)) if bytes / steps < record => {
+            small("budget_bytes of a step", bytes / steps)
+        }
+        (None, None, Some(bytes), Some(steps)) => Ok(Limit::InAll { bytes, steps }),
+        _ => Err(Failure::invalid(
+            "say one of budget_rows_per_step, budget_bytes_per_step, and budget_bytes with budget_steps",
+        )),
+    }
+}

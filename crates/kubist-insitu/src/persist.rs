@@ -1,0 +1,221 @@
+//! Whether a step is worth keeping: a condition on what all its records amount to.
+//!
+//! `max(diameter) > 5e-5 AND count(deposited) >= 10` is a condition on two numbers. Each writer
+//! finds them for its records; the largest values and the counts of all writers are joined by
+//! whoever joins their shares, and every writer comes to the same answer.
+
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use kubist_expr::{Expression, Predicate, never};
+
+use crate::failure::{Failure, Result};
+
+/// Numbers of one condition, at most.
+pub const MOST: usize = 8;
+
+/// A condition on numbers of a whole step.
+#[derive(Debug)]
+pub struct Persist {
+    text: String,
+    numbers: Vec<Number>,
+    condition: Predicate,
+    schema: Arc<Schema>,
+}
+
+#[derive(Debug)]
+struct Number {
+    what: What,
+    /// `None` counts all records.
+    of: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Max,
+    Min,
+    Count,
+}
+
+const NAMES: [(&str, What); 3] = [("max", What::Max), ("min", What::Min), ("count", What::Count)];
+
+impl Persist {
+    /// Understands a condition on columns of this schema.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` says what cannot be understood.
+    pub fn new(text: &str, schema: &Schema) -> Result<Persist> {
+        let wrong = |why: String| Failure::invalid(format!("persist_when {text:?}: {why}"));
+        let (numbers, rest) = numbers(text).map_err(wrong)?;
+        if numbers.is_empty() || numbers.len() > MOST {
+            let found = numbers.len();
+            return Err(wrong(format!(
+                "it has {found} of max(x), min(x), count(), count(x), and may have 1 to {MOST}"
+            )));
+        }
+        for number in &numbers {
+            if let Some(of) = &number.of {
+                Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        let fields: Vec<Field> = (0..numbers.len()).map(|n| Field::new(name(n), DataType::Float64, true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let condition = Predicate::parse(&rest, &schema).map_err(|error| wrong(error.to_string()))?;
+        Ok(Persist { text: text.into(), numbers, condition, schema })
+    }
+
+    /// Adds records: their number to `counts`, and, if they are larger, their values to `largest`,
+    /// where smallest values stand with the other sign.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a value cannot be computed.
+    pub fn add(&self, batch: &RecordBatch, counts: &mut [u64], largest: &mut [f64]) -> Result<()> {
+        for (place, Number { what, of }) in self.numbers.iter().enumerate() {
+            let Some(of) = of else {
+                counts[place] += batch.num_rows() as u64;
+                continue;
+            };
+            let values = Expression::parse(of, &batch.schema()).and_then(|of| of.evaluate(batch, &never));
+            let wrong = |error| Failure::invalid(format!("persist_when {:?}: {error}", self.text));
+            let values = values.map_err(wrong)?;
+            let is_condition = Expression::parse(of, &batch.schema()).is_ok_and(|of| of.is_condition());
+            let there = values.iter().filter(|value| !value.is_nan());
+            match what {
+                // Of a condition, the records that meet it.
+                What::Count => counts[place] += there.filter(|value| !is_condition || **value != 0.0).count() as u64,
+                What::Max => largest[place] = there.fold(largest[place], |most, value| most.max(*value)),
+                What::Min => largest[place] = there.fold(largest[place], |most, value| most.max(-value)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the condition holds for what all writers added; it does not where a number is not known.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it cannot be computed.
+    pub fn holds(&self, counts: &[u64], largest: &[f64]) -> Result<bool> {
+        let number = |(place, number): (usize, &Number)| match number.what {
+            What::Count => Some(counts[place] as f64),
+            _ if largest[place] == f64::NEG_INFINITY => None,
+            What::Max => Some(largest[place]),
+            What::Min => Some(-largest[place]),
+        };
+        let column = |place: usize| {
+            let value = number((place, &self.numbers[place]));
+            Arc::new(Float64Array::from(vec![value])) as _
+        };
+        let columns = (0..self.numbers.len()).map(column).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        let batch = batch.map_err(|error| Failure::from(kubist::Error::internal(error)))?;
+        let held = self.condition.evaluate(&batch, &never);
+        let held = held.map_err(|error| Failure::invalid(format!("persist_when {:?}: {error}", self.text)))?;
+        Ok(held.iter().next().flatten().unwrap_or(false))
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("number_{number}")
+}
+
+/// The numbers that a condition is about, and the condition with names in their places.
+fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
+    let (mut found, mut rest, mut left) = (Vec::new(), String::new(), text);
+    while let Some(open) = left.find('(') {
+        let before = left[..open].trim_end();
+        let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |place| place + 1);
+        let what = NAMES.iter().find(|(name, _)| before[word..].eq_ignore_ascii_case(name));
+        let Some((_, what)) = what else {
+            rest.push_str(&left[..=open]);
+            left = &left[open + 1..];
+            continue;
+        };
+        let inside = &left[open + 1..];
+        let close = closing(inside).ok_or("a parenthesis is not closed")?;
+        let of = inside[..close].trim();
+        if of.is_empty() && *what != What::Count {
+            return Err(format!("{} of what?", &before[word..]));
+        }
+        rest.push_str(&before[..word]);
+        rest.push_str(&name(found.len()));
+        found.push(Number { what: *what, of: Some(of).filter(|of| !matches!(*of, "" | "*")).map(str::to_owned) });
+        left = &inside[close + 1..];
+    }
+    rest.push_str(left);
+    Ok((found, rest))
+}
+
+/// Where the parenthesis that is open closes.
+fn closing(text: &str) -> Option<usize> {
+    let (mut depth, mut quote) = (0u32, None);
+    for (place, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"' | '`') => quote = Some(letter),
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 0 => return Some(place),
+            (None, ')') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, BooleanArray};
+
+    fn batch() -> RecordBatch {
+        let d: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::NAN, -3.0]));
+        let hot: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true]));
+        RecordBatch::try_from_iter([("d", d), ("hot", hot)]).unwrap()
+    }
+
+    fn holds(text: &str, batches: &[RecordBatch]) -> bool {
+        let persist = Persist::new(text, &batch().schema()).unwrap();
+        let (mut counts, mut largest) = (vec![0; MOST], vec![f64::NEG_INFINITY; MOST]);
+        batches.iter().for_each(|batch| persist.add(batch, &mut counts, &mut largest).unwrap());
+        persist.holds(&counts, &largest).unwrap()
+    }
+
+    #[test]
+    fn numbers_of_all_records_decide() {
+        for text in [
+            "max(d) > 0.5",
+            "min(d) = -3",
+            "count() = 3",
+            "count(d) = 2",
+            "count(hot) = 2",
+            "MAX(d*d) = 9 and (count(*) > 2)",
+        ] {
+            assert!(holds(text, &[batch()]), "{text}");
+        }
+        for text in ["max(d) > 1", "min(d) > -3", "count(d > 100) > 0"] {
+            assert!(!holds(text, &[batch()]), "{text}");
+        }
+        assert!(holds("count() = 6", &[batch(), batch()]));
+        // Nothing is known of the values of no records.
+        assert!(!holds("max(d) > -1e300", &[]) && !holds("max(d) <= 1e300", &[]) && holds("count() = 0", &[]));
+    }
+
+    #[test]
+    fn what_is_no_such_condition_is_refused() {
+        for (text, word) in [
+            ("d > 5", "max(x)"),
+            ("max(d > 5", "not closed"),
+            ("max() > 1", "of what"),
+            ("max(nothing) > 1", "nothing"),
+            ("max(d) + 1", "persist_when"),
+            ("mean(d) > 1", "max(x)"),
+        ] {
+            let failure = Persist::new(text, &batch().schema()).unwrap_err();
+            assert!(failure.message.contains(word), "{text}: {failure}");
+        }
+    }
+}

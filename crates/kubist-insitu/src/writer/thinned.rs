@@ -1,0 +1,196 @@
+//! The end of a step of which, perhaps, only a sample is kept: within the budget of all writers, and
+//! with `Thin` as the room in the queue allows.
+
+use arrow_array::RecordBatch;
+use kubist::{ErrorKind, Thinned};
+use kubist_index::budget::{BINS, bin, threshold};
+use kubist_index::priority::Threshold;
+
+use super::{Sink, StepWriter};
+use crate::budget::{Budget, Decision, Share};
+use crate::failure::{Failure, Result};
+use crate::patience::Patience;
+use crate::queue::Ready;
+use crate::ring::{HEADER, bytes_of};
+use crate::sample::words;
+use crate::step::{Level, Report, WhenFull};
+use crate::values::{Kind, Values};
+
+/// Of a step that finds a full queue, and of a lane's memory, one to so many is kept at least.
+const LEAST_PART: u64 = 8;
+
+impl StepWriter {
+    /// What this writer adds to the sum over all writers of the step, which stays begun.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if no step is begun, a column is missing, or a condition cannot be computed.
+    pub fn share(&mut self) -> Result<Share> {
+        let staged = StepWriter::staged(&mut self.staged, "ending it")?;
+        let offered = self.budget.as_ref().is_some_and(Budget::is_offered);
+        if !offered {
+            staged.check(&self.layout)?;
+        }
+        let Some(budget) = &mut self.budget else { return Ok(Share::empty()) };
+        if !offered {
+            let batches = staged.take_batches(&self.layout)?;
+            if let Err(failure) = budget.offer(batches.clone()) {
+                staged.put_back(batches);
+                return Err(failure);
+            }
+        }
+        budget.share()
+    }
+
+    /// Ends the step by the sum of all writers' shares: what is kept of it is durable when this
+    /// returns, or queued.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if another writer cannot end it, `Invalid` if the writers have different budgets,
+    /// `NoSpace` if what must be kept is more than the budget: it stays begun. As of
+    /// [`StepWriter::end`]; after `Busy` it is ended by that.
+    pub fn settle(
+        &mut self,
+        words: &[u64],
+        largest: &[f64],
+        token: Option<&str>,
+        patience: &Patience,
+    ) -> Result<Report> {
+        let step = StepWriter::staged(&mut self.staged, "ending it")?.step;
+        match &mut self.budget {
+            None => Share::check(words, largest, 0, step)?,
+            Some(budget) => budget.decide(words, largest, step)?,
+        }
+        self.end(token, patience)
+    }
+
+    /// Ends a step of which the budget decides what is kept.
+    pub(super) fn end_in_budget(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
+        let step = StepWriter::staged(&mut self.staged, "ending it")?.step;
+        let budget = |writer: &StepWriter| writer.budget.as_ref().map(|budget| (budget.shared, budget.decision()));
+        match budget(self) {
+            Some((true, None)) => {
+                return Err(Failure::invalid(format!(
+                    "the budget of step {step} is of all writers: they end it together (kubist_mpi_end_step)"
+                )));
+            }
+            Some((false, None)) => {
+                let Share { words, largest } = self.share()?;
+                if let Some(budget) = &mut self.budget {
+                    budget.decide(&words, &largest, step)?;
+                }
+            }
+            _ => {}
+        }
+        match budget(self) {
+            Some((_, Some(Decision::Keep(below)))) => self.hand_kept_over(step, below, token, patience),
+            _ => {
+                self.events.push((Level::Info, format!("step {step} is not kept: persist_when does not hold")));
+                self.abandon(patience)
+            }
+        }
+    }
+
+    fn hand_kept_over(
+        &mut self,
+        step: i64,
+        below: Threshold,
+        token: Option<&str>,
+        patience: &Patience,
+    ) -> Result<Report> {
+        if let (Sink::Lane(_), Some(token)) = (&self.sink, token) {
+            let message = format!("token {token:?}: the leader's commits have tokens of their own");
+            return Err(Failure::new(ErrorKind::Unsupported, message));
+        }
+        let room = self.threshold_of_room(step, patience)?;
+        let Some(budget) = &mut self.budget else { return self.end(token, patience) };
+        let (batches, thinned) = budget.kept(below.min(room))?;
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        if let Some(Thinned { below, rows: all, .. }) = thinned.as_ref().filter(|_| room < below) {
+            let message = format!(
+                "step {step} is thinned to {rows} of {all} records, of priority below {below}: the queue is full"
+            );
+            self.events.push((Level::Warning, message));
+        }
+        if let Sink::Lane(_) = self.sink {
+            self.put_kept(step, &batches, thinned.as_ref(), patience)?;
+        } else {
+            self.staged = None;
+            self.forget_offers();
+            let token = self.token(token, step);
+            return self.hand_over(Ready { step, token, batches: Some(batches), thinned });
+        }
+        self.staged = None;
+        self.forget_offers();
+        Ok(Report { step, rows, ..Report::default() })
+    }
+
+    fn forget_offers(&mut self) {
+        if let Some(budget) = &mut self.budget {
+            budget.forget();
+        }
+    }
+
+    /// Below which priority records find room now, where a full queue thins; otherwise room is waited
+    /// for.
+    fn threshold_of_room(&self, step: i64, patience: &Patience) -> Result<Threshold> {
+        match &self.sink {
+            Sink::Direct(_) => Ok(Threshold::ALL),
+            Sink::Queue(queue) => {
+                let is_full = self.when_full == WhenFull::Thin && !queue.has_room()?;
+                self.wait_for_room(queue, step, patience)?;
+                let part = Threshold::new(Threshold::ALL.to_u128() / u128::from(LEAST_PART));
+                Ok(if is_full { part } else { Threshold::ALL })
+            }
+            Sink::Lane(lane) => {
+                let offers = self.budget.as_ref().map_or(&[][..], Budget::offers);
+                // Columns are filled up to 8 bytes, each with a header; one says below what it was kept.
+                let columns = self.layout.columns() as u64 + 1;
+                let around = (offers.len() as u64 + 1) * (columns + 2) * (HEADER as u64 + 8) + 32 * columns;
+                let all: u64 = offers.iter().flat_map(|offer| &offer.bytes).map(|bytes| bytes + 8).sum();
+                if self.when_full != WhenFull::Thin {
+                    lane.check_space((all + around) as usize, self.when_full)?;
+                    return Ok(Threshold::ALL);
+                }
+                let (free, whole) = lane.space();
+                let room = (free as u64).max(whole as u64 / LEAST_PART).saturating_sub(around);
+                let mut bins = vec![0; BINS];
+                for offer in offers {
+                    let rows = offer.priorities.iter().zip(&offer.bytes);
+                    rows.for_each(|(priority, bytes)| bins[bin(*priority)] += bytes + 8);
+                }
+                Ok(threshold(&bins, room))
+            }
+        }
+    }
+
+    /// Puts what is kept into the ring, and ends the step there.
+    fn put_kept(
+        &mut self,
+        step: i64,
+        batches: &[RecordBatch],
+        thinned: Option<&Thinned>,
+        patience: &Patience,
+    ) -> Result<()> {
+        for name in batches.iter().flat_map(|batch| batch.schema_ref().fields()).map(|field| field.name()) {
+            // Somebody may have added it a moment ago.
+            self.layout.column(name)?;
+        }
+        let Sink::Lane(lane) = &mut self.sink else { return Ok(()) };
+        if let Some(thinned) = thinned {
+            lane.tell(&words(thinned, &self.layout), patience)?;
+        }
+        for batch in batches {
+            for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+                let bytes = bytes_of(field.name(), array)?;
+                let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
+                // SAFETY: the bytes are there until the call is over.
+                let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
+                lane.put(self.layout.column(field.name())?, &values, patience)?;
+            }
+            lane.end_part(step, patience)?;
+        }
+        lane.end(step, patience, WhenFull::Block)
+    }
+}

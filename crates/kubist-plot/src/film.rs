@@ -1,0 +1,125 @@
+//! Pictures one after the other, as an animated GIF.
+//!
+//! A GIF has 256 colours. They are those that such pictures are made of, whatever the data: each
+//! frame has the same, so none flickers.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Write;
+
+use gif::{Encoder, Frame, Repeat};
+
+use crate::canvas::Canvas;
+use crate::colormap::Color;
+use crate::error::Error;
+use crate::picture::Stage;
+
+/// An animated GIF that is being written. It is whole after [`Film::finish`].
+pub struct Film<W: Write> {
+    encoder: Encoder<W>,
+    palette: Vec<Color>,
+    /// The nearest of the palette, where it was looked for.
+    nearest: HashMap<Color, u8>,
+    size: (u16, u16),
+    /// Of each frame, in hundredths of a second.
+    delay: u16,
+}
+
+impl<W: Write> Film<W> {
+    /// A film of frames of `stage`, so many a second, that begins again at its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if `out` fails.
+    pub fn new(out: W, stage: &Stage<'_>, per_second: f64) -> Result<Film<W>, Error> {
+        let palette = stage.palette();
+        let size = stage.size();
+        let size = (size.0 as u16, size.1 as u16);
+        let mut encoder = Encoder::new(out, size.0, size.1, palette.as_flattened()).map_err(failed)?;
+        encoder.set_repeat(Repeat::Infinite).map_err(failed)?;
+        // Browsers show what is shorter than two hundredths at their own pace.
+        let delay = (100.0 / per_second).round().clamp(2.0, 60_000.0) as u16;
+        Ok(Film { encoder, palette, nearest: HashMap::new(), size, delay })
+    }
+
+    /// Adds a frame.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the output fails, [`Error::Encoding`] if the frame is of another size.
+    pub fn add(&mut self, canvas: &Canvas) -> Result<(), Error> {
+        if (canvas.width, canvas.height) != (self.size.0.into(), self.size.1.into()) {
+            return Err(Error::Encoding("frames are of one size".to_string()));
+        }
+        let Film { palette, nearest, .. } = self;
+        let mut index = |color: Color| *nearest.entry(color).or_insert_with(|| closest(palette, color));
+        let buffer: Vec<u8> = canvas.rgb().as_chunks::<3>().0.iter().map(|color| index(*color)).collect();
+        let (width, height) = self.size;
+        let frame = Frame { width, height, delay: self.delay, buffer: Cow::Owned(buffer), ..Frame::default() };
+        self.encoder.write_frame(&frame).map_err(failed)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the output fails.
+    pub fn finish(self) -> Result<(), Error> {
+        let mut out = self.encoder.into_inner().map_err(failed)?;
+        out.flush().map_err(Error::Io)
+    }
+}
+
+fn closest(palette: &[Color], color: Color) -> u8 {
+    let apart = |other: &Color| -> i32 {
+        other.iter().zip(color).map(|(one, other)| (i32::from(*one) - i32::from(other)).pow(2)).sum()
+    };
+    let best = palette.iter().enumerate().min_by_key(|(_, known)| apart(known));
+    best.map_or(0, |(index, _)| index as u8)
+}
+
+fn failed(error: gif::EncodingError) -> Error {
+    match error {
+        gif::EncodingError::Io(error) => Error::Io(error),
+        error => Error::Encoding(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::picture;
+    use crate::theme::Style;
+
+    #[test]
+    fn a_film_shows_its_pictures() {
+        for style in [Style::Paper, Style::Dark] {
+            let mut picture = picture(3000);
+            (picture.style, picture.size, picture.title) = (style, Some((400, 300)), Some("Title".to_string()));
+            picture.points.value = Some(picture.points.x.iter().map(|x| (x * 9.0).sin()).collect());
+            let stage = Stage::new(&picture, &picture.points);
+            let shown = [stage.scene(&picture.points, "one").canvas(), stage.scene(&picture.points, "two").canvas()];
+            let mut bytes = Vec::new();
+            let mut film = Film::new(&mut bytes, &stage, 10.0).unwrap();
+            shown.iter().for_each(|canvas| film.add(canvas).unwrap());
+            assert!(film.add(&Canvas::new(10, 10, [0; 3])).is_err());
+            film.finish().unwrap();
+            let mut options = gif::DecodeOptions::new();
+            options.set_color_output(gif::ColorOutput::RGBA);
+            let mut decoder = options.read_info(&bytes[..]).unwrap();
+            for canvas in &shown {
+                let frame = decoder.read_next_frame().unwrap().unwrap();
+                assert_eq!((frame.delay, frame.buffer.len()), (10, 400 * 300 * 4));
+                let apart = |(seen, meant): (&[u8], &[u8])| -> i32 {
+                    seen.iter().zip(meant).map(|(a, b)| i32::from(a.abs_diff(*b))).max().unwrap_or(0)
+                };
+                let differing: Vec<i32> =
+                    frame.buffer.chunks_exact(4).zip(canvas.rgb().chunks_exact(3)).map(apart).collect();
+                // Where points lie across lines or each other's edges; elsewhere nearly the colour.
+                let mean = f64::from(differing.iter().sum::<i32>()) / differing.len() as f64;
+                assert!(mean < 1.0 && *differing.iter().max().unwrap() < 48, "{style:?}: {mean}");
+            }
+            assert!(decoder.read_next_frame().unwrap().is_none());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How long a scale bar is, and where it has room.
+
+use crate::layout::{LABEL_TEXT, Layout, MARK_TEXT};
+use crate::spec::Picture;
+use crate::text::Typeface;
+use crate::ticks::{round_step, shown};
+
+pub(crate) struct ScaleBar {
+    /// The pixel where it begins, and how many it is long.
+    pub left: i64,
+    pub length: i64,
+    /// The same length in the axes' unit.
+    pub text: String,
+}
+
+impl ScaleBar {
+    /// Between the bar and its text, at scale 1.
+    pub(crate) const GAP: f64 = 8.0;
+    /// It is no longer than this share of the plot, and no shorter than these pixels at scale 1.
+    const SHARE: f64 = 0.25;
+    const SHORTEST: f64 = 20.0;
+
+    /// The longest round length that has room left of the x axis' label; `None`: there is no room,
+    /// or no length that both axes share.
+    pub(crate) fn new(picture: &Picture, unit: &str, layout: &Layout, typeface: &Typeface) -> Option<ScaleBar> {
+        if !picture.equal_aspect {
+            return None;
+        }
+        let scale = layout.scale;
+        let per_unit = layout.plot.width as f64 / layout.x.span();
+        let width = |text: &str, size: f32| f64::from(typeface.width(text, size * scale as f32));
+        let middle = layout.plot.x as f64 + layout.plot.width as f64 / 2.0;
+        let end = middle - width(&picture.x.label, LABEL_TEXT) / 2.0 - 16.0 * scale;
+        // Below the plot's corner, or from the picture's edge where it is narrow.
+        for left in [layout.plot.x as f64, 12.0 * scale] {
+            let mut length = round_step(layout.x.span() * Self::SHARE / 2.5);
+            let mut found = None;
+            while length * per_unit <= layout.plot.width as f64 * Self::SHARE {
+                let text = format!("{} {unit}", shown(length));
+                let whole = length * per_unit + Self::GAP * scale + width(&text, MARK_TEXT);
+                if length * per_unit >= Self::SHORTEST * scale && left + whole <= end {
+                    found =
+                        Some(ScaleBar { left: left.round() as i64, length: (length * per_unit).round() as i64, text });
+                }
+                length = round_step(length * 1.5);
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coloring::Colors;
+    use crate::tests::picture;
+
+    #[test]
+    fn a_bar_is_as_long_as_it_says() {
+        let typeface = Typeface::new();
+        for (span, size) in [(0.4, (1200, 900)), (7e-7, (1200, 900)), (3e9, (800, 800)), (1.0, (300, 900))] {
+            let mut picture = picture(100);
+            picture.x.ends = (Some(0.0), Some(span));
+            picture.y.ends = (Some(0.0), Some(span));
+            (picture.equal_aspect, picture.size) = (true, Some(size));
+            let layout = Layout::new(&picture, &typeface, &Colors::new(&picture, [255; 3]));
+            let bar = ScaleBar::new(&picture, "m", &layout, &typeface).unwrap();
+            let number = bar.text.strip_suffix(" m").unwrap();
+            let value = match number.split_once("10") {
+                Some((leading, power)) if leading.is_empty() || leading.ends_with('·') => {
+                    let digits: String = power
+                        .chars()
+                        .map(|c| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|d| d == c).map_or('-', |d| (b'0' + d as u8) as char))
+                        .collect();
+                    leading.trim_end_matches('·').parse().unwrap_or(1.0) * 10f64.powi(digits.parse().unwrap())
+                }
+                _ => number.parse().unwrap(),
+            };
+            let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.span();
+            assert!((drawn / value - 1.0).abs() < 0.03, "{}: {drawn}", bar.text);
+            picture.equal_aspect = false;
+            assert!(ScaleBar::new(&picture, "m", &layout, &typeface).is_none());
+        }
+    }
+}

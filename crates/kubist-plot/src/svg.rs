@@ -1,0 +1,128 @@
+//! A picture as SVG: axes and words stay lines and text, the data is a PNG within.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kubist_types::shown::printable;
+
+use crate::canvas::{Rect, encode};
+use crate::colormap::Color;
+use crate::error::Error;
+use crate::scene::{Mark, Scene};
+use crate::text::{Anchor, Text};
+
+/// Verdana has nearly the widths of DejaVu Sans, by which everything is placed.
+const FONTS: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
+
+/// The whole document; `title` and `description` are what viewers show of it.
+pub(crate) fn document(scene: &Scene, title: &str, description: &str) -> Result<String, Error> {
+    let Scene { width, height, .. } = *scene;
+    let mut body = String::new();
+    for mark in &scene.marks {
+        // Writing to a string does not fail.
+        let _ = writeln!(body, "{}", element(mark)?);
+    }
+    Ok(format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" \
+         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n\
+         <title>{}</title>\n<desc>{}</desc>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{body}</svg>\n",
+        escaped(title),
+        escaped(description),
+        hex(scene.background),
+    ))
+}
+
+fn element(mark: &Mark) -> Result<String, Error> {
+    Ok(match mark {
+        Mark::Fill(rect, color) => format!("<rect {} fill=\"{}\"/>", place(*rect), hex(*color)),
+        Mark::Frame { around, thickness, color } => {
+            // A stroke lies on both sides of its path.
+            let half = *thickness as f64 / 2.0;
+            format!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{thickness}\"/>",
+                around.x as f64 - half,
+                around.y as f64 - half,
+                around.width + thickness,
+                around.height + thickness,
+                hex(*color),
+            )
+        }
+        Mark::Points(rect, layer) => image(*rect, (rect.width, rect.height), &layer.rgba(*rect))?,
+        Mark::Ramp(rect, colors) => {
+            let rgba: Vec<u8> = colors.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]).collect();
+            image(*rect, (1, colors.len() as i64), &rgba)?
+        }
+        Mark::Arrow { base, up, color } => {
+            let (foot, tip) = if *up { (base.bottom(), base.y) } else { (base.y, base.bottom()) };
+            let middle = base.x as f64 + base.width as f64 / 2.0;
+            let (left, right) = (base.x, base.right());
+            format!("<polygon points=\"{left},{foot} {right},{foot} {middle},{tip}\" fill=\"{}\"/>", hex(*color))
+        }
+        Mark::Text(text) => words(text),
+    })
+}
+
+fn words(text: &Text) -> String {
+    let (x, y) = text.at;
+    let anchor = match text.anchor {
+        Anchor::Start => "start",
+        Anchor::Middle => "middle",
+        Anchor::End => "end",
+    };
+    let turned = if text.up { format!(" transform=\"rotate(-90 {x:.2} {y:.2})\"") } else { String::new() };
+    format!(
+        "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{:.2}\" text-anchor=\"{anchor}\" fill=\"{}\"{turned}>{}</text>",
+        text.size,
+        hex(text.color),
+        escaped(&text.text),
+    )
+}
+
+/// Pixels that fill a rectangle.
+fn image(rect: Rect, (width, height): (i64, i64), rgba: &[u8]) -> Result<String, Error> {
+    let mut png = Vec::new();
+    encode(&mut png, (width as u32, height as u32), png::ColorType::Rgba, rgba, &[])?;
+    // `xlink:href` for readers of SVG 1.1.
+    Ok(format!(
+        "<image {} preserveAspectRatio=\"none\" xlink:href=\"data:image/png;base64,{}\"/>",
+        place(rect),
+        STANDARD.encode(png),
+    ))
+}
+
+fn place(rect: Rect) -> String {
+    let Rect { x, y, width, height } = rect;
+    format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
+}
+
+fn hex([red, green, blue]: Color) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// Text in an element: no markup, and no character that XML forbids.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in printable(text).chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            character => safe.push(character),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_markup() {
+        assert_eq!(escaped("a<b>&\u{0}\u{ffff}é"), "a&lt;b&gt;&amp;\\u{0}\u{fffd}é");
+    }
+}

@@ -1,0 +1,194 @@
+//! The rows of a commit become runs: part by part sorted, cut by the cutoffs, encoded, appended.
+//!
+//! Rows that are many come in parts of space. Cutoffs of the cubes above the parts follow from
+//! the parts' counts alone, so each part is placed without the others, and side by side.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::{Capacity, Placement, cutoff_for};
+use kubist_index::priority::Threshold;
+use kubist_index::state::Commit;
+use kubist_store::Segment;
+use rayon::prelude::*;
+
+use crate::build::{EncodedRun, SortedRows};
+use crate::keys::LookupColumns;
+use crate::output::Output;
+use crate::seen::Seen;
+use crate::spill::Part;
+use kubist_catalog::core::Core;
+use kubist_catalog::error::store_error;
+use kubist_catalog::frame::Frame;
+use kubist_catalog::schema::TableSchema;
+use kubist_format::location::Location;
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+/// What sorting takes beside the values themselves, bytes a row.
+pub(crate) const SORT_BYTES: usize = 48;
+/// Of the memory, what the parts that are at work may take, one to this many.
+pub(crate) const PART_SHARE: usize = 8;
+
+/// The runs of a commit, before its entry is in the log.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    pub commit: Commit<Location>,
+    pub bytes: u64,
+    /// Rows outside of the grid's domain.
+    pub outside: u64,
+}
+
+/// What all parts of a commit have in common.
+pub(crate) struct Runs<'a> {
+    pub core: &'a Core,
+    pub frame: &'a Arc<Frame>,
+    pub schema: &'a TableSchema,
+    pub seen: &'a Seen,
+    /// The step that all rows are of.
+    pub step: Option<i64>,
+    pub memory: usize,
+    pub cancel: &'a Cancel,
+}
+
+/// What became of the rows of a part.
+struct Made {
+    /// Rows for the cubes above it.
+    upper: Vec<(CubeId, RecordBatch)>,
+    cutoffs: Vec<(CubeId, Threshold)>,
+    runs: Vec<EncodedRun>,
+    outside: u64,
+}
+
+impl Runs<'_> {
+    /// Writes the parts as runs to a segment, and makes them durable.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Invalid` for columns that do not fit; a storage error.
+    pub fn write(&self, parts: Vec<Part>, segment: &mut dyn Segment) -> Result<Prepared> {
+        let capacity = Capacity::for_commits(self.core.header.capacity);
+        let above = self.cutoffs_above(&parts, &capacity);
+        let mut cutoffs: Vec<(CubeId, Threshold)> = above.iter().map(|(cube, cutoff)| (*cube, *cutoff)).collect();
+        let mut output = Output::new(self.core, &self.frame.dimensions, segment, self.memory, self.cancel);
+        let lookup = output.lookup_columns();
+        let at_once = self.at_once(&parts);
+        let mut upper: BTreeMap<CubeId, Vec<RecordBatch>> = BTreeMap::new();
+        let (mut parts, mut done, mut outside) = (parts.into_iter(), Vec::new(), 0);
+        loop {
+            let some: Vec<Part> = parts.by_ref().take(at_once).collect();
+            if some.is_empty() && done.is_empty() {
+                break;
+            }
+            let append = || -> Result<()> {
+                for Made { upper: rows, cutoffs: of_part, runs, outside: of_rows } in done {
+                    outside += of_rows;
+                    rows.into_iter().for_each(|(cube, rows)| upper.entry(cube).or_default().push(rows));
+                    cutoffs.extend(of_part);
+                    output.append(runs)?;
+                }
+                Ok(())
+            };
+            // What is ready is written while the next parts are made.
+            let make = |part: Part| self.make(part, &above, &capacity, &lookup);
+            let (appended, made) =
+                rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());
+            appended?;
+            done = made?;
+        }
+        let upper: Vec<(CubeId, Vec<RecordBatch>)> = upper.into_iter().collect();
+        for some in upper.chunks(8 * rayon::current_num_threads()) {
+            let encode =
+                |(cube, batches): &(CubeId, Vec<RecordBatch>)| self.encode_above(*cube, batches, above[cube], &lookup);
+            for runs in some.par_iter().map(encode).collect::<Result<Vec<_>>>()? {
+                output.append(runs)?;
+            }
+        }
+        self.cancel.check()?;
+        let (runs, bytes) = output.finish()?;
+        segment.sync().map_err(store_error)?;
+        // The same cube may have been passed through by several parts of one grid point.
+        cutoffs.sort_unstable();
+        cutoffs.dedup_by_key(|(cube, _)| *cube);
+        Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
+    }
+
+    /// Parts that are made side by side.
+    fn at_once(&self, parts: &[Part]) -> usize {
+        let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
+        let fit = (self.memory / PART_SHARE * 4) as u64 / largest.max(1);
+        fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
+    }
+
+    /// Cutoffs of the cubes above the parts, from the counts alone.
+    fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
+        let geometry = &self.frame.geometry;
+        let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
+        for part in parts {
+            for cube in geometry.ancestors(part.cube) {
+                if !above.contains_key(&cube) {
+                    let floor = geometry.parent(cube).map_or(Threshold::NONE, |parent| above[&parent]);
+                    let inside = parts.iter().filter(|other| geometry.contains(cube, other.cube));
+                    let arriving = inside.map(|part| part.rows).sum::<u64>() as f64 * (1.0 - floor.to_fraction());
+                    above.insert(cube, cutoff_for(geometry, capacity, self.seen, cube, arriving, floor));
+                }
+            }
+        }
+        above
+    }
+
+    fn sorted(&self, batches: &[RecordBatch]) -> Result<SortedRows> {
+        // Those that were spilled before a column was added, too.
+        let ready = |batch: &RecordBatch| self.schema.with_step(self.schema.widened(batch)?, self.step);
+        let ready = batches.iter().map(ready).collect::<Result<Vec<_>>>()?;
+        SortedRows::new(self.frame, &self.schema.stored, &ready, self.cancel)
+    }
+
+    /// Places the rows of a part.
+    fn make(
+        &self,
+        part: Part,
+        above: &BTreeMap<CubeId, Threshold>,
+        capacity: &Capacity,
+        lookup: &LookupColumns,
+    ) -> Result<Made> {
+        self.cancel.check()?;
+        let (cube, geometry) = (part.cube, &self.frame.geometry);
+        let sorted = self.sorted(&part.load()?)?;
+        // The first ancestor whose cutoff admits a row keeps it.
+        let ancestors: Vec<(CubeId, Threshold)> =
+            geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
+        let highest = ancestors.iter().map(|(_, cutoff)| *cutoff).max().unwrap_or(Threshold::NONE);
+        let (kept, own): (Vec<u32>, Vec<u32>) =
+            sorted.all().partition(|row| highest.admits(sorted.priorities[*row as usize]));
+        let mut kept_by: BTreeMap<CubeId, Vec<u32>> = BTreeMap::new();
+        for row in kept {
+            let mut admitting = ancestors.iter().filter(|(_, cutoff)| cutoff.admits(sorted.priorities[row as usize]));
+            let (ancestor, _) = admitting.next().expect("the highest cutoff admits it");
+            kept_by.entry(*ancestor).or_default().push(row);
+        }
+        let upper = kept_by.into_iter().map(|(ancestor, rows)| Ok((ancestor, sorted.take(&rows)?)));
+        let upper = upper.collect::<Result<_>>()?;
+        let floor = ancestors.last().map_or(Threshold::NONE, |(_, cutoff)| *cutoff);
+        let placed = sorted.place(geometry, capacity, self.seen, cube, floor, own);
+        let runs = sorted.encode_all(&placed.placements, &lookup.keys(sorted.batch()), self.cancel)?;
+        Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
+    }
+
+    /// The run of what the parts below a cube left to it.
+    fn encode_above(
+        &self,
+        cube: CubeId,
+        batches: &[RecordBatch],
+        cutoff: Threshold,
+        lookup: &LookupColumns,
+    ) -> Result<Vec<EncodedRun>> {
+        self.cancel.check()?;
+        let sorted = self.sorted(batches)?;
+        let within = sorted.all().collect();
+        let placement = Placement { cube, within, overflow: vec![], cutoff };
+        sorted.encode_all(&[placement], &lookup.keys(sorted.batch()), self.cancel)
+    }
+}

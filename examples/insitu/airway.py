@@ -1,0 +1,95 @@
+"""Droplets in the first fork of an airway, computed by OpenFOAM, which writes them into a table.
+
+The case is the folder airway/. What varies stands in its system/parameters; `made` copies the case
+with other values, `run` runs a program of OpenFOAM in it, alone or on several ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("blockMesh", "decomposePar", "potentialFoam", "pimpleFoam")
+LIBRARY = "libkubistOpenFOAM.so"
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
+
+
+def missing(adapter: Path) -> str | None:
+    """What stands in the way of running the case; ``adapter`` is the folder of debian.sh."""
+    for program in (*PROGRAMS, "mpirun.openmpi"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    if not (adapter / "lib" / LIBRARY).exists():
+        return f"{adapter / 'lib' / LIBRARY} is not built (integrations/openfoam)"
+    return None
+
+
+def environment(adapter: Path, prefix: Path) -> dict[str, str]:
+    """Of OpenFOAM's programs; ``prefix`` has libkubist."""
+    paths = [str(adapter / "lib"), str(prefix / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {
+        **os.environ,
+        **MPI,
+        # Of Debian's package, whose settings its programs do not need otherwise.
+        "WM_PROJECT_DIR": os.environ.get("WM_PROJECT_DIR", "/usr/share/openfoam"),
+        "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
+    }
+
+
+def made(folder: Path, **parameters: object) -> Path:
+    """A copy of the case with other values of its parameters."""
+    shutil.copytree(HERE / "airway", folder)
+    choose(folder, **parameters)
+    return folder
+
+
+def choose(case: Path, **parameters: object) -> None:
+    file = case / "system/parameters"
+    text = file.read_text()
+    for name, value in parameters.items():
+        text, found = re.subn(rf"(?m)^{name}\s.*;$", f"{name} {value};", text)
+        if found != 1:
+            raise ValueError(f"{file}: there is no {name}")
+    file.write_text(text)
+
+
+def decompose(case: Path, ranks: int, env: dict[str, str]) -> None:
+    file = case / "system/decomposeParDict"
+    text = re.sub(r"numberOfSubdomains \d+", f"numberOfSubdomains {ranks}", file.read_text())
+    file.write_text(re.sub(r"n \(\d+ \d+ \d+\)", f"n (1 {ranks} 1)", text))
+    run(case, "decomposePar", env)
+
+
+def command(program: str, ranks: int) -> list[str]:
+    """Without mpirun where it is one process."""
+    if ranks == 1:
+        return [program]
+    return ["mpirun.openmpi", "-n", str(ranks), program, "-parallel"]
+
+
+def run(case: Path, program: str, env: dict[str, str], ranks: int = 1) -> str:
+    """What the program prints; it is also kept in the case."""
+    done = subprocess.run(
+        command(program, ranks),
+        cwd=case,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
+    (case / f"log.{program}").write_text(done.stdout)
+    if done.returncode != 0:
+        raise RuntimeError(f"{program}: {done.returncode}\n{done.stdout[-6000:]}")
+    return done.stdout

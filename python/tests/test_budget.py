@@ -1,0 +1,145 @@
+"""Steps within a budget through all doors: the same records are kept, and what is said of them is right."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from libkubist import CRATE, ROOT, install, need, run
+
+import kubist
+
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
+BUDGET = '{"budget_rows_per_step": 500, "always_keep": "hot", "persist_when": "max(x) > 0.1"}'
+PARTICLES = 6000
+
+PROGRAM = """
+import json
+import sys
+import numpy as np
+from mpi4py import MPI
+import kubist.mpi
+
+comm, (path, mode, options) = MPI.COMM_WORLD, sys.argv[1:]
+kinds = [("x", "f8"), ("time", "f8"), ("pid", "i8"), ("hot", "?")]
+empty = np.zeros(0, dtype=kinds)
+with kubist.mpi.open(
+    comm, path, empty, dimensions={"x": (0, 1), "time": (0, 8)}, identity=["pid", "time"],
+    mode=mode, **json.loads(options),
+) as run:
+    for step in range(1, 5):
+        pid = np.arange(6000)[(np.arange(6000) + step) % comm.size == comm.rank]
+        rows = np.zeros(len(pid), dtype=kinds)
+        rows["x"] = pid % 1000 / (1000000 if step == 3 else 1000)
+        rows["pid"], rows["time"], rows["hot"] = pid, step, pid % 1500 == 7
+        if step != 2:
+            run.write(step, rows)
+            continue
+        # One rank lacks a column: all learn that the step does not end, and it is abandoned.
+        lacking = comm.rank == comm.size - 1
+        try:
+            run.write(step, {"x": rows["x"]} if lacking else rows)
+        except kubist.InvalidInput as error:
+            assert lacking and "pid" in str(error), error
+        except kubist.Unavailable as error:
+            assert not lacking and "step 2" in str(error), error
+        else:
+            sys.exit("it was written")
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str | Path]]:
+    folder = tmp_path_factory.mktemp("budget")
+    prefix = install(folder / "prefix")
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    fortran = prefix / "share/kubist/fortran"
+    sources: dict[str, list[str | Path]] = {
+        "C": ["mpicc.openmpi", "-std=c11", "-Wall", "-Werror", CRATE / "tests/budget.c"],
+        "Fortran": [
+            "mpif90.openmpi",
+            "-std=f2008",
+            f"-J{folder}",
+            fortran / "kubist.f90",
+            fortran / "kubist_mpi.f90",
+            CRATE / "tests/budget.f90",
+        ],
+    }
+    (folder / "program.py").write_text(PROGRAM)
+    made: dict[str, list[str | Path]] = {"Python": [sys.executable, folder / "program.py"]}
+    for language, command in sources.items():
+        need(str(command[0]), "mpirun.openmpi")
+        run(*command, "-o", folder / language, *link)
+        made[language] = [folder / language]
+    return made
+
+
+def start(programs: dict[str, list[str | Path]], language: str, ranks: int, *words: object) -> str:
+    if language == "Python":
+        pytest.importorskip("mpi4py")
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    command = ["mpirun.openmpi", "-n", str(ranks), *programs[language], *map(str, words)]
+    return run(*command, env=os.environ | MPI | paths)
+
+
+def kept(table: kubist.Table) -> list[tuple[float, int, float | None]]:
+    rows = table.query(columns=["time", "pid", "kept_below"]).to_arrow().to_pylist()
+    return sorted((row["time"], row["pid"], row["kept_below"]) for row in rows)
+
+
+def test_every_door_and_number_of_ranks_keeps_the_same(
+    programs: dict[str, list[str | Path]], tmp_path: Path
+) -> None:
+    runs = [("C", 1, "rank"), ("C", 4, "rank"), ("C", 2, "node"), ("C", 4, "node")]
+    runs += [("Fortran", 2, "rank"), ("Fortran", 4, "node"), ("Python", 2, "rank"), ("Python", 4, "node")]
+    answers = []
+    for number, (language, ranks, mode) in enumerate(runs):
+        path = tmp_path / f"{number}.kubist"
+        start(programs, language, ranks, path, mode, BUDGET)
+        answers.append(kept(kubist.open(path)))
+        assert answers[-1] == answers[0], (language, ranks, mode)
+    table = kubist.open(tmp_path / "0.kubist")
+    times = np.array([time for time, _, _ in answers[0]])
+    # The second step was abandoned by all, of the third nothing is worth keeping.
+    assert sorted(set(times)) == [1, 4]
+    assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4]
+    hot = {pid for pid in range(PARTICLES) if pid % 1500 == 7}
+    for time in (1, 4):
+        count = int((times == time).sum())
+        assert 475 <= count <= 500
+        always = {pid for at, pid, below in answers[0] if at == time and below == 1}
+        assert always == hot
+    # Counts and means are those of all particles.
+    figures = table.estimate(["count()", "mean(x)"]).to_arrow().to_pylist()
+    mean = np.mean(np.arange(PARTICLES) % 1000 / 1000)
+    for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
+        assert figure["exact"] and figure["value"] == pytest.approx(truth, rel=1e-12)
+    some = table.estimate("count()", where="x < 0.5", precision=1.0)
+    assert some.low <= PARTICLES <= some.high and some.low < some.high
+    assert some.precision < 0.1
+    assert any("thinned" in warning for warning in some.warnings)
+    certain = table.estimate("count()", where="hot", precision=1.0)
+    assert certain.value == certain.low == 2 * len(hot)
+    assert certain.high < 2 * len(hot) + 10 / certain.precision
+    # Each record says how probable it was.
+    weights = table.query(columns=["x"], inclusion="p").to_arrow()
+    estimate = np.sum(1 / weights["p"].to_numpy())
+    assert estimate == pytest.approx(2 * PARTICLES, rel=0.2)
+
+
+def test_a_budget_smaller_than_a_record_is_told_to_all(
+    programs: dict[str, list[str | Path]], tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=r"budget_bytes_per_step is 24.* 25 bytes"):
+        start(programs, "C", 2, tmp_path / "t.kubist", "rank", '{"budget_bytes_per_step": 24}')
+    with pytest.raises(AssertionError, match=r"no_such_column"):
+        start(programs, "C", 2, tmp_path / "t.kubist", "node", '{"always_keep": "no_such_column"}')

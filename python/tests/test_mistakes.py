@@ -1,0 +1,175 @@
+"""Mistakes that people make in their first hour, and what is said to them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from servers import COMMAND
+
+import kubist
+
+PACKAGE = Path(kubist.__file__).parents[1]
+
+
+@pytest.fixture
+def table(path: Path) -> kubist.Table:
+    columns = {"x": np.arange(200.0), "y": np.arange(200.0), "kind": np.arange(200) % 3}
+    return kubist.create(path, columns, ["x", "y"], units={"x": "m"})
+
+
+OPTIONS: list[tuple[Callable[[kubist.Table], Any], str]] = [
+    (lambda t: t.query(precission=0.1), "query() has no option `precission`; did you mean `precision`?"),
+    (lambda t: t.estimate("mean(x)", groupby="kind"), "estimate() .* did you mean `group_by`?"),
+    (lambda t: t.plot("x", "y", colour="kind"), "plot() .* did you mean `color`?"),
+    (lambda t: t.scan(wher="x > 1"), "scan() .* did you mean `where`?"),
+    (lambda t: t.describe(colums=["x"]), "describe() .* did you mean `columns`?"),
+    (lambda t: t.splits(2, colums=["x"]), "splits() .* did you mean `columns`?"),
+    (lambda t: t.query(zzz=1), "query() has no option `zzz`; its options are box, precision, .*, first$"),
+    (lambda t: kubist.create("t", {"x": [1.0]}, dimension=["x"]), "create() .* did you mean `dimensions`?"),
+    (lambda t: kubist.ingest("t", "a.las", dimension=["x"]), "ingest() .* did you mean `dimensions`?"),
+    (lambda t: kubist.connect("http://localhost", tabel="t"), "connect() .* did you mean `table`?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "said"), OPTIONS)
+def test_an_option_that_is_not_there(
+    table: kubist.Table, call: Callable[[kubist.Table], Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said.replace("()", r"\(\)").replace("?", r"\?")):
+        call(table)
+
+
+def test_all_options_that_a_call_has_are_taken(table: kubist.Table) -> None:
+    """Also those that it hands on, as `scan` does."""
+    found = table.scan(where="kind = 1", columns=["x"], precision=1.0, limit=5).collect()
+    assert (found.height, found.columns) == (5, ["x"])
+    assert table.describe(["x"], max_rows=1000)["x"]["max"].value == 199
+
+
+def test_a_warning_names_the_line_that_asked(path: Path) -> None:
+    rng = np.random.default_rng(3)
+    t = kubist.create(path, {"x": rng.normal(size=600_000)}, ["x"])
+    with pytest.warns(UserWarning, match="the goal is expected to take") as warned:
+        t.estimate("mean(x)", error=0.01)
+    assert [warning.filename for warning in warned] == [__file__]
+
+
+@pytest.mark.parametrize("share", [1, 5, 500.0])
+def test_an_error_of_more_than_everything(table: kubist.Table, share: float) -> None:
+    percent = f"{100 * share:g}"
+    with pytest.raises(kubist.InvalidInput, match=f"{percent} % of the value: write '{share:g}%'"):
+        table.estimate("mean(x)", error=share)
+    assert table.estimate("mean(x)", error=f"{share:g} abs").value == 99.5
+
+
+def test_a_file_where_data_is_expected(tmp_path: Path, table: kubist.Table) -> None:
+    for source in ("stars.csv", Path("stars.csv")):
+        wrong: Any = source
+        with pytest.raises(kubist.InvalidInput, match=r"name of a file.*kubist\.ingest\(\)"):
+            kubist.create(tmp_path / "other", wrong, ["x"])
+        with pytest.raises(kubist.InvalidInput, match=r"name of a file.*kubist\.ingest\(\)"):
+            table.append(wrong)
+    assert len(table) == 200
+
+
+def test_sql_about_another_table(table: kubist.Table) -> None:
+    with pytest.raises(kubist.InvalidInput, match="relation 'stars' .*the table is called self$"):
+        table.sql("SELECT x FROM stars")
+    with pytest.raises(kubist.InvalidInput) as raised:
+        table.sql("SELECT kidn FROM self")
+    assert '"kidn"' in str(raised.value) and "plan" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "tile.laz").write_bytes(b"LASF")
+    with pytest.raises(
+        FileNotFoundError, match=r"tiel\.laz does not exist; did you mean .*/tile\.laz\?"
+    ):
+        kubist.ingest(tmp_path / "t", tmp_path / "tiel.laz")
+    with pytest.raises(FileNotFoundError, match=r"zzz\.pdb does not exist$"):
+        kubist.ingest(tmp_path / "t", tmp_path / "tile.laz", topology=tmp_path / "zzz.pdb")
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, table: kubist.Table) -> None:
+    out = tmp_path / "nowhere" / "a.parquet"
+    with pytest.raises(FileNotFoundError, match=r"a\.parquet: there is no folder .*/nowhere$"):
+        table.query().write(out)
+
+
+def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
+    """A topology, say: `print(info)` says how long it is, as the command does."""
+    table.set_metadata({"topology": "A" * 50_000, "run": 7})
+    shown = str(table.info())
+    assert len(shown) < 3000 and "A" * 100 + "... (48.8 KiB; .metadata has all)" in shown
+    assert "run: 7" in shown and table.metadata["topology"] == "A" * 50_000
+
+
+def test_info_has_the_words_of_the_command(table: kubist.Table) -> None:
+    command = [COMMAND, "info", table.location]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in ("size", "disk"):
+        (theirs,) = [text for text in told.splitlines() if text.startswith(line)]
+        (ours,) = [text for text in str(table.info()).splitlines() if text.startswith(line)]
+        assert ours.split() == theirs.split()
+
+
+def trajectory(folder: Path) -> None:
+    """A topology, and three frames that say nothing of it."""
+    mda = pytest.importorskip("MDAnalysis", reason="MDAnalysis is not installed: kubist[md]")
+    universe = mda.Universe.empty(4, trajectory=True)
+    universe.add_TopologyAttr("name", ["N", "CA", "C", "O"])
+    rng = np.random.default_rng(1)
+    universe.load_new(rng.normal(0, 10, (3, 4, 3)).astype("f4"))
+    universe.atoms.write(str(folder / "top.gro"))
+    universe.atoms.write(str(folder / "traj.xtc"), frames="all")
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_topology_that_comes_later(tmp_path: Path) -> None:
+    """Whoever forgot it gives it with the next call; frames are not taken again."""
+    trajectory(tmp_path)
+    table, frames = tmp_path / "t.kubist", str(tmp_path / "traj.xtc")
+    kubist.ingest(table, frames)
+    mda = importlib.import_module("MDAnalysis")
+    importlib.import_module("kubist.mdanalysis")
+    assert "topology" not in kubist.open(table).metadata
+    topology = str(tmp_path / "top.gro")
+    asked = {"table": str(table), "files": [frames], "topology": topology}
+    told = subprocess.run(
+        [sys.executable, "-m", "kubist.ingesting",
+         json.dumps(asked | {"json": False, "domain": {}, "identity": []})],
+        capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+    ).stderr  # fmt: skip
+    assert "nothing new in " in told
+    assert "the topology was put into the table, which had none" in told
+    report = kubist.ingest(table, frames, topology=topology)
+    assert isinstance(report, kubist.ingesting.Report)
+    assert (report.rows, report.topology_added) == (0, False)
+    universe = mda.Universe(str(table))
+    assert len(universe.trajectory) == 3
+    assert list(universe.select_atoms("name CA").ix) == [1]
+    with pytest.raises(ValueError, match="atoms='name ZZ' selects none of 4 atoms"):
+        mda.Universe(str(table), atoms="name ZZ")
+
+
+@pytest.mark.filterwarnings("default")
+def test_positions_of_atoms_are_no_amperes(tmp_path: Path) -> None:
+    """`A` would be: nanometres find what Angstroms find."""
+    trajectory(tmp_path)
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "traj.xtc")
+    t = kubist.open(tmp_path / "t.kubist")
+    plain = t.count(box={"x": (-5, 8)})
+    assert plain == t.count(box={"x": ("-0.5 nm", "0.8 nm")}) and 0 < plain < 12
+    assert t.count(where="x < 8") == t.count(where="x < 0.8nm")

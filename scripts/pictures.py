@@ -1,0 +1,87 @@
+"""Makes the pictures of `kubist plot` and of ParaView that docs show, from the example's records:
+
+    python scripts/pictures.py
+
+docs/plot.png and docs/plot.gif by the command; examples/airway/airway.pvsm and docs/paraview.png by
+ParaView, where pvpython and Xvfb are installed. Package and command are those of `make build`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+AIRWAY = ROOT / "examples" / "airway"
+DOCS = ROOT / "docs"
+KUBIST = Path(sys.executable).parent / "kubist"
+UNITS = "x=m,y=m,z=m,time=s,ux=m/s,uy=m/s,uz=m/s,diameter=m"
+
+# From above, the inlet below; what walls hold is left out.
+LOOK = ["--axes", "y,x", "--where", "NOT deposited", "--color", "ux"]
+LOOK += ["--title", "Droplets in an airway", "--range", "0:5"]
+PICTURES = {
+    "plot.png": ["--size", "1200x800", "--box", "time=0.6"],
+    "plot.gif": [
+        "--size",
+        "720x460",
+        "--style",
+        "dark",
+        "--colormap",
+        "inferno",
+        "--animate",
+        "time",
+    ],
+}
+
+
+def kubist(*arguments: str | Path) -> None:
+    subprocess.run([KUBIST, *map(str, arguments)], check=True)
+
+
+def paraview(folder: Path) -> None:
+    """The state, and a picture of it; the table lies where the state says, below ``folder``."""
+    missing = [tool for tool in ("pvpython", "Xvfb") if shutil.which(tool) is None]
+    if missing:
+        print(f"{' and '.join(missing)} not installed: docs/paraview.png stays as it is")
+        return
+    plugin = ROOT / "python" / "kubist" / "paraview" / "KubistTable.py"
+    ready, told = os.pipe()
+    screen = ["Xvfb", "-displayfd", str(told), "-screen", "0", "1400x900x24", "-noreset"]
+    with subprocess.Popen([*screen, "-nolisten", "tcp"], pass_fds=[told]) as server:
+        os.close(told)
+        with os.fdopen(ready) as number:
+            display = f":{number.readline().strip()}"
+        try:
+            state = AIRWAY / "airway.pvsm"
+            for what in (["state", state], ["picture", state, DOCS / "paraview.png"]):
+                subprocess.run(
+                    ["pvpython", AIRWAY / "in_paraview.py", plugin, *what],
+                    cwd=folder,
+                    env=os.environ
+                    | {"DISPLAY": display, "PYTHONPATH": str(plugin.parent / "debian12")},
+                    check=True,
+                )
+        finally:
+            server.terminate()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = folder / "demo" / "airway.kubist"
+        table.parent.mkdir()
+        steps = sorted((AIRWAY / "steps").glob("*.parquet"))
+        dimensions = ["--dimensions", "x,y,z,time", "--identity", "pid,time", "--unit", UNITS]
+        kubist("ingest", table, *steps, *dimensions)
+        for file, options in PICTURES.items():
+            kubist("plot", table, *LOOK, *options, "-o", DOCS / file)
+        paraview(folder)
+
+
+if __name__ == "__main__":
+    main()
